@@ -1,0 +1,2 @@
+//! The `frond` command.
+fn main() {}

@@ -1,0 +1,59 @@
+//! What can go wrong when chunks are stored and read.
+
+use crate::chunk::ChunkHash;
+
+/// An error of the chunk store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No chunk of this name is stored.
+    #[error("chunk {0} is not stored")]
+    Missing(ChunkHash),
+    /// Stored bytes are not what was written.
+    #[error("{file}: damaged at offset {offset}: {what}")]
+    Damaged {
+        /// The file's name inside the data directory.
+        file: String,
+        /// Where in the file.
+        offset: u64,
+        /// Expected and found.
+        what: String,
+    },
+    /// The file was written by a version of Frond that this one can't read.
+    #[error("{file}: format version {found}, but this build reads version {readable} only")]
+    Version {
+        /// The file's name inside the data directory.
+        file: String,
+        /// The version found.
+        found: u16,
+        /// The version that this build reads.
+        readable: u16,
+    },
+    /// A root was changed by somebody else.
+    #[error("root {name} is {found:?}, expected {expected:?}")]
+    RootChanged {
+        /// The root's name.
+        name: String,
+        /// What the caller expected.
+        expected: Option<ChunkHash>,
+        /// What it is.
+        found: Option<ChunkHash>,
+    },
+    /// An earlier sync failed: the state of the disk is unknown until it is opened again.
+    #[error("closed: an earlier sync failed, open the data directory again")]
+    Poisoned,
+    /// The disk answered with an error.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file's name inside the data directory.
+        file: String,
+        /// What the disk said.
+        source: std::io::Error,
+    },
+}
+
+impl StoreError {
+    /// Wraps what the disk said about `file`.
+    pub fn io(file: impl Into<String>, source: std::io::Error) -> StoreError {
+        StoreError::Io { file: file.into(), source }
+    }
+}

@@ -1,0 +1,85 @@
+//! Disk, clock and chance: all that Frond wants of an operating system.
+//!
+//! Nothing outside this module opens a file, asks the time or rolls dice, so that a simulated disk,
+//! a set clock and a seed replay a whole run. Handed in at construction, never global.
+
+mod system;
+
+pub use system::{SystemChance, SystemClock, SystemDisk};
+
+use std::io;
+use std::sync::Arc;
+
+/// One flat directory of files.
+///
+/// *Durability*: what is written is durable after [`DiskFile::sync`]; a created, renamed or removed
+/// name is durable after [`Disk::sync_directory`]. Anything else may be lost, torn or reordered by a
+/// crash.
+pub trait Disk: Send + Sync {
+    /// Creates an empty file; fails with `AlreadyExists` if the name is taken.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens a file for reading and writing; fails with `NotFound`.
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// The names of all files, sorted.
+    fn list(&self) -> io::Result<Vec<String>>;
+    /// Renames a file, replacing `to` if it exists.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Makes names durable.
+    fn sync_directory(&self) -> io::Result<()>;
+    /// Takes the directory for this process until the disk is dropped; fails with `WouldBlock` if
+    /// another holds it.
+    fn lock(&self) -> io::Result<()>;
+}
+
+/// An open file. Offsets and lengths are in bytes. Methods may be called from many threads at once.
+pub trait DiskFile: Send + Sync {
+    /// Fills `buffer` from `offset`; fails with `UnexpectedEof` if the file is shorter.
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+    /// Writes all of `bytes` at `offset`, extending the file.
+    fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Makes everything written to this file durable.
+    fn sync(&self) -> io::Result<()>;
+    /// Cuts or extends the file.
+    fn set_bytes(&self, bytes: u64) -> io::Result<()>;
+    /// The file's length.
+    fn bytes(&self) -> io::Result<u64>;
+}
+
+/// The time of day.
+pub trait Clock: Send + Sync {
+    /// Microseconds since 1970, UTC. May go backwards.
+    fn now_micros(&self) -> i64;
+}
+
+/// A source of random bytes.
+pub trait Chance: Send + Sync {
+    /// Fills `buffer` with bytes that nobody can guess.
+    fn fill(&self, buffer: &mut [u8]);
+}
+
+/// Disk, clock and chance together: how they are handed in.
+#[derive(Clone)]
+pub struct Machine {
+    /// The data directory.
+    pub disk: Arc<dyn Disk>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub chance: Arc<dyn Chance>,
+}
+
+impl Machine {
+    /// The real machine, with `directory` (created where missing) as its disk.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn system(directory: &std::path::Path) -> io::Result<Machine> {
+        Ok(Machine {
+            disk: Arc::new(SystemDisk::open(directory)?),
+            clock: Arc::new(SystemClock),
+            chance: Arc::new(SystemChance),
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! The real machine.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{Chance, Clock, Disk, DiskFile};
+
+const LOCK_NAME: &str = "LOCK";
+
+/// A directory of the operating system.
+pub struct SystemDisk {
+    path: PathBuf,
+    directory: File,
+    lock: Mutex<Option<File>>,
+}
+
+impl SystemDisk {
+    /// Opens `path`, creating it and its parents where missing.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn open(path: &Path) -> io::Result<SystemDisk> {
+        std::fs::create_dir_all(path)?;
+        let path = path.canonicalize()?;
+        if let Some(parent) = path.parent() {
+            File::open(parent)?.sync_all()?;
+        }
+        let directory = File::open(&path)?;
+        Ok(SystemDisk { path, directory, lock: Mutex::new(None) })
+    }
+}
+
+impl Disk for SystemDisk {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let path = self.path.join(name);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        Ok(Arc::new(SystemFile(file)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).write(true).open(self.path.join(name))?;
+        Ok(Arc::new(SystemFile(file)))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().into_string()
+                && entry.file_type()?.is_file()
+                && name != LOCK_NAME
+            {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path.join(name))
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.directory.sync_all()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        let path = self.path.join(LOCK_NAME);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::Error::from(io::ErrorKind::WouldBlock),
+            TryLockError::Error(error) => error,
+        })?;
+        *self.lock.lock().expect("no panic while the lock is held") = Some(file);
+        Ok(())
+    }
+}
+
+struct SystemFile(File);
+
+impl DiskFile for SystemFile {
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(buffer, offset)
+    }
+
+    fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn set_bytes(&self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}
+
+/// The operating system's clock.
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_micros(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+    }
+}
+
+/// The operating system's randomness.
+pub struct SystemChance;
+
+impl Chance for SystemChance {
+    fn fill(&self, buffer: &mut [u8]) {
+        File::open("/dev/urandom")
+            .and_then(|mut file| file.read_exact(buffer))
+            .expect("the operating system always has random bytes");
+    }
+}

@@ -1,0 +1,82 @@
+//! Content-addressed chunks on local disk, and the operating system behind three small traits.
+//!
+//! Reading order: [`io`] (disk, clock, chance), [`chunk`] (what is stored), [`ChunkStore`] (what a
+//! store can do), then [`local`] (pack files) and [`memory`] (for tests and temporary trees).
+//! This crate doesn't know what a chunk's payload means.
+
+pub mod chunk;
+pub mod error;
+pub mod io;
+pub mod local;
+pub mod memory;
+
+pub use chunk::{Chunk, ChunkHash, ChunkKind};
+pub use error::StoreError;
+
+/// A set of chunks named by their content, and the named roots that keep some of them alive.
+///
+/// *Thread safety*: every method may be called from any number of threads at once.
+///
+/// *Invariants*
+/// 1. A chunk that `put_many` returned for is readable at once by every thread.
+/// 2. It is durable once a later `sync` has returned. A root never names a chunk that isn't.
+/// 3. Every chunk read from a disk was hashed and compared with its name.
+pub trait ChunkStore: Send + Sync {
+    /// Returns the chunk named `hash`.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] if no such chunk is stored; [`StoreError::Damaged`] if the stored
+    /// bytes don't hash to their name.
+    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError>;
+
+    /// Returns the chunks named by `hashes`, in their order. Reads may be sorted and combined.
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
+        hashes.iter().map(|hash| self.get(*hash)).collect()
+    }
+
+    /// Tells for each of `hashes` whether its chunk is stored.
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError>;
+
+    /// Adds chunks; those already present cost a look-up and are not written again.
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError>;
+
+    /// Makes every chunk put before this call durable.
+    fn sync(&self) -> Result<(), StoreError>;
+
+    /// Returns the chunk that the root `name` names, if there is such a root.
+    fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError>;
+
+    /// Replaces the root `name` if it is `expected` now; `None` stands for an absent root.
+    /// Syncs first, then replaces atomically and durably.
+    ///
+    /// # Errors
+    /// [`StoreError::RootChanged`] if the root is not `expected`.
+    fn swap_root(
+        &self,
+        name: &str,
+        expected: Option<ChunkHash>,
+        new: Option<ChunkHash>,
+    ) -> Result<(), StoreError>;
+
+    /// Returns what the store has done since it was opened.
+    fn counters(&self) -> StoreCounters;
+}
+
+/// What a store has done since it was opened; for tests, benchmarks and `serverStatus`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreCounters {
+    /// Chunks asked for by `get` and `get_many`.
+    pub chunks_read: u64,
+    /// Of these, chunks that had to be read from the disk.
+    pub chunks_fetched: u64,
+    /// Chunks written (new ones, not those already present).
+    pub chunks_written: u64,
+    /// Uncompressed bytes of the chunks written.
+    pub bytes_put: u64,
+    /// Bytes written to files, headers and indexes included.
+    pub bytes_written: u64,
+    /// Calls of `sync` on any file.
+    pub syncs: u64,
+    /// Bytes of all pack files now.
+    pub bytes_stored: u64,
+}

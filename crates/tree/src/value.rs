@@ -1,0 +1,63 @@
+//! A tree's value: flags, and bytes that lie inline or out of line.
+
+use bytes::Bytes;
+use frond_store::{ChunkHash, ChunkStore};
+
+use crate::error::TreeError;
+
+/// A value, and flags that interior nodes carry ORed upward (an index marks multikey entries).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Value {
+    /// Meaning is the caller's.
+    pub flags: u8,
+    /// The bytes, or where they lie.
+    pub content: Content,
+}
+
+/// Where a value's bytes lie. Which one it is, is a function of the bytes and the format alone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// Here. Any length is accepted on writing: the tree moves what exceeds `inline_bytes_max` out
+    /// of line, into one chunk or, above the chunk's hard maximum, a sequence of blobs.
+    Inline(Bytes),
+    /// The payload of one chunk, of whatever kind.
+    Chunk {
+        /// Its name.
+        hash: ChunkHash,
+        /// Bytes of the payload.
+        bytes: u64,
+    },
+    /// A sequence whose items, one after the other, are the bytes.
+    Sequence {
+        /// The root of the sequence.
+        root: ChunkHash,
+        /// Bytes of all items.
+        bytes: u64,
+    },
+}
+
+impl Value {
+    /// A value without flags.
+    pub fn inline(bytes: impl Into<Bytes>) -> Value {
+        Value { flags: 0, content: Content::Inline(bytes.into()) }
+    }
+
+    /// How long the value is, without reading it.
+    pub fn bytes(&self) -> u64 {
+        match &self.content {
+            Content::Inline(bytes) => bytes.len() as u64,
+            Content::Chunk { bytes, .. } | Content::Sequence { bytes, .. } => *bytes,
+        }
+    }
+
+    /// Reads the value's bytes; inline ones are shared, not copied.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`] if what lies out of line is not what the value says.
+    pub fn read(&self, _store: &dyn ChunkStore) -> Result<Bytes, TreeError> {
+        match &self.content {
+            Content::Inline(bytes) => Ok(bytes.clone()),
+            _ => todo!(),
+        }
+    }
+}
