@@ -1,1 +1,22 @@
-//! Soon.
+//! BSON documents: views over bytes, order and equality, keys, paths, extended JSON.
+//!
+//! Reading order: [`document`] (a view over validated bytes), [`value`] (one field's value),
+//! [`builder`] (making documents), [`validate`] (bytes from outside), [`order`] (how MongoDB
+//! compares), [`key`] (bytes that sort the same way). This crate knows no queries and no log.
+
+pub mod builder;
+pub mod decimal;
+pub mod document;
+pub mod error;
+pub mod extended_json;
+pub mod key;
+pub mod normalise;
+pub mod order;
+pub mod path;
+pub mod validate;
+pub mod value;
+
+pub use builder::DocumentBuilder;
+pub use document::{Array, Document, DocumentBuf};
+pub use error::DocError;
+pub use value::{Binary, Decimal128, ElementType, ObjectId, Regex, Timestamp, Value, ValueBuf};

@@ -1,1 +1,23 @@
-//! Soon.
+//! MongoDB's query language over documents: filters, updates, projections, sorts, expressions,
+//! pipelines, and the choice of an index. Parsed once into typed trees, with MongoDB's codes.
+//!
+//! This crate knows no disk: documents come from iterators, collections through
+//! [`pipeline::Collections`].
+
+pub mod code;
+pub mod error;
+pub mod expression;
+pub mod filter;
+pub mod pipeline;
+pub mod planner;
+pub mod projection;
+pub mod sort;
+pub mod update;
+
+pub use code::Code;
+pub use error::QueryError;
+pub use expression::Expression;
+pub use filter::Filter;
+pub use projection::Projection;
+pub use sort::SortPattern;
+pub use update::Update;

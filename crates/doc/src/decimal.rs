@@ -1,0 +1,1 @@
+//! Arithmetic and conversion of Decimal128.

@@ -1,0 +1,99 @@
+//! MongoDB's error codes and their names: the one table.
+
+macro_rules! codes {
+    ($($name:ident = $number:literal),* $(,)?) => {
+        /// A code of MongoDB's; `codeName` is the variant's name.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[allow(missing_docs)]
+        pub enum Code {
+            $($name,)*
+            /// A code that has no name of its own (`Location40353`).
+            Location(i32),
+        }
+
+        impl Code {
+            /// The number.
+            pub fn number(self) -> i32 {
+                match self {
+                    $(Code::$name => $number,)*
+                    Code::Location(number) => number,
+                }
+            }
+
+            /// The `codeName`.
+            pub fn name(self) -> String {
+                match self {
+                    $(Code::$name => stringify!($name).to_owned(),)*
+                    Code::Location(number) => format!("Location{number}"),
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    InternalError = 1,
+    BadValue = 2,
+    NoSuchKey = 4,
+    GraphContainsCycle = 5,
+    FailedToParse = 9,
+    UserNotFound = 11,
+    UnsupportedFormat = 12,
+    Unauthorized = 13,
+    TypeMismatch = 14,
+    Overflow = 15,
+    InvalidLength = 16,
+    ProtocolError = 17,
+    AuthenticationFailed = 18,
+    CannotReuseObject = 19,
+    IllegalOperation = 20,
+    InvalidBSON = 22,
+    LockTimeout = 24,
+    NamespaceNotFound = 26,
+    IndexNotFound = 27,
+    PathNotViable = 28,
+    CannotBackfillArray = 39,
+    ConflictingUpdateOperators = 40,
+    CursorNotFound = 43,
+    NamespaceExists = 48,
+    MaxTimeMSExpired = 50,
+    DollarPrefixedFieldName = 52,
+    InvalidIdField = 53,
+    NotSingleValueField = 54,
+    InvalidDBRef = 55,
+    EmptyFieldName = 56,
+    DottedFieldName = 57,
+    CommandNotFound = 59,
+    ImmutableField = 66,
+    CannotCreateIndex = 67,
+    IndexAlreadyExists = 68,
+    InvalidOptions = 72,
+    InvalidNamespace = 73,
+    IndexOptionsConflict = 85,
+    IndexKeySpecsConflict = 86,
+    NetworkTimeout = 89,
+    OperationFailed = 96,
+    DocumentValidationFailure = 121,
+    WriteConflict = 112,
+    CommandNotSupported = 115,
+    ConversionFailure = 241,
+    ExceededMemoryLimit = 146,
+    InvalidViewDefinition = 182,
+    ClientMetadataCannotBeMutated = 186,
+    InvalidIndexSpecificationOption = 197,
+    QueryExceededMemoryLimitNoDiskUseAllowed = 292,
+    NoSuchTransaction = 251,
+    InvalidPipelineOperator = 168,
+    CommandOnShardedViewNotSupportedOnMongod = 169,
+    TooManyLogicalSessions = 261,
+    OperationNotSupportedInTransaction = 263,
+    NotAReplicaSet = 123,
+    IndexBuildAborted = 276,
+    CannotDropShardKeyIndex = 300,
+    OutOfDiskSpace = 14031,
+    UserDataInconsistent = 284,
+    Interrupted = 11601,
+    InterruptedAtShutdown = 11600,
+    BSONObjectTooLarge = 10334,
+    DuplicateKey = 11000,
+}
