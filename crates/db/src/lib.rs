@@ -1,1 +1,23 @@
-//! Soon.
+//! Frond's embedded database: databases, collections, indexes; commits, branches, diff, merge.
+//!
+//! Reading order: [`frond`] (a data directory, open), [`name`] (`shop@main~2`), [`database`] (one
+//! version of one database: what a command works on), [`catalog`] (what exists), [`collection`]
+//! (reads and writes), [`version`] (history). Blocking and batched; knows no wire and no socket.
+
+pub mod catalog;
+pub mod collection;
+pub mod database;
+pub mod error;
+pub mod frond;
+pub mod name;
+pub mod version;
+
+pub use collection::{
+    AggregateRequest, Cursor, DeleteStatement, FindAndModify, FindRequest, UpdateReport,
+    UpdateStatement, WriteError, WriteReport,
+};
+pub use database::Database;
+pub use error::{Error, ErrorKind};
+pub use frond::{Frond, FrondOptions};
+pub use frond_engine::Durability;
+pub use name::{DatabaseName, VersionName};
