@@ -2,12 +2,14 @@
 //!
 //! The encoded form (docs/format/chunk.md) is what is hashed, stored and sent:
 //!
-//!     OFFSET  SIZE  FIELD
-//!     0       1     kind
-//!     1       3     zero
-//!     4       4     reference count, little-endian
-//!     8       32*n  references
-//!     8+32*n  ...   payload
+//! ```text
+//! OFFSET  SIZE  FIELD
+//! 0       1     kind
+//! 1       3     zero
+//! 4       4     reference count, little-endian
+//! 8       32*n  references
+//! 8+32*n  ...   payload
+//! ```
 //!
 //! Whoever follows references (collection, push, fsck) needs no knowledge of payloads.
 
