@@ -78,6 +78,13 @@ pub struct LocalStore {
     counters: Counters,
 }
 
+/// Syncs, so that closing in order loses nothing. Who must know whether that worked syncs before.
+impl Drop for LocalStore {
+    fn drop(&mut self) {
+        let _ = self.sync();
+    }
+}
+
 /// Lets go of the directory when dropped.
 struct DirectoryLock(Arc<dyn Disk>);
 

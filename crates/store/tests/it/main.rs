@@ -2,6 +2,9 @@
 //! suffer: crashes, damage, a full disk, failing syncs, other versions, random bytes.
 
 mod contract;
+mod crash;
+mod damage;
+mod faults;
 
 use std::sync::Arc;
 
