@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use frond_store::io::Disk;
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -70,6 +71,9 @@ fn check(disk: &SimDisk, notes: &Notes, random: &mut Random) {
         assert!(by_name.get(&hash).is_none_or(|put| **put == chunk));
     }
     assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+    let packs = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
+    let bytes = packs.map(|name| disk.contents(&name).unwrap().len() as u64).sum();
+    assert_eq!(store.counters().bytes_stored, bytes, "nothing torn and nothing unknown is left");
     // What a crash may have left is put again, so that wrong answers of `has` show.
     let more = random_chunks(random, 3);
     store.put_many(&notes.put).unwrap();

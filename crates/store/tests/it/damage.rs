@@ -143,6 +143,32 @@ fn another_version_is_refused_with_both_numbers() {
     }
 }
 
+/// A checksum protects from accidents only: the name is what counts.
+#[test]
+fn a_whole_frame_under_another_name_is_damage() {
+    let disk = SimDisk::new(0);
+    let chunk = blob(&[1; 300]);
+    {
+        let store = open(&disk).unwrap();
+        store.put_many(std::slice::from_ref(&chunk)).unwrap();
+    }
+    let pack = "00000000.pack";
+    let mut contents = disk.contents(pack).unwrap();
+    // The only frame begins behind the prefix: 24 bytes of header, then the chunk's name.
+    let frame = &mut contents[16..];
+    frame[24] ^= 1;
+    let seed = xxhash_rust::xxh3::xxh3_64(&frame[..16]);
+    let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(&frame[24..], seed);
+    frame[16..24].copy_from_slice(&checksum.to_le_bytes());
+    disk.set_contents(pack, &contents);
+    let store = open(&disk).unwrap();
+    let renamed = store.chunk_hashes()[0];
+    assert_ne!(renamed, chunk.hash());
+    for error in [store.get(renamed).unwrap_err(), store.verify(&mut |_| ()).unwrap().remove(0)] {
+        assert!(matches!(error, StoreError::Damaged { offset: 16, .. }), "{error}");
+    }
+}
+
 #[test]
 fn random_bytes_never_panic() {
     for_seeds(2000, |mut random| {
