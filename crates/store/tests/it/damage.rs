@@ -63,8 +63,7 @@ fn every_changed_bit_is_found_when_opening_or_verifying() {
                 };
                 some_refused(&*store, &chunks, &name);
                 let found = store.verify(&mut |_| ()).unwrap();
-                let names_it =
-                    |error| matches!(error, StoreError::Damaged { file, .. } if *file == name);
+                let names_it = |error: &StoreError| matches!(error, StoreError::Damaged { file, .. } if *file == name);
                 assert!(!found.is_empty(), "{name} bit {bit}");
                 assert!(found.iter().all(names_it));
             }
