@@ -98,7 +98,7 @@ fn restart(disk: &SimDisk, random: &mut Random) -> SimDisk {
 
 #[test]
 fn a_power_cut_at_every_operation_keeps_what_was_acknowledged() {
-    for_seeds(60, |mut random| {
+    for_seeds(300, |mut random| {
         let seed = random.next();
         let whole = SimDisk::new(seed);
         script(&whole, Random::new(seed), &mut Notes::default()).unwrap();
@@ -116,7 +116,7 @@ fn a_power_cut_at_every_operation_keeps_what_was_acknowledged() {
 
 #[test]
 fn a_killed_process_loses_nothing_that_was_listed_or_synced() {
-    for_seeds(20, |mut random| {
+    for_seeds(100, |mut random| {
         let seed = random.next();
         let whole = SimDisk::new(seed);
         script(&whole, Random::new(seed), &mut Notes::default()).unwrap();
