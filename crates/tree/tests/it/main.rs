@@ -1,3 +1,4 @@
 //! Tests of trees against naive models, of what they cost in chunks, and of their stored form.
 
 mod map_model;
+mod sequence_model;
