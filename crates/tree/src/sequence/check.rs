@@ -62,8 +62,7 @@ impl Check<'_> {
             let hash = self.windows[usize::from(node.level())].push(&content, true);
             let before = bytes;
             bytes += entry_bytes(node.level(), content.len());
-            let may_end = node.is_leaf() || entry > 0;
-            let ends = may_end && self.rule.ends(hash, before, bytes);
+            let ends = self.rule.ends_node(node.level(), entry + 1, hash, before, bytes);
             if ends && !is_end || is_end && !ends && !is_last {
                 return damaged(format!("entry {entry} is on the wrong side of a boundary"));
             }

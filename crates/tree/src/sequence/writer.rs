@@ -39,9 +39,8 @@ impl SequenceWriter {
     fn grow(&mut self, hash: u64, bytes: u64) -> bool {
         let before = self.bytes;
         self.bytes += bytes;
-        // As in a map: each level has fewer nodes than the one below.
-        let may_end = self.level == 0 || self.children.len() > 1;
-        may_end && self.rule.ends(hash, before, self.bytes)
+        let entry_count = self.ends.len() + self.children.len();
+        self.rule.ends_node(self.level, entry_count, hash, before, self.bytes)
     }
 }
 
