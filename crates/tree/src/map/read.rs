@@ -3,7 +3,7 @@
 use frond_store::{ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
-use crate::map::node::SearchNode;
+use crate::map::search::SearchNode;
 use crate::map::{Bounds, Entry, Summary, Tree};
 use crate::value::Value;
 
