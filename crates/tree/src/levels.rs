@@ -1,7 +1,7 @@
 //! Builds a tree's levels at once, for maps and sequences alike: each node is written once.
 //!
 //! 1. Items go to the writer of level 0. When an item ends a node, the node is put, and its
-//! parent's entry goes to the writer of the next level, which may end in turn.
+//!    parent's entry goes to the writer of the next level, which may end in turn.
 //! 2. At the end each level's last node ends, from the bottom up; the first level that has one node
 //!    only is the root's.
 //! 3. A rewriter may hand in a whole old node (`reuse`) when nothing is begun at its level or
