@@ -149,9 +149,10 @@ impl Queue {
                 return conflict(*tree, &[]);
             }
         }
-        let written = record.writes.iter().flat_map(|(tree, entries)| {
-            entries.iter().map(|(key, _)| (*tree, &key[..]))
-        });
+        let written = record
+            .writes
+            .iter()
+            .flat_map(|(tree, entries)| entries.iter().map(|(key, _)| (*tree, &key[..])));
         let validated = validated.iter().map(|(tree, key)| (*tree, &key[..]));
         for (tree, key) in written.chain(validated) {
             if conflicts.changed(Subject::Key(tree, key), since)
