@@ -42,6 +42,10 @@ const SEALED_COUNT_SLOW: usize = 2;
 const SEALED_COUNT_MAX: usize = 4;
 const SLOW_COMMIT: Duration = Duration::from_millis(1);
 
+/// An opening skips so many Sequences: relaxed transactions that a crash took had more than the last
+/// one found, and theirs must not be given out again.
+const SEQUENCES_SKIPPED: u64 = 1 << 20;
+
 /// Where transactions line up.
 pub(crate) struct Queue {
     pub conflicts: ConflictTable,
@@ -113,7 +117,7 @@ impl Queue {
             active,
             segment,
             segment_bytes: 0,
-            last,
+            last: Sequence(last.0.saturating_add(SEQUENCES_SKIPPED)),
             last_live: last,
             visible: last,
             written: last,

@@ -1,4 +1,5 @@
 //! The engine from outside: over the store in memory and over the simulated disk.
 
 mod basics;
+mod crashes;
 mod rig;
