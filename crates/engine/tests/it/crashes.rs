@@ -166,6 +166,10 @@ fn check_restart(disk: &SimDisk, notes: &mut Notes, random: &mut Random) {
     // Work goes on.
     transact(&engine, random, notes).unwrap();
     engine.fold(&engine.snapshot(), &notes.trees).unwrap();
+    let disk = disk.crash();
+    drop(engine);
+    let engine = open(&disk, quiet()).unwrap();
+    check(&engine, notes);
     transact(&engine, random, notes).unwrap();
     engine.checkpoint().unwrap();
     transact(&engine, random, notes).unwrap();
@@ -268,9 +272,16 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
                 }
                 check_relaxed(&engine, &notes);
             }
+            if let Err(error) = engine.checkpoint() {
+                assert!(is_full(&error), "{error}");
+            }
+            check_relaxed(&engine, &notes);
             disk.make_room();
             transact(&engine, &mut random, &mut notes).unwrap();
             check_relaxed(&engine, &notes);
+            if random.one_in(2) {
+                engine.checkpoint().unwrap();
+            }
         }
         engine.close().unwrap();
         notes.acknowledged = notes.versions.len() - 1;
