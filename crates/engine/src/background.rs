@@ -13,7 +13,7 @@ use crate::ids::Sequence;
 use crate::shared::{Shared, Signals};
 
 /// How long after a failed fold the next one is tried: the disk may have room again.
-const FOLD_RETRY: Duration = Duration::from_secs(1);
+const FOLD_RETRY: Duration = Duration::from_millis(100);
 
 /// The running threads; dropping it stops them.
 pub(crate) struct Threads {

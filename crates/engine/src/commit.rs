@@ -454,7 +454,9 @@ impl Shared {
         let waited = self.signalled.wait_timeout(signals, SLOW_COMMIT);
         signals = waited.expect("no panic while the lock is held").0;
         while sealed_count() >= SEALED_COUNT_MAX && !signals.stop {
-            if let Some(refusal) = &signals.fold_failure {
+            if let Some(refusal) = signals.fold_failure.clone() {
+                drop(signals);
+                self.queue().check_open()?;
                 return Err(refusal.error());
             }
             let waited = self.signalled.wait_timeout(signals, SLOW_COMMIT);
