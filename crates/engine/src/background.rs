@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use frond_store::StoreError;
 use frond_tree::TreeError;
 
-use crate::commit::Refusal;
+use crate::commit::{PoisonOnPanic, Refusal};
 use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::shared::{Shared, Signals};
@@ -86,6 +86,7 @@ fn wait(shared: &Shared, at_most: Option<Duration>, wanted: impl Fn(&mut Signals
 }
 
 fn fold_until_stopped(shared: &Shared) {
+    let _panics = PoisonOnPanic(shared);
     while wait(shared, None, |signals| std::mem::take(&mut signals.fold_wanted)) {
         match shared.fold_sealed() {
             Ok(_) => shared.signal(|signals| signals.fold_failure = None),

@@ -349,7 +349,7 @@ impl Shared {
             Durability::Synced if !unknown => writer.sync(),
             _ => Ok(()),
         };
-        std::mem::forget(panics);
+        drop(panics);
 
         let mut queue = self.queue();
         queue.writer_counters = writer.counters();
@@ -450,27 +450,28 @@ impl Shared {
         if sealed_count() < SEALED_COUNT_SLOW {
             return Ok(());
         }
-        let mut signals = self.signals();
-        let waited = self.signalled.wait_timeout(signals, SLOW_COMMIT);
-        signals = waited.expect("no panic while the lock is held").0;
-        while sealed_count() >= SEALED_COUNT_MAX && !signals.stop {
-            if let Some(refusal) = signals.fold_failure.clone() {
-                drop(signals);
-                self.queue().check_open()?;
+        loop {
+            let signals = self.signals();
+            let refusal = signals.fold_failure.clone();
+            drop(self.signalled.wait_timeout(signals, SLOW_COMMIT));
+            if sealed_count() < SEALED_COUNT_MAX {
+                return Ok(());
+            }
+            self.queue().check_open()?;
+            if let Some(refusal) = refusal {
                 return Err(refusal.error());
             }
-            let waited = self.signalled.wait_timeout(signals, SLOW_COMMIT);
-            signals = waited.expect("no panic while the lock is held").0;
         }
-        Ok(())
     }
 }
 
-/// Nobody knows what is on the disk if the leader panics.
-struct PoisonOnPanic<'a>(&'a Shared);
+/// Closes the engine if the thread panics: nobody knows what is on the disk then.
+pub(crate) struct PoisonOnPanic<'a>(pub &'a Shared);
 
 impl Drop for PoisonOnPanic<'_> {
     fn drop(&mut self) {
-        self.0.poison("a panic while the log was written");
+        if std::thread::panicking() {
+            self.0.poison("a panic while the log was written or folded");
+        }
     }
 }

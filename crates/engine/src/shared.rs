@@ -1,7 +1,7 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
 //! *Locks, in the order in which they may be taken*: `folder`, `queue`, `transactions`, `current`,
-//! `signals`. None but `folder`'s is held across a write or sync; `folder` only keeps two folds
+//! `unpublished`, `signals`. None but `folder`'s is held across a write or sync; `folder` only keeps two folds
 //! apart, nobody else waits for it.
 //!
 //! *Visibility*: `current` holds the State and the visible Sequence together, so that a snapshot

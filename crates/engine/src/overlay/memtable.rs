@@ -311,7 +311,7 @@ mod tests {
     fn put(memtable: &Memtable, sequence: u64, writes: &[(&'static str, Option<&'static str>)]) {
         let writes: Vec<OverlayEntry> = writes
             .iter()
-            .map(|(key, value)| (Bytes::from(*key), value.map(|value| Value::inline(value))))
+            .map(|(key, value)| (Bytes::from(*key), value.map(Value::inline)))
             .collect();
         memtable.insert(TREE, Sequence(sequence), &writes);
     }
