@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use frond_store::StoreError;
 use frond_tree::TreeError;
 
-use crate::commit::{PoisonOnPanic, Refusal};
+use crate::commit::PoisonOnPanic;
 use crate::error::EngineError;
 use crate::ids::Sequence;
+use crate::queue::Refusal;
 use crate::shared::{Shared, Signals};
 
 /// How long after a failed fold the next one is tried: the disk may have room again.

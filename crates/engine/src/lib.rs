@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`ids`], `overlay` (recent writes in memory), `state` (bases and memtables, what a
 //! snapshot holds), [`snapshot`], [`cursor`], [`transaction`], `conflict`, `log` (segments, writing,
-//! recovery), `commit` (the order of transactions, group commit), `fold`, `opening`, [`engine`].
+//! recovery), `queue` and `commit` (the order of transactions, group commit), `fold`, `opening`, [`engine`].
 //! This crate doesn't know what keys and values mean.
 
 mod background;
@@ -22,6 +22,7 @@ mod log;
 mod opening;
 mod overlay;
 mod own_writes;
+mod queue;
 mod shared;
 pub mod snapshot;
 mod state;

@@ -15,10 +15,10 @@ use frond_store::io::Machine;
 use frond_store::{ChunkHash, ChunkStore, StoreError};
 use frond_tree::TreeFormat;
 
-use crate::commit::{Queue, Refusal};
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::queue::{Queue, Refusal};
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::state::format::EngineState;
