@@ -2,15 +2,15 @@
 //!
 //! 1. Under the queue's lock, which is held for microseconds: validate (the first committer wins),
 //!    take the next Sequence, insert into the memtable, line up for the log.
-//! 2. Whoever finds no leader becomes the leader: takes all that waits, writes it with one write and
-//!    syncs once, with no lock held. What lines up meanwhile is the next group.
+//! 2. Whoever finds no leader becomes the leader: takes all that waits, writes it with one write
+//!    and syncs once, with no lock held. What lines up meanwhile is the next group.
 //! 3. The leader makes its group visible, in the order of Sequences, and wakes everybody.
 //!
 //! *Invariants*
-//! 1. The visible Sequence never passes a transaction that may still be refused: a synced one becomes
-//!    visible once durable, a relaxed one at once if everything before it is visible.
-//! 2. A refused transaction (full disk) was never visible; its entries and eras are taken out of the
-//!    State before anybody else gets a Sequence. Its fingerprints stay, and may cost a retry.
+//! 1. The visible Sequence never passes a transaction that may still be refused: a synced one
+//!    becomes visible once durable, a relaxed one at once if everything before it is visible.
+//! 2. A refused transaction (full disk) was never visible; its entries and eras are taken out of
+//!    the State before anybody else gets a Sequence. Its fingerprints stay, and may cost a retry.
 //! 3. After any other failure of a write or sync the engine is closed: reads go on, no write
 //!    is taken, and nothing that was not visible becomes so.
 

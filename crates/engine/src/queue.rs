@@ -3,8 +3,8 @@
 //! *Invariants*
 //! 1. `visible <= last_live <= last` and `durable <= written <= last_live`.
 //! 2. `pending` ascends by Sequence; what is in it is not written.
-//! 3. Every Sequence above `visible` and up to `last_live` is pending, or in the hands of the leader
-//!    (`writer` is absent then), or written and waits for a sync.
+//! 3. Every Sequence above `visible` and up to `last_live` is pending, or in the hands of the
+//!    leader (`writer` is absent then), or written and waits for a sync.
 
 use std::collections::HashMap;
 use std::io;
