@@ -1,5 +1,13 @@
 //! What exists: collections and their indexes.
 
+pub(crate) mod adopt;
+pub(crate) mod entry;
+mod spec;
+pub(crate) mod view;
+
+pub use spec::{ID_INDEX_NAME, IndexSpec};
+pub(crate) use view::{CatalogView, Collection};
+
 use frond_doc::{Document, DocumentBuf};
 
 use crate::database::Database;
@@ -14,32 +22,6 @@ pub struct CollectionInfo {
     pub options: DocumentBuf,
     /// Sixteen random bytes, local to this data directory.
     pub uuid: [u8; 16],
-}
-
-/// An index as it was asked for.
-#[derive(Clone, PartialEq, Debug)]
-pub struct IndexSpec {
-    /// Its name; made from the key (`a_1_b_-1`) where absent in the request.
-    pub name: String,
-    /// `{path: 1 | -1, ...}`.
-    pub key: DocumentBuf,
-    /// No two documents with the same key.
-    pub unique: bool,
-    /// Documents without the fields are left out.
-    pub sparse: bool,
-}
-
-impl IndexSpec {
-    /// Parses one element of `createIndexes`' `indexes`; options and index types that aren't
-    /// supported are refused by name.
-    pub fn parse(_spec: Document<'_>) -> Result<IndexSpec, Error> {
-        todo!()
-    }
-
-    /// The form that `listIndexes` answers: `{v: 2, key, name, unique?, sparse?}`.
-    pub fn to_document(&self) -> DocumentBuf {
-        todo!()
-    }
 }
 
 /// What `createIndexes` answers.
