@@ -131,8 +131,8 @@ impl ValueFilter {
     }
 }
 
-/// Whether the document's first field is an operator on a value (`{$gt: 5}`), not a part of a
-/// plain document and not a reference (`{$ref: ..., $id: ...}`).
-pub(crate) fn is_operators(document: Document<'_>) -> bool {
-    parse::is_operators(document)
+/// Whether the document's first field is an operator on a value (`{$gt: 5}`), not a logical one
+/// (`{$or: ...}`), nor a part of a plain document.
+pub(crate) fn begins_with_operator(document: Document<'_>) -> bool {
+    document.iter().next().is_some_and(|(name, _)| operators::is_known(name))
 }
