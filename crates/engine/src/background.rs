@@ -46,9 +46,8 @@ impl Threads {
         let settled = self.shared.settle(Sequence(u64::MAX));
         self.shared.poison("the engine was closed");
         self.shared.signal(|signals| signals.stop = true);
-        let handles = std::mem::take(
-            &mut *self.handles.lock().expect("no panic while the lock is held"),
-        );
+        let handles =
+            std::mem::take(&mut *self.handles.lock().expect("no panic while the lock is held"));
         for handle in handles {
             if handle.join().is_err() {
                 let reason = "a background thread panicked".to_owned();
@@ -67,11 +66,7 @@ impl Drop for Threads {
 }
 
 /// Waits until `wanted` or for `at_most`; false if the threads are to end.
-fn wait(
-    shared: &Shared,
-    at_most: Option<Duration>,
-    wanted: impl Fn(&mut Signals) -> bool,
-) -> bool {
+fn wait(shared: &Shared, at_most: Option<Duration>, wanted: impl Fn(&mut Signals) -> bool) -> bool {
     let end = at_most.map(|at_most| Instant::now() + at_most);
     let mut signals = shared.signals();
     loop {

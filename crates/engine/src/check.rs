@@ -53,10 +53,7 @@ fn check_state(state: &State, visible: Sequence) -> Result<(), String> {
             return Err(format!("the eras of tree {} don't ascend", tree.0));
         }
         let newest_visible = eras.iter().rev().find(|era| era.from <= visible);
-        if newest_visible
-            .and_then(|era| era.base)
-            .is_some_and(|base| visible < base.folded_to)
-        {
+        if newest_visible.and_then(|era| era.base).is_some_and(|base| visible < base.folded_to) {
             return Err(format!("the base of tree {} is ahead of what is visible", tree.0));
         }
     }

@@ -10,7 +10,7 @@
 //! 1. The visible Sequence never passes a transaction that may still be refused: a synced one becomes
 //!    visible once durable, a relaxed one at once if everything before it is visible.
 //! 2. A refused transaction (full disk) was never visible; its entries and eras are taken out of the
-//!    State before anybody else gets a Sequence. Its fingerprints stay: they only cost a retry.
+//!    State before anybody else gets a Sequence. Its fingerprints stay, and may cost a retry.
 //! 3. After any other failure of a write or sync the engine is closed: reads go on, no write
 //!    is taken, and nothing that was not visible becomes so.
 
@@ -42,6 +42,11 @@ const SEALED_COUNT_SLOW: usize = 2;
 const SEALED_COUNT_MAX: usize = 4;
 const SLOW_COMMIT: Duration = Duration::from_millis(1);
 
+/// An opening skips so many Sequences: relaxed transactions that a crash took had greater ones than
+/// the last that is found, and theirs must not be given out again. So that this holds over several
+/// openings too, the first transaction of each is synced before it becomes visible.
+const SEQUENCES_SKIPPED: u64 = 1 << 20;
+
 /// Where transactions line up.
 pub(crate) struct Queue {
     pub conflicts: ConflictTable,
@@ -50,6 +55,8 @@ pub(crate) struct Queue {
     /// The segment that takes records, and how much it took.
     pub segment: SegmentNumber,
     pub segment_bytes: u64,
+    /// The last Sequence found by the opening.
+    pub found: Sequence,
     /// The last Sequence given out.
     pub last: Sequence,
     /// The last one given out and not refused.
@@ -113,7 +120,8 @@ impl Queue {
             active,
             segment,
             segment_bytes: 0,
-            last,
+            found: last,
+            last: Sequence(last.0.saturating_add(SEQUENCES_SKIPPED)),
             last_live: last,
             visible: last,
             written: last,
@@ -149,9 +157,10 @@ impl Queue {
                 return conflict(*tree, &[]);
             }
         }
-        let written = record.writes.iter().flat_map(|(tree, entries)| {
-            entries.iter().map(|(key, _)| (*tree, &key[..]))
-        });
+        let written = record
+            .writes
+            .iter()
+            .flat_map(|(tree, entries)| entries.iter().map(|(key, _)| (*tree, &key[..])));
         let validated = validated.iter().map(|(tree, key)| (*tree, &key[..]));
         for (tree, key) in written.chain(validated) {
             if conflicts.changed(Subject::Key(tree, key), since)
@@ -235,7 +244,8 @@ impl Shared {
         if !record.bases.is_empty() {
             self.begin_eras(record, sequence);
         }
-        if durability == Durability::Relaxed && queue.visible == queue.last_live {
+        let all_visible = queue.found < queue.durable && queue.visible == queue.last_live;
+        if durability == Durability::Relaxed && all_visible {
             queue.visible = sequence;
             self.make_visible(sequence);
         }
@@ -330,7 +340,7 @@ impl Shared {
         let Some(mut writer) = queue.writer.take() else { return queue };
         let records = std::mem::take(&mut queue.pending);
         queue.pending_bytes = 0;
-        let upto = records.last().map_or(queue.written, |record| record.sequence);
+        let upto = queue.last_live;
         drop(queue);
         let panics = PoisonOnPanic(self);
         let written = writer.write(&records);
@@ -358,6 +368,8 @@ impl Shared {
         }
         if let Err(WriteError::Refused { error, .. } | WriteError::Unknown(error)) = synced {
             queue.closed.get_or_insert(error.to_string());
+        } else if queue.disk_full.is_some() && queue.closed.is_none() {
+            self.pass_refused(&mut queue);
         }
         if queue.closed.is_none() && durability == Durability::Synced {
             queue.durable = queue.written;
@@ -383,7 +395,6 @@ impl Shared {
         }
         let waiting = std::mem::take(&mut queue.pending);
         queue.pending_bytes = 0;
-        queue.last_live = queue.visible.max(queue.written);
         for pending in unwritten.into_iter().chain(waiting) {
             if pending.sequence <= queue.visible {
                 queue.pending_bytes += pending.payload.len();
@@ -394,6 +405,18 @@ impl Shared {
             }
         }
         queue.disk_full = Some(refusal);
+    }
+
+    /// Goes on behind the Sequences that were refused: nothing lies there, and a transaction that
+    /// begins now must not conflict with them for ever. All that is not refused is visible, or was
+    /// written and synced by now.
+    fn pass_refused(&self, queue: &mut Queue) {
+        if queue.pending.is_empty() {
+            queue.written = queue.last;
+        }
+        queue.last_live = queue.last;
+        queue.visible = queue.last;
+        self.make_visible(queue.last);
     }
 
     fn take_back(&self, pending: &PendingRecord) {

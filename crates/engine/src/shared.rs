@@ -40,7 +40,8 @@ pub(crate) struct Shared {
     pub transactions: Mutex<BTreeMap<Sequence, u64>>,
     /// What is published; see `fold`.
     pub folder: Mutex<Folder>,
-    /// Trees whose base may differ from the published one.
+    /// Trees that got another base, or were dropped, and whose published base is not that yet. A tree
+    /// that was only written to is found in the memtables.
     pub unpublished: Mutex<BTreeSet<TreeId>>,
     pub signals: Mutex<Signals>,
     /// Something in `signals` changed, or a fold was installed.

@@ -105,12 +105,7 @@ impl Transaction {
         self.write(tree, key, None)
     }
 
-    fn write(
-        &mut self,
-        tree: TreeId,
-        key: Bytes,
-        value: Option<Value>,
-    ) -> Result<(), EngineError> {
+    fn write(&mut self, tree: TreeId, key: Bytes, value: Option<Value>) -> Result<(), EngineError> {
         if !self.has_tree(tree) {
             return Err(EngineError::NoTree(tree));
         }

@@ -27,7 +27,7 @@ use crate::cache::ChunkCache;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::counters::Counters;
 use crate::error::StoreError;
-use crate::index::{Index, Location};
+use crate::index::{Index, Location, NameHasherBuilder};
 use crate::io::{Disk, Machine};
 use crate::manifest::{self, Manifest, PackEntry, PackState, PublishError};
 use crate::pack::Pack;
@@ -81,7 +81,10 @@ pub struct LocalStore {
 /// Syncs, so that closing in order loses nothing. Who must know whether that worked syncs before.
 impl Drop for LocalStore {
     fn drop(&mut self) {
-        let _ = self.sync();
+        // After a panic under a lock nothing more is written.
+        if !self.writer.is_poisoned() && !self.publisher.is_poisoned() {
+            let _ = self.sync();
+        }
     }
 }
 
@@ -200,7 +203,10 @@ impl LocalStore {
     }
 
     /// Writes frames and makes what was written readable, also if a later part failed.
-    fn append(&self, mut frames: Vec<NamedFrame>) -> Result<HashSet<ChunkHash>, StoreError> {
+    fn append(
+        &self,
+        mut frames: Vec<NamedFrame>,
+    ) -> Result<HashSet<ChunkHash, NameHasherBuilder>, StoreError> {
         let mut writer = self.writer();
         self.check_poison()?;
         // Another thread may have put some of these meanwhile.
@@ -308,7 +314,7 @@ impl ChunkStore for LocalStore {
 
     fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
         self.check_poison()?;
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::with_hasher(NameHasherBuilder);
         let absent: Vec<&Chunk> = self.index(|index| {
             let is_new = |chunk: &&Chunk| {
                 !index.chunks.contains_key(&chunk.hash()) && seen.insert(chunk.hash())

@@ -174,10 +174,7 @@ impl RecordHeader {
 
     /// Reads a header, or `None` if its checksum is wrong: nothing was written here, it was torn,
     /// or it belongs to another segment.
-    pub fn decode(
-        bytes: &[u8; RECORD_HEADER_BYTES],
-        nonce: u64,
-    ) -> Option<(RecordHeader, Chain)> {
+    pub fn decode(bytes: &[u8; RECORD_HEADER_BYTES], nonce: u64) -> Option<(RecordHeader, Chain)> {
         let checksum = get_u64(bytes, OFFSET_RECORD_CHECKSUM);
         if checksum != xxh3_64_with_seed(&bytes[OFFSET_RECORD_PREVIOUS..], nonce) {
             return None;

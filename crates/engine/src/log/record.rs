@@ -205,7 +205,9 @@ impl Reader {
         let content = match tag {
             TAG_INLINE => Content::Inline(self.bytes()?),
             TAG_CHUNK => Content::Chunk { hash: ChunkHash(self.array()?), bytes: self.u64()? },
-            TAG_SEQUENCE => Content::Sequence { root: ChunkHash(self.array()?), bytes: self.u64()? },
+            TAG_SEQUENCE => {
+                Content::Sequence { root: ChunkHash(self.array()?), bytes: self.u64()? }
+            }
             _ => return Err("an unknown tag of a value"),
         };
         Ok(Some(Value { flags, content }))
@@ -228,7 +230,10 @@ mod tests {
             next_tree_id: 7,
             bases: vec![(TreeId(2), Some(base)), (TreeId(3), None)],
             writes: vec![
-                (TreeId(1), vec![(Bytes::from("a"), None), (Bytes::from("b"), Some(Value::inline("x")))]),
+                (
+                    TreeId(1),
+                    vec![(Bytes::from("a"), None), (Bytes::from("b"), Some(Value::inline("x")))],
+                ),
                 (
                     TreeId(2),
                     vec![
@@ -238,7 +243,10 @@ mod tests {
                         ),
                         (
                             Bytes::from("s"),
-                            out_of_line(Content::Sequence { root: ChunkHash([4; 32]), bytes: 1 << 40 }),
+                            out_of_line(Content::Sequence {
+                                root: ChunkHash([4; 32]),
+                                bytes: 1 << 40,
+                            }),
                         ),
                     ],
                 ),

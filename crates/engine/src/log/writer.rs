@@ -109,12 +109,12 @@ impl Writer {
     pub fn write(&mut self, records: &[PendingRecord]) -> Result<(), WriteError> {
         let mut written = 0;
         for group in records.chunk_by(|left, right| left.segment == right.segment) {
-            self.open_segment(group[0].segment)
-                .and_then(|()| self.write_group(group))
-                .map_err(|error| match error {
+            self.open_segment(group[0].segment).and_then(|()| self.write_group(group)).map_err(
+                |error| match error {
                     WriteError::Refused { error, .. } => WriteError::Refused { written, error },
                     unknown => unknown,
-                })?;
+                },
+            )?;
             written += group.len();
         }
         Ok(())

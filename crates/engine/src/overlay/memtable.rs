@@ -339,7 +339,8 @@ mod tests {
 
     fn check(after: u64, upto: u64, bounds: (&str, &str), expected: &str) {
         let memtable = sample();
-        let bound = |text: &str| (!text.is_empty()).then(|| Bytes::copy_from_slice(text.as_bytes()));
+        let bound =
+            |text: &str| (!text.is_empty()).then(|| Bytes::copy_from_slice(text.as_bytes()));
         let bounds = Bounds { start: bound(bounds.0), end: bound(bounds.1) };
         for direction in [Direction::Ascending, Direction::Descending] {
             let mut found: Vec<OverlayEntry> = Vec::new();

@@ -193,6 +193,14 @@ mod tests {
     }
 
     #[test]
+    fn the_example_in_the_document_is_right() {
+        let chunk = encode_base(&Base { tree: tree(), folded_to: Sequence(3) });
+        let hex: String = chunk.payload().iter().map(|byte| format!("{byte:02x}")).collect();
+        let document = include_str!("../../../../docs/format/engine-state.md");
+        assert!(document.replace([' ', '\n'], "").contains(&hex), "{hex}");
+    }
+
+    #[test]
     fn another_version_is_refused_with_both_numbers() {
         let chunk = encode_base(&Base { tree: tree(), folded_to: Sequence(3) });
         let mut payload = chunk.payload().to_vec();

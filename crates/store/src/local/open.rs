@@ -11,7 +11,6 @@
 //!    (see [`rewrite`]), and putting one of them again must find it durable.
 //! 5. Publish a manifest with the lengths found.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -30,75 +29,90 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let disk = Arc::clone(&machine.disk);
     disk.lock().map_err(|error| StoreError::io("LOCK", error))?;
     let lock = DirectoryLock(Arc::clone(&disk));
+    let (manifest, next_number) = read_manifest_and_clean(&*disk)?;
+    let counters = Counters::default();
+    let loaded = load(&*disk, &manifest, &counters)?;
+
+    let target = options.pack_bytes_target.min(PACK_BYTES_TARGET_MAX);
+    let roots = manifest.roots.clone();
+    let is_new = manifest.generation == 0;
+    let store = LocalStore {
+        _lock: lock,
+        disk: Arc::clone(&disk),
+        index: RwLock::new(loaded.index),
+        cache: ChunkCache::new(options.cache_bytes),
+        writer: Mutex::new(Writer::new(disk, loaded.active, next_number, target)),
+        publisher: Mutex::new(Publisher { manifest, packs: loaded.packs, batches: 0 }),
+        roots: RwLock::new(roots.clone()),
+        poisoned: AtomicBool::new(false),
+        counters,
+    };
+    let published = store.publish(&mut store.publisher(), roots);
+    match published {
+        // On a full disk the old manifest will do, so that what is there can be read.
+        Err(error) if is_new || store.check_poison().is_err() => Err(error),
+        _ => Ok(store),
+    }
+}
+
+/// Steps 1 and 2. Returns the manifest and the number for the next pack.
+fn read_manifest_and_clean(disk: &dyn Disk) -> Result<(Manifest, u32), StoreError> {
     let names = disk.list().map_err(|error| StoreError::io(".", error))?;
     let on_disk: Vec<_> =
         names.iter().filter_map(|name| PackNumber::from_file_name(name)).collect();
-    let manifest = match manifest::read(&*disk)? {
+    let manifest = match manifest::read(disk)? {
         Some(manifest) => manifest,
         None if on_disk.is_empty() => Manifest::default(),
         None => {
             return Err(StoreError::damaged(MANIFEST_NAME, 0, "missing, though there are packs"));
         }
     };
-    let listed = |number: PackNumber| manifest.packs.iter().any(|pack| pack.number == number);
-    let unlisted = on_disk.iter().filter(|number| !listed(**number)).map(PackNumber::to_string);
+    let is_listed = |number: PackNumber| manifest.packs.iter().any(|pack| pack.number == number);
+    let unlisted = on_disk.iter().filter(|number| !is_listed(**number)).map(PackNumber::to_string);
     let half_made = names.iter().filter(|name| *name == MANIFEST_NEW_NAME).cloned();
     for name in unlisted.chain(half_made) {
         disk.remove(&name).map_err(|error| StoreError::io(&name, error))?;
     }
+    let number_max = manifest.packs.iter().map(|pack| pack.number).chain(on_disk).max();
+    Ok((manifest, number_max.map_or(0, |number| number.0.saturating_add(1))))
+}
 
-    let counters = Counters::default();
-    let mut index = Index::default();
-    let mut packs = Vec::new();
-    let mut active = None;
+/// The packs, as they were found.
+struct Loaded {
+    index: Index,
+    packs: Vec<PackEntry>,
+    active: Option<ActivePack>,
+}
+
+/// Steps 3 and 4.
+fn load(disk: &dyn Disk, manifest: &Manifest, counters: &Counters) -> Result<Loaded, StoreError> {
+    let mut loaded = Loaded { index: Index::default(), packs: Vec::new(), active: None };
     for entry in &manifest.packs {
-        let pack = open_pack(&*disk, entry)?;
-        index.packs.insert(pack.number, Arc::clone(&pack));
+        let pack = open_pack(disk, entry)?;
+        loaded.index.packs.insert(pack.number, Arc::clone(&pack));
         let mut entry = entry.clone();
         match entry.state {
-            PackState::Sealed => index.insert_all(pack.number, read_index(&pack, entry.bytes)?),
+            PackState::Sealed => {
+                loaded.index.insert_all(pack.number, read_index(&pack, entry.bytes)?);
+            }
             PackState::Open => {
-                let open = recover(pack, entry.bytes)?;
+                let active = recover(pack, entry.bytes)?;
                 counters.syncs.add(1);
-                entry.bytes = open.position;
-                index.insert_all(entry.number, open.entries.iter().copied());
-                active = Some(open);
+                entry.bytes = active.position;
+                loaded.index.insert_all(entry.number, active.entries.iter().copied());
+                loaded.active = Some(active);
             }
         }
         counters.bytes_stored.add(entry.bytes);
-        packs.push(entry);
+        loaded.packs.push(entry);
     }
     for (name, hash) in &manifest.roots {
-        if !index.chunks.contains_key(hash) {
+        if !loaded.index.chunks.contains_key(hash) {
             let what = format!("root {name:?} names chunk {hash}, which is not stored");
             return Err(StoreError::damaged(MANIFEST_NAME, 0, &what));
         }
     }
-
-    let target = options.pack_bytes_target.min(PACK_BYTES_TARGET_MAX);
-    let number_max = manifest.packs.iter().map(|pack| pack.number).chain(on_disk).max();
-    let next_number = number_max.map_or(0, |number| number.0.saturating_add(1));
-    let roots = manifest.roots.clone();
-    let store = LocalStore {
-        _lock: lock,
-        disk: Arc::clone(&disk),
-        index: RwLock::new(index),
-        cache: ChunkCache::new(options.cache_bytes),
-        writer: Mutex::new(Writer::new(disk, active, next_number, target)),
-        publisher: Mutex::new(Publisher { manifest, packs, batches: 0 }),
-        roots: RwLock::new(BTreeMap::new()),
-        poisoned: AtomicBool::new(false),
-        counters,
-    };
-    let is_new = store.publisher().manifest.generation == 0;
-    if let Err(error) = store.publish(&mut store.publisher(), roots.clone()) {
-        // On a full disk the old manifest will do, so that what is there can be read.
-        if is_new || store.check_poison().is_err() {
-            return Err(error);
-        }
-    }
-    *store.roots.write().expect("no panic while the lock is held") = roots;
-    Ok(store)
+    Ok(loaded)
 }
 
 fn open_pack(disk: &dyn Disk, entry: &PackEntry) -> Result<Arc<Pack>, StoreError> {

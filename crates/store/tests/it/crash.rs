@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use frond_store::io::Disk;
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -70,6 +71,9 @@ fn check(disk: &SimDisk, notes: &Notes, random: &mut Random) {
         assert!(by_name.get(&hash).is_none_or(|put| **put == chunk));
     }
     assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+    let packs = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
+    let bytes = packs.map(|name| disk.contents(&name).unwrap().len() as u64).sum();
+    assert_eq!(store.counters().bytes_stored, bytes, "nothing torn and nothing unknown is left");
     // What a crash may have left is put again, so that wrong answers of `has` show.
     let more = random_chunks(random, 3);
     store.put_many(&notes.put).unwrap();
@@ -94,7 +98,7 @@ fn restart(disk: &SimDisk, random: &mut Random) -> SimDisk {
 
 #[test]
 fn a_power_cut_at_every_operation_keeps_what_was_acknowledged() {
-    for_seeds(60, |mut random| {
+    for_seeds(300, |mut random| {
         let seed = random.next();
         let whole = SimDisk::new(seed);
         script(&whole, Random::new(seed), &mut Notes::default()).unwrap();
@@ -112,7 +116,7 @@ fn a_power_cut_at_every_operation_keeps_what_was_acknowledged() {
 
 #[test]
 fn a_killed_process_loses_nothing_that_was_listed_or_synced() {
-    for_seeds(20, |mut random| {
+    for_seeds(100, |mut random| {
         let seed = random.next();
         let whole = SimDisk::new(seed);
         script(&whole, Random::new(seed), &mut Notes::default()).unwrap();

@@ -63,8 +63,7 @@ fn every_changed_bit_is_found_when_opening_or_verifying() {
                 };
                 some_refused(&*store, &chunks, &name);
                 let found = store.verify(&mut |_| ()).unwrap();
-                let names_it =
-                    |error| matches!(error, &StoreError::Damaged { ref file, .. } if *file == name);
+                let names_it = |error: &StoreError| matches!(error, StoreError::Damaged { file, .. } if *file == name);
                 assert!(!found.is_empty(), "{name} bit {bit}");
                 assert!(found.iter().all(names_it));
             }
@@ -140,6 +139,32 @@ fn another_version_is_refused_with_both_numbers() {
             error => panic!("{error}"),
         }
         assert_eq!(other.contents(&name).unwrap(), contents, "and it is left alone");
+    }
+}
+
+/// A checksum protects from accidents only: the name is what counts.
+#[test]
+fn a_whole_frame_under_another_name_is_damage() {
+    let disk = SimDisk::new(0);
+    let chunk = blob(&[1; 300]);
+    {
+        let store = open(&disk).unwrap();
+        store.put_many(std::slice::from_ref(&chunk)).unwrap();
+    }
+    let pack = "00000000.pack";
+    let mut contents = disk.contents(pack).unwrap();
+    // The only frame begins behind the prefix: 24 bytes of header, then the chunk's name.
+    let frame = &mut contents[16..];
+    frame[24] ^= 1;
+    let seed = xxhash_rust::xxh3::xxh3_64(&frame[..16]);
+    let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(&frame[24..], seed);
+    frame[16..24].copy_from_slice(&checksum.to_le_bytes());
+    disk.set_contents(pack, &contents);
+    let store = open(&disk).unwrap();
+    let renamed = store.chunk_hashes()[0];
+    assert_ne!(renamed, chunk.hash());
+    for error in [store.get(renamed).unwrap_err(), store.verify(&mut |_| ()).unwrap().remove(0)] {
+        assert!(matches!(error, StoreError::Damaged { offset: 16, .. }), "{error}");
     }
 }
 

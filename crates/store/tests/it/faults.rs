@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 
+use frond_store::io::Disk;
 use frond_store::{ChunkStore, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -10,6 +11,11 @@ use crate::{assert_stored, blob, open, random_chunks};
 
 fn is_full(error: &StoreError) -> bool {
     matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::StorageFull)
+}
+
+fn pack_bytes(disk: &SimDisk) -> u64 {
+    let names = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
+    names.map(|name| disk.contents(&name).unwrap().len() as u64).sum()
 }
 
 #[test]
@@ -72,7 +78,11 @@ fn the_store_goes_on_after_a_failed_write() {
         }
         assert_stored(&*store, &put);
         assert!(store.verify(&mut |_| ()).unwrap().is_empty());
-        assert_stored(&*open(&disk.crash()).unwrap(), &put);
+        assert_eq!(store.counters().bytes_stored, pack_bytes(&disk), "nothing torn is left");
+        let after = disk.crash();
+        let store = open(&after).unwrap();
+        assert_stored(&*store, &put);
+        assert_eq!(store.counters().bytes_stored, pack_bytes(&after));
     });
 }
 

@@ -1,10 +1,12 @@
 //! The store from outside: one contract on every implementation, then what only packs on a disk can
-//! suffer: crashes, damage, a full disk, failing syncs, other versions, random bytes.
+//! suffer: crashes, damage, a full disk, failing syncs, other versions, random bytes. At last, the
+//! bytes themselves, against the documents of the format.
 
 mod contract;
 mod crash;
 mod damage;
 mod faults;
+mod golden;
 
 use std::sync::Arc;
 

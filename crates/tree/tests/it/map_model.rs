@@ -52,7 +52,7 @@ fn random_key(random: &mut Random) -> Vec<u8> {
 
 fn random_value(random: &mut Random) -> (u8, Vec<u8>) {
     let bytes = match random.below(60) {
-        0 => 1000,
+        0 => 6000,
         1..3 => 500,
         _ => 30,
     };
