@@ -9,7 +9,7 @@ use frond_store::{ChunkHash, ChunkStore};
 use frond_testkit::Random;
 use frond_tree::{Edit, Entry, Sequence, Tree, TreeFormat, Value};
 
-const SALT: u64 = 0x5eed_0f_5a17;
+const SALT: u64 = 0x5eed_0f5a;
 
 fn entry(key: impl Into<Bytes>, value: impl Into<Bytes>) -> Entry {
     Entry { key: key.into(), value: Value::inline(value.into()) }
