@@ -103,6 +103,13 @@ pub(crate) enum Outcome<T> {
     Discard(T),
 }
 
+impl<T> Outcome<T> {
+    /// `Commit` if something was `changed`.
+    pub fn commit_if(changed: bool, answer: T) -> Outcome<T> {
+        if changed { Outcome::Commit(answer) } else { Outcome::Discard(answer) }
+    }
+}
+
 impl Frond {
     /// Runs `body` in a transaction and commits it; both again while commits conflict. `body` must
     /// be harmless to run again: all it changes is the transaction.

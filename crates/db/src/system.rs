@@ -135,6 +135,11 @@ pub(crate) fn working_prefix(database: &str, branch: &str) -> Bytes {
     key(b'w', &[database.as_bytes(), branch.as_bytes(), b""])
 }
 
+/// What the keys of all working entries of a database, on every branch, begin with.
+pub(crate) fn working_of_database_prefix(database: &str) -> Bytes {
+    key(b'w', &[database.as_bytes(), b""])
+}
+
 /// The key of what moved a branch's ref at `sequence`; they ascend in time.
 pub(crate) fn reflog_key(database: &str, branch: &str, sequence: u64) -> Bytes {
     key(b'l', &[database.as_bytes(), branch.as_bytes(), &sequence.to_be_bytes()])

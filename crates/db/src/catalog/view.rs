@@ -40,7 +40,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    fn new(spec: IndexSpec, tree: TreePlace) -> Index {
+    /// The index `spec` whose entries lie in `tree`.
+    pub fn new(spec: IndexSpec, tree: TreePlace) -> Index {
         Index { fields: spec.fields(), spec, tree }
     }
 }
