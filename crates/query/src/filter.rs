@@ -33,6 +33,7 @@ use evaluate::Run;
 use tree::{Condition, Node};
 
 pub(crate) use compare::{Comparison, Relation};
+pub(crate) use pattern::Pattern;
 
 /// A parsed filter. Cloning is cheap: the tree is shared.
 #[derive(Clone, Debug)]

@@ -54,11 +54,7 @@ impl ArrayFilters {
     }
 
     /// Checks that each filter is used in the update, and each name in the update is a filter.
-    pub(super) fn check_used(
-        &self,
-        root: &Branch,
-        update: Document<'_>,
-    ) -> Result<(), QueryError> {
+    pub(super) fn check_used(&self, root: &Branch, update: Document<'_>) -> Result<(), QueryError> {
         let mut unknown = None;
         let mut used = Vec::new();
         root.any_step(&mut |step| {

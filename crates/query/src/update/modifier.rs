@@ -125,7 +125,9 @@ impl Modifier {
             Modifier::Increment(by) => {
                 return arithmetic::apply_increment(slot, by.as_value(), scope);
             }
-            Modifier::Multiply(by) => return arithmetic::apply_multiply(slot, by.as_value(), scope),
+            Modifier::Multiply(by) => {
+                return arithmetic::apply_multiply(slot, by.as_value(), scope);
+            }
             Modifier::Minimum(value) => put_if(slot, value, |ordering| ordering.is_lt()),
             Modifier::Maximum(value) => put_if(slot, value, |ordering| ordering.is_gt()),
             Modifier::Bit(operations) => {

@@ -40,10 +40,7 @@ enum Operator {
 }
 
 /// Parses `{$set: {...}, $inc: {...}}`.
-pub(super) fn parse(
-    update: Document<'_>,
-    filters: ArrayFilters,
-) -> Result<Operators, QueryError> {
+pub(super) fn parse(update: Document<'_>, filters: ArrayFilters) -> Result<Operators, QueryError> {
     let mut operators = Operators { filters, ..Operators::default() };
     for (name, value) in update.iter() {
         let Ok(place) = OPERATORS.binary_search_by_key(&name, |(known, _)| known) else {

@@ -195,10 +195,7 @@ pub(super) fn write_array<'a>(slot: Slot<'_, '_>, elements: impl Iterator<Item =
 }
 
 /// Writes the array with those of `values` that it lacks.
-pub(super) fn apply_add_to_set(
-    slot: Slot<'_, '_>,
-    values: &[ValueBuf],
-) -> Result<(), QueryError> {
+pub(super) fn apply_add_to_set(slot: Slot<'_, '_>, values: &[ValueBuf]) -> Result<(), QueryError> {
     let array = match slot.current {
         None => Array::from_validated(&frond_doc::document::EMPTY),
         Some(Value::Array(array)) => array,

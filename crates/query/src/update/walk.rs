@@ -138,9 +138,7 @@ fn position(scope: &Scope<'_>) -> Result<usize, QueryError> {
 fn no_array(document: Document<'_>, trail: &Trail) -> QueryError {
     let path = trail.dotted();
     let message = if document.is_empty() {
-        format!(
-            "The path '{path}' must exist in the document in order to apply array updates."
-        )
+        format!("The path '{path}' must exist in the document in order to apply array updates.")
     } else {
         let last = trail.0.last().map_or("", String::as_str);
         let shown = text::field(last, Value::Document(document));
