@@ -9,10 +9,10 @@
 //! 3. otherwise ends it if `patience(hash) <= (after^4 - before^4) / L^4`, where `patience` turns a
 //!    uniform hash into an exponential variate: `-ln(1 - u)`, from a table, interpolated linearly.
 //!
-//! An interior node has two entries at least, so that each level has fewer nodes than the one below;
-//! while it has fewer than four it ends only if the hash's lowest bit is zero too, and never by force:
-//! where keys are as long as a node, rules 2 and 3 alone would end every node after two entries, and
-//! an insertion would shift all pairs behind it.
+//! An interior node has two entries at least, so that each level has fewer nodes than the one
+//! below; while it has fewer than four it ends only if the hash's lowest bit is zero too: where keys
+//! are as long as a node, rules 2 and 3 alone would end every node after two entries, and an
+//! insertion would shift all pairs behind it.
 //!
 //! *Invariants*: 1. Whether a chunk ends depends on its own items alone, never on what follows: an
 //! edit never reaches back into the chunk before it. This is why rule 2 ends a chunk early instead

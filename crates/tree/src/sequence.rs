@@ -3,10 +3,10 @@
 //! Reading order: `node` (the bytes of a node), `read` (get, items, seek_byte), `writer` and build,
 //! `splice`, `check`.
 //!
-//! *Invariants*: 1. Each node but the last of its level ends where the boundary rule says, given its
-//! size and the window: the hashes of the level's last 16 items, from whichever node. 2. A level has
-//! one node only if it is the root's. 3. An interior entry has the count and the bytes of its
-//! subtree. So the items alone decide every byte ([`Sequence::check`] verifies this).
+//! *Invariants*: 1. Each node but the last of its level ends where the boundary rule says, given
+//! its size and the window: the hashes of the level's last 16 items, from whichever node. 2. A
+//! level has one node only if it is the root's. 3. An interior entry has the count and the bytes of
+//! its subtree. So the items alone decide every byte ([`Sequence::check`] verifies this).
 //!
 //! What may be surprising: a map's boundary depends on one key, since keys differ. Items may all be
 //! alike, and then one item's hash would either end every node or none; the window tells places in

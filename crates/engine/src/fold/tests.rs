@@ -86,6 +86,12 @@ fn a_base_beyond_the_horizon_is_published_only_once_the_log_reaches_it() {
 
 #[test]
 fn an_era_that_begins_after_the_horizon_is_published_by_the_next_fold() {
+    check_later_era(|_| {});
+    check_later_era(|shared| shared.checkpoint().unwrap());
+}
+
+/// `before_restart` folds again, or leaves that to the restart.
+fn check_later_era(before_restart: impl Fn(&Shared)) {
     let mut disk = SimDisk::new(2);
     let shared = open_with_trees(&disk);
     write_both(&shared, Durability::Synced, "old");
@@ -103,6 +109,7 @@ fn an_era_that_begins_after_the_horizon_is_published_by_the_next_fold() {
     let newest = state.era(FIRST, replacing).unwrap();
     assert_eq!((newest.from, newest.base.unwrap().tree), (replacing, folded));
     assert_eq!(state.era(FIRST, replacing.preceding()).unwrap().base.unwrap().tree, old);
+    before_restart(&shared);
     for _ in 0..2 {
         disk = disk.crash();
         let shared = open(&disk);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use frond_engine::{Durability, Engine, EngineError, EngineOptions, TreeId};
 use frond_store::io::{Disk, DiskFile, Machine};
 use frond_store::memory::MemoryStore;
+use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
 use crate::rig::{content, get, make_trees, open, put, quiet};
@@ -227,6 +228,64 @@ fn writers_outrun_folding_without_losing_anything() {
     check(&engine);
     engine.close().unwrap();
     check(&open(&disk.crash(), options).unwrap());
+}
+
+#[test]
+fn a_power_cut_among_many_threads_takes_nothing_acknowledged() {
+    for_seeds(60, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let options = EngineOptions { memtable_bytes_max: 2_500, ..busy() };
+        let engine = open(&disk, options).unwrap();
+        let trees = make_trees(&engine, 2).unwrap();
+        disk.crash_after(random.below(200) as u64);
+        let acknowledged: Vec<u64> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..4)
+                .map(|worker| {
+                    scope.spawn({
+                        let (engine, trees) = (&engine, &trees);
+                        move || work_until_the_power_fails(engine, trees, worker)
+                    })
+                })
+                .collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        });
+        let disk = disk.crash();
+        drop(engine);
+        let engine = open(&disk, options).unwrap();
+        engine.check().unwrap();
+        let snapshot = engine.snapshot();
+        for (worker, acknowledged) in acknowledged.into_iter().enumerate() {
+            let found = trees.iter().map(|tree| get(&snapshot, *tree, &worker.to_string()));
+            let found: Vec<u64> =
+                found.map(|text| text.map_or(0, |text| text.parse().unwrap())).collect();
+            assert_eq!(found[0], found[1], "half of a transaction");
+            assert!(acknowledged <= found[0], "{found:?}, {acknowledged} acknowledged");
+        }
+    });
+}
+
+/// Counts in both trees, and returns the last count that was acknowledged as synced.
+fn work_until_the_power_fails(engine: &Engine, trees: &[TreeId], worker: u64) -> u64 {
+    let mut random = Random::new(worker);
+    let mut acknowledged = 0;
+    for count in 1.. {
+        let mut transaction = engine.begin();
+        for tree in trees {
+            put(&mut transaction, *tree, &worker.to_string(), &count.to_string());
+        }
+        let relaxed = random.one_in(3);
+        let durability = if relaxed { Durability::Relaxed } else { Durability::Synced };
+        match transaction.commit(durability) {
+            Ok(_) if relaxed => {}
+            Ok(_) => acknowledged = count,
+            Err(_) => break,
+        }
+        if worker == 0 && random.one_in(4) && engine.fold(&engine.snapshot(), &trees[..1]).is_err()
+        {
+            break;
+        }
+    }
+    acknowledged
 }
 
 /// A disk whose syncs take long, as on a real one.

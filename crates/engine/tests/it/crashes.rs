@@ -6,7 +6,8 @@
 //! not below the acknowledged and not above the tried one, and exactly what was noted for it.
 
 use bytes::Bytes;
-use frond_engine::{Durability, Engine, EngineError, Sequence, TreeId};
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, Sequence, TreeId};
+use frond_store::io::Disk;
 use frond_store::{Chunk, ChunkKind, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -307,16 +308,15 @@ fn is_full(error: &EngineError) -> bool {
     kind == std::io::ErrorKind::StorageFull
 }
 
-#[test]
-fn flipped_bits_of_the_log_are_damage_or_a_torn_tail_never_data() {
-    let disk = SimDisk::new(11);
+/// A disk with eleven log segments of one tree, and what was committed.
+fn disk_with_segments() -> (SimDisk, Notes) {
+    let mut disk = SimDisk::new(11);
     let engine = open(&disk, quiet()).unwrap();
     let mut notes = Notes { trees: make_trees(&engine, 1).unwrap(), ..Notes::default() };
     notes.versions = vec![vec![Content::new(); 1]];
-    let mut random = Random::new(12);
     drop(engine);
-    let mut disk = disk.kill();
     for _ in 0..10 {
+        disk = disk.kill();
         let engine = open(&disk, quiet()).unwrap();
         for _ in 0..3 {
             let mut transaction = engine.begin();
@@ -327,11 +327,21 @@ fn flipped_bits_of_the_log_are_damage_or_a_torn_tail_never_data() {
             transaction.commit(Durability::Synced).unwrap();
             notes.versions.push(after);
         }
-        drop(engine);
-        disk = disk.kill();
     }
-    let last = notes.versions.len() - 1;
-    let names: Vec<String> = (1..=11).map(|number| format!("log-{number:010}")).collect();
+    notes.acknowledged = notes.versions.len() - 1;
+    (disk.kill(), notes)
+}
+
+fn segment_names() -> Vec<String> {
+    (1..=11).map(|number| format!("log-{number:010}")).collect()
+}
+
+#[test]
+fn flipped_bits_of_the_log_are_damage_or_a_torn_tail_never_data() {
+    let (mut disk, mut notes) = disk_with_segments();
+    let mut random = Random::new(12);
+    let last = notes.acknowledged;
+    let names = segment_names();
     let contents: Vec<Vec<u8>> = names.iter().map(|name| disk.contents(name).unwrap()).collect();
     for (name, bytes) in names.iter().zip(&contents) {
         for _ in 0..60 {
@@ -349,9 +359,70 @@ fn flipped_bits_of_the_log_are_damage_or_a_torn_tail_never_data() {
                 }
             }
             disk = disk.kill();
-            names.iter().zip(&contents).for_each(|(name, bytes)| disk.set_contents(name, bytes));
+            disk.set_contents(name, bytes);
         }
     }
     notes.acknowledged = last;
     check(&open(&disk, quiet()).unwrap(), &notes);
+}
+
+#[test]
+fn a_missing_or_shortened_segment_is_damage() {
+    let (mut disk, notes) = disk_with_segments();
+    let names = segment_names();
+    for name in &names[..10] {
+        let bytes = disk.contents(name).unwrap();
+        for end in (0..bytes.len()).step_by(8) {
+            disk.set_contents(name, &bytes[..end]);
+            let error = open(&disk, quiet()).err().unwrap();
+            assert!(
+                matches!(error, EngineError::Store(StoreError::Damaged { .. })),
+                "{name} of {end} bytes: {error}"
+            );
+            disk = disk.kill();
+        }
+        disk.remove(name).unwrap();
+        let error = open(&disk, quiet()).err().unwrap();
+        assert!(error.to_string().contains("missing"), "{name}: {error}");
+        disk = disk.kill();
+        disk.set_contents(name, &bytes);
+    }
+    check(&open(&disk, quiet()).unwrap(), &notes);
+}
+
+#[test]
+fn folding_goes_on_by_itself_once_there_is_room() {
+    let disk = SimDisk::new(21);
+    let options = EngineOptions { memtable_bytes_max: 3_000, ..quiet() };
+    let engine = open(&disk, options).unwrap();
+    let mut notes = Notes { trees: make_trees(&engine, 1).unwrap(), ..Notes::default() };
+    notes.versions = vec![vec![Content::new(); 1]];
+    let mut random = Random::new(22);
+    disk.fill_after(20_000);
+    let refused = loop {
+        let count = notes.versions.len();
+        if let Err(error) = transact(&engine, &mut random, &mut notes) {
+            notes.versions.truncate(count);
+            break error;
+        }
+    };
+    assert!(is_full(&refused), "{refused}");
+    check_relaxed(&engine, &notes);
+    disk.make_room();
+    let tried = std::time::Instant::now();
+    loop {
+        let count = notes.versions.len();
+        let Err(error) = transact(&engine, &mut random, &mut notes) else { break };
+        notes.versions.truncate(count);
+        assert!(is_full(&error) && tried.elapsed().as_secs() < 20, "{error}");
+        std::thread::yield_now();
+    }
+    while engine.counters().memtable_bytes > 3_000 {
+        assert!(tried.elapsed().as_secs() < 20, "nothing was folded");
+        std::thread::yield_now();
+    }
+    check_relaxed(&engine, &notes);
+    engine.close().unwrap();
+    drop(engine);
+    check_relaxed(&open(&disk.crash(), quiet()).unwrap(), &notes);
 }

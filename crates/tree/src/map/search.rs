@@ -2,8 +2,8 @@
 //!
 //! Checking all entries takes a whole chunk through the processor's cache, and a point read wants
 //! eight keys of it. So a search checks the offset table alone, and then the one entry that it
-//! finds (3.7 us a `get` before, 2.2 after, in a million entries of 100 bytes). A key that claims to
-//! be longer than its entry can lead the search astray, but not beyond the chunk.
+//! finds (3.7 us a `get` before, 2.2 after, in a million entries of 100 bytes). A key that claims
+//! to be longer than its entry can lead the search astray, but not beyond the chunk.
 
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 

@@ -16,8 +16,8 @@ use crate::levels::Batch;
 use crate::sequence::Sequence;
 use crate::value::Content;
 
-/// Behind the shortest slice a cut comes once in a quarter of the longest on average; the shortest is
-/// a quarter too.
+/// Behind the shortest slice a cut comes once in a quarter of the longest on average; the shortest
+/// is a quarter too.
 const CUT_DIVISOR: usize = 4;
 
 /// Puts `bytes` out of line and tells where.

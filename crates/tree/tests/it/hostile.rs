@@ -1,5 +1,5 @@
-//! Goal: a damaged node is an error and never a panic or an endless walk. Method: random bytes,
-//! and real nodes with random changes, as the payload of every node kind; every read is tried. Debug
+//! Goal: a damaged node is an error and never a panic or an endless walk. Method: random bytes, and
+//! real nodes with random changes, as the payload of every node kind; every read is tried. Debug
 //! builds check arithmetic, so overflows count as panics too.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Goal: a sequence is right for all items and splices. Method: random splices on a sequence and on
-//! a `Vec`; after each the sequence has the root of a fresh build, passes `check`, and answers every
-//! read as the model does. Data of low entropy is part of the choice.
+//! a `Vec`; after each the sequence has the root of a fresh build, passes `check`, and answers
+//! every read as the model does. Data of low entropy is part of the choice.
 
 use std::sync::Arc;
 
