@@ -26,6 +26,9 @@ pub(super) struct Rules {
     /// query it is also absent, since the element has no field `0`. So conditions that an absent
     /// value fulfils give no intervals.
     pub(super) has_number: bool,
+    /// Whether the path has one part only, so that it reaches something in every document: then a
+    /// value that isn't null is a value. `a.b` reaches nothing at all in `{a: [1]}`.
+    pub(super) is_top_level: bool,
 }
 
 impl Rules {
@@ -33,7 +36,11 @@ impl Rules {
     pub(super) fn new(path: &str, multikey: bool) -> Rules {
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let meeting = if multikey { Meeting::ManyValues } else { Meeting::OneValue };
-        Rules { meeting, has_number: path.split('.').any(is_number) }
+        Rules {
+            meeting,
+            has_number: path.split('.').any(is_number),
+            is_top_level: !path.contains('.'),
+        }
     }
 
     fn many_values(self) -> Rules {
@@ -134,11 +141,11 @@ fn of_condition(condition: &Condition, rules: Rules) -> Option<Demand> {
             .filter_map(|inner| of_condition(inner, rules))
             .reduce(|left, right| left.and(right, rules.meeting)),
         Condition::Test(test) => rules.check(of_test(test, rules)),
-        Condition::Not(inner) => rules.check(of_negation(inner)?),
+        Condition::Not(inner) => rules.check(of_negation(inner, rules)?),
     }
 }
 
-fn of_negation(inner: &Condition) -> Option<Demand> {
+fn of_negation(inner: &Condition, rules: Rules) -> Option<Demand> {
     match inner {
         // Absent: null, or undefined where the path leads into an empty array.
         Condition::Test(Test::Exists) => {
@@ -146,10 +153,10 @@ fn of_negation(inner: &Condition) -> Option<Demand> {
             Some(Demand::new(absent.to_vec(), false))
         }
         Condition::Test(Test::Compare(comparison)) if comparison.matches(None) => {
-            Some(Demand::anything(true))
+            Some(Demand::anything(rules.is_top_level))
         }
         Condition::Test(Test::In(membership)) if membership.matches(None) => {
-            Some(Demand::anything(true))
+            Some(Demand::anything(rules.is_top_level))
         }
         _ => None,
     }
