@@ -309,7 +309,7 @@ macro_rules! value_from {
 value_from! {
     f64 => Double, &'a str => String, Document<'a> => Document, Array<'a> => Array,
     bool => Boolean, i32 => Int32, i64 => Int64, ObjectId => ObjectId, Timestamp => Timestamp,
-    Decimal128 => Decimal128,
+    Decimal128 => Decimal128, Binary<'a> => Binary, Regex<'a> => Regex,
 }
 
 impl<'a> From<&'a String> for Value<'a> {
