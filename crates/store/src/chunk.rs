@@ -2,12 +2,14 @@
 //!
 //! The encoded form (docs/format/chunk.md) is what is hashed, stored and sent:
 //!
-//!     OFFSET  SIZE  FIELD
-//!     0       1     kind
-//!     1       3     zero
-//!     4       4     reference count, little-endian
-//!     8       32*n  references
-//!     8+32*n  ...   payload
+//! ```text
+//! OFFSET  SIZE  FIELD
+//! 0       1     kind
+//! 1       3     zero
+//! 4       4     reference count, little-endian
+//! 8       32*n  references
+//! 8+32*n  ...   payload
+//! ```
 //!
 //! Whoever follows references (collection, push, fsck) needs no knowledge of payloads.
 
@@ -21,6 +23,9 @@ const OFFSET_REFERENCE_COUNT: usize = 4;
 const OFFSET_REFERENCES: usize = OFFSET_REFERENCE_COUNT + size_of::<u32>();
 /// Bytes of a chunk's name.
 pub const HASH_BYTES: usize = 32;
+/// Most bytes of an encoded chunk. Far above what trees make; bounds what a damaged length can make
+/// us allocate.
+pub const CHUNK_BYTES_MAX: usize = 256 << 20;
 const _: () = assert!(OFFSET_REFERENCES == 8); // Stored: change only with a new version.
 
 /// The BLAKE3 hash of a chunk's encoded bytes: its name.
@@ -95,11 +100,7 @@ impl Chunk {
     /// # Errors
     /// [`StoreError::Damaged`] if the bytes are not a chunk.
     pub fn from_encoded(encoded: Bytes, place: (&str, u64)) -> Result<Chunk, StoreError> {
-        let damaged = |what: &str| StoreError::Damaged {
-            file: place.0.to_owned(),
-            offset: place.1,
-            what: what.to_owned(),
-        };
+        let damaged = |what: &str| StoreError::damaged(place.0, place.1, what);
         let header = encoded.get(..OFFSET_REFERENCES).ok_or_else(|| damaged("chunk too short"))?;
         let kind = ChunkKind::from_byte(header[0]).ok_or_else(|| damaged("unknown chunk kind"))?;
         if header[1..OFFSET_REFERENCE_COUNT] != [0; 3] {

@@ -56,4 +56,9 @@ impl StoreError {
     pub fn io(file: impl Into<String>, source: std::io::Error) -> StoreError {
         StoreError::Io { file: file.into(), source }
     }
+
+    /// Says that `file` is damaged at `offset`.
+    pub fn damaged(file: &str, offset: u64, what: &str) -> StoreError {
+        StoreError::Damaged { file: file.to_owned(), offset, what: what.to_owned() }
+    }
 }

@@ -28,9 +28,11 @@ pub trait Disk: Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Makes names durable.
     fn sync_directory(&self) -> io::Result<()>;
-    /// Takes the directory for this process until the disk is dropped; fails with `WouldBlock` if
-    /// another holds it.
+    /// Takes the directory until `unlock` or until the disk is dropped; fails with `WouldBlock` if it
+    /// is taken, by whomever.
     fn lock(&self) -> io::Result<()>;
+    /// Lets go of what `lock` took.
+    fn unlock(&self);
 }
 
 /// An open file. Offsets and lengths are in bytes. Methods may be called from many threads at once.

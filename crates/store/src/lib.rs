@@ -1,17 +1,26 @@
 //! Content-addressed chunks on local disk, and the operating system behind three small traits.
 //!
 //! Reading order: [`io`] (disk, clock, chance), [`chunk`] (what is stored), [`ChunkStore`] (what a
-//! store can do), then [`local`] (pack files) and [`memory`] (for tests and temporary trees).
+//! store can do), then [`local`] (pack files; with it `pack`, `manifest` and `index`) and [`memory`]
+//! (for tests and temporary trees). [`field`] is what every file format shares.
 //! This crate doesn't know what a chunk's payload means.
 
 pub mod chunk;
 pub mod error;
+pub mod field;
 pub mod io;
 pub mod local;
 pub mod memory;
 
+mod cache;
+mod counters;
+mod index;
+mod manifest;
+mod pack;
+
 pub use chunk::{Chunk, ChunkHash, ChunkKind};
 pub use error::StoreError;
+pub use manifest::ROOT_NAME_BYTES_MAX;
 
 /// A set of chunks named by their content, and the named roots that keep some of them alive.
 ///
@@ -49,8 +58,11 @@ pub trait ChunkStore: Send + Sync {
     /// Replaces the root `name` if it is `expected` now; `None` stands for an absent root.
     /// Syncs first, then replaces atomically and durably.
     ///
+    /// `name` is at most [`ROOT_NAME_BYTES_MAX`] long (asserted).
+    ///
     /// # Errors
-    /// [`StoreError::RootChanged`] if the root is not `expected`.
+    /// [`StoreError::RootChanged`] if the root is not `expected`; [`StoreError::Missing`] if no chunk
+    /// `new` is stored.
     fn swap_root(
         &self,
         name: &str,

@@ -1,18 +1,54 @@
 //! Chunks in pack files of one data directory.
+//!
+//! *Durability*
+//! 1. Frames are appended to the open pack, and found through an index in memory.
+//! 2. `sync` syncs the packs written since the last one. Frames describe themselves, so the next
+//!    opening finds them by scanning what follows the length that the manifest records. The manifest
+//!    is written only if a pack is new: what it doesn't list was never acknowledged.
+//! 3. `swap_root` does the same and then publishes a manifest with the new root. So a root never
+//!    names a chunk that isn't durable.
+//! 4. When a sync fails, what the disk holds is unknown: the store is *poisoned* and refuses to write
+//!    until it is opened again; reads go on.
+//!
+//! *Locks*, in the order in which they may be taken: `publisher` (one sync or swap at a time), then
+//! `writer` (the end of the open pack), then `index` or `roots` (in memory only). Readers take the
+//! last kind alone, so they wait for no disk but their own reads; `writer` is held across a write but
+//! never across a sync; `publisher` is held across syncs, and only those who want one too wait for it
+//! (most find then that theirs is done).
 
-use std::sync::Arc;
+mod open;
+mod verify;
 
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+use crate::cache::ChunkCache;
 use crate::chunk::{Chunk, ChunkHash};
+use crate::counters::Counters;
 use crate::error::StoreError;
-use crate::io::Machine;
-use crate::{ChunkStore, StoreCounters};
+use crate::index::{Index, Location, NameHasherBuilder};
+use crate::io::{Disk, Machine};
+use crate::manifest::{self, Manifest, PackEntry, PackState, PublishError};
+use crate::pack::Pack;
+use crate::pack::format::encode_frame;
+use crate::pack::reader::{decode_chunk, read_chunk};
+use crate::pack::writer::{NamedFrame, UnsyncedPack, Writer, Written};
+use crate::{ChunkStore, ROOT_NAME_BYTES_MAX, StoreCounters};
+
+/// Frames that lie this near are fetched by one read: cheaper than a second call.
+const READ_GAP_BYTES: u64 = 4 << 10;
+/// Most bytes of such a read.
+const READ_BYTES_MAX: u64 = 1 << 20;
+/// Largest `pack_bytes_target`: with the largest chunk behind it, a pack ends below 4 GiB.
+const PACK_BYTES_TARGET_MAX: u64 = 1 << 30;
 
 /// Settings of a [`LocalStore`].
 #[derive(Clone, Copy, Debug)]
 pub struct LocalOptions {
     /// Bytes of decompressed chunks kept in memory.
     pub cache_bytes: u64,
-    /// A pack is closed and a new one begun when it has grown to this.
+    /// A pack is closed and a new one begun when it has grown to this; at most 1 GiB.
     pub pack_bytes_target: u64,
 }
 
@@ -23,7 +59,53 @@ impl Default for LocalOptions {
 }
 
 /// A [`ChunkStore`] in append-only pack files and a manifest.
-pub struct LocalStore {}
+///
+/// *Thread safety*: every method may be called from any number of threads at once.
+///
+/// *Invariants*
+/// 1. Whatever the index names was written as a whole.
+/// 2. The roots in memory are those of the last manifest that was published durably.
+/// 3. The directory stays locked while the store lives.
+pub struct LocalStore {
+    _lock: DirectoryLock,
+    disk: Arc<dyn Disk>,
+    index: RwLock<Index>,
+    cache: ChunkCache,
+    writer: Mutex<Writer>,
+    publisher: Mutex<Publisher>,
+    roots: RwLock<BTreeMap<String, ChunkHash>>,
+    poisoned: AtomicBool,
+    counters: Counters,
+}
+
+/// Syncs, so that closing in order loses nothing. Who must know whether that worked syncs before.
+impl Drop for LocalStore {
+    fn drop(&mut self) {
+        // After a panic under a lock nothing more is written.
+        if !self.writer.is_poisoned() && !self.publisher.is_poisoned() {
+            let _ = self.sync();
+        }
+    }
+}
+
+/// Lets go of the directory when dropped.
+struct DirectoryLock(Arc<dyn Disk>);
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        self.0.unlock();
+    }
+}
+
+/// What is durable, and how the manifest tells it.
+struct Publisher {
+    /// The manifest in force.
+    manifest: Manifest,
+    /// The packs as far as they are durable; beyond the manifest's by what `sync` did since.
+    packs: Vec<PackEntry>,
+    /// The writer's `batches` that are durable.
+    batches: u64,
+}
 
 impl LocalStore {
     /// Opens the store in `machine`'s disk, making an empty one where there is none.
@@ -31,41 +113,272 @@ impl LocalStore {
     /// # Errors
     /// [`StoreError::Version`], [`StoreError::Damaged`], [`StoreError::Io`].
     pub fn open(machine: &Machine, options: LocalOptions) -> Result<Arc<LocalStore>, StoreError> {
-        todo!("{} {options:?}", machine.clock.now_micros())
+        open::open(machine, options).map(Arc::new)
+    }
+
+    /// Reads everything, past the cache, and returns each damage that it finds. `progress` is told
+    /// how many chunks are done, again and again.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the disk does not answer.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<StoreError>, StoreError> {
+        verify::verify(self, progress)
+    }
+
+    /// The names of all chunks, sorted.
+    pub fn chunk_hashes(&self) -> Vec<ChunkHash> {
+        let mut hashes: Vec<_> = self.index(|index| index.chunks.keys().copied().collect());
+        hashes.sort_unstable();
+        hashes
+    }
+
+    fn index<T>(&self, look: impl FnOnce(&Index) -> T) -> T {
+        look(&self.index.read().expect("no panic while the lock is held"))
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().expect("no panic while the lock is held")
+    }
+
+    fn publisher(&self) -> MutexGuard<'_, Publisher> {
+        self.publisher.lock().expect("no panic while the lock is held")
+    }
+
+    fn check_poison(&self) -> Result<(), StoreError> {
+        if self.poisoned.load(Ordering::SeqCst) { Err(StoreError::Poisoned) } else { Ok(()) }
+    }
+
+    fn poison(&self, error: StoreError) -> StoreError {
+        self.poisoned.store(true, Ordering::SeqCst);
+        error
+    }
+
+    /// Finds where chunks lie; each with its pack.
+    fn locate(&self, hashes: &[ChunkHash]) -> Result<Vec<(Arc<Pack>, Location)>, StoreError> {
+        self.index(|index| {
+            let locate = |hash: &ChunkHash| {
+                let location = *index.chunks.get(hash).ok_or(StoreError::Missing(*hash))?;
+                Ok((Arc::clone(&index.packs[&location.pack]), location))
+            };
+            hashes.iter().map(locate).collect()
+        })
+    }
+
+    /// Makes all that was put before this call durable in the packs, and notes it. Returns whether
+    /// the manifest must tell it: if it doesn't list a pack.
+    fn sync_packs(&self, publisher: &mut Publisher) -> Result<bool, StoreError> {
+        self.check_poison()?;
+        let (packs, batches) = {
+            let writer = self.writer();
+            (writer.unsynced(), writer.batches)
+        };
+        let mut durable = publisher.packs.clone();
+        for pack in &packs {
+            if note_durable(&mut durable, pack) {
+                self.counters.syncs.add(1);
+                pack.pack.file.sync().map_err(|error| self.poison(pack.pack.io(error)))?;
+            }
+        }
+        publisher.packs = durable;
+        publisher.batches = batches;
+        self.writer().synced(&packs);
+        Ok(publisher.packs.len() != publisher.manifest.packs.len())
+    }
+
+    fn publish(
+        &self,
+        publisher: &mut Publisher,
+        roots: BTreeMap<String, ChunkHash>,
+    ) -> Result<(), StoreError> {
+        let generation = publisher.manifest.generation + 1;
+        let manifest = Manifest { generation, packs: publisher.packs.clone(), roots };
+        self.counters.syncs.add(1);
+        let bytes = manifest::publish(&*self.disk, &manifest).map_err(|error| match error {
+            PublishError::Unchanged(error) => error,
+            PublishError::Unknown(error) => self.poison(error),
+        })?;
+        self.counters.bytes_written.add(bytes);
+        publisher.manifest = manifest;
+        Ok(())
+    }
+
+    /// Writes frames and makes what was written readable, also if a later part failed.
+    fn append(
+        &self,
+        mut frames: Vec<NamedFrame>,
+    ) -> Result<HashSet<ChunkHash, NameHasherBuilder>, StoreError> {
+        let mut writer = self.writer();
+        self.check_poison()?;
+        // Another thread may have put some of these meanwhile.
+        self.index(|index| frames.retain(|(hash, _)| !index.chunks.contains_key(hash)));
+        let mut written = Written::default();
+        let result = writer.append(&frames, &mut written);
+        self.counters.bytes_written.add(written.bytes);
+        self.counters.bytes_stored.add(written.bytes);
+        let added = written.chunks.iter().map(|(hash, _)| *hash).collect();
+        let mut index = self.index.write().expect("no panic while the lock is held");
+        index.packs.extend(written.packs.into_iter().map(|pack| (pack.number, pack)));
+        index.chunks.extend(written.chunks);
+        result.map(|()| added)
+    }
+
+    /// Fetches the chunks `wanted`, which lie in `run`'s order in one pack, near each other.
+    fn fetch_run(
+        &self,
+        run: &[(Arc<Pack>, Location, ChunkHash)],
+    ) -> Result<Vec<Chunk>, StoreError> {
+        let [(pack, first, _), .., (_, last, _)] = run else {
+            let fetch =
+                |(pack, at, hash): &(Arc<Pack>, Location, _)| read_chunk(pack, at.place, *hash);
+            return run.iter().map(fetch).collect();
+        };
+        let start = u64::from(first.place.offset);
+        let bytes = pack.read(start, (last.place.end() - start) as usize)?;
+        let decode = |(pack, at, hash): &(Arc<Pack>, Location, ChunkHash)| {
+            let offset = u64::from(at.place.offset);
+            let frame = &bytes[(offset - start) as usize..(at.place.end() - start) as usize];
+            decode_chunk(pack, offset, frame, *hash)
+        };
+        run.iter().map(decode).collect()
     }
 }
 
+/// Notes that `pack` is durable up to its length. Returns whether it wasn't before.
+fn note_durable(packs: &mut Vec<PackEntry>, pack: &UnsyncedPack) -> bool {
+    let state = if pack.sealed { PackState::Sealed } else { PackState::Open };
+    let entry = PackEntry { number: pack.pack.number, state, bytes: pack.bytes };
+    match packs.iter_mut().find(|known| known.number == entry.number) {
+        Some(known) if *known == entry => return false,
+        Some(known) => *known = entry,
+        None => packs.push(entry),
+    }
+    true
+}
+
 impl ChunkStore for LocalStore {
-    fn get(&self, _hash: ChunkHash) -> Result<Chunk, StoreError> {
-        todo!()
+    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+        self.counters.chunks_read.add(1);
+        if let Some(chunk) = self.cache.get(hash) {
+            return Ok(chunk);
+        }
+        let located = self.locate(&[hash])?;
+        let (pack, location) = &located[0];
+        self.counters.chunks_fetched.add(1);
+        let chunk = read_chunk(pack, location.place, hash)?;
+        self.cache.insert(chunk.clone());
+        Ok(chunk)
     }
 
-    fn has_many(&self, _hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        todo!()
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
+        self.counters.chunks_read.add(hashes.len() as u64);
+        let mut chunks: BTreeMap<ChunkHash, Chunk> = BTreeMap::new();
+        let mut missed: Vec<ChunkHash> = Vec::new();
+        for hash in hashes {
+            match self.cache.get(*hash) {
+                Some(chunk) => drop(chunks.insert(*hash, chunk)),
+                None => missed.push(*hash),
+            }
+        }
+        missed.sort_unstable();
+        missed.dedup();
+        let located = self.locate(&missed)?;
+        let mut wanted: Vec<_> =
+            located.into_iter().zip(missed).map(|((pack, at), hash)| (pack, at, hash)).collect();
+        wanted.sort_unstable_by_key(|(_, at, _)| *at);
+        self.counters.chunks_fetched.add(wanted.len() as u64);
+        let mut run_start = u64::MAX;
+        let runs = wanted.chunk_by(|(_, left, _), (_, right, _)| {
+            let left_offset = u64::from(left.place.offset);
+            run_start = run_start.min(left_offset);
+            let near = left.pack == right.pack
+                && u64::from(right.place.offset) <= left.place.end() + READ_GAP_BYTES
+                && right.place.end() <= run_start + READ_BYTES_MAX;
+            if !near {
+                run_start = u64::MAX;
+            }
+            near
+        });
+        for run in runs {
+            for chunk in self.fetch_run(run)? {
+                self.cache.insert(chunk.clone());
+                chunks.insert(chunk.hash(), chunk);
+            }
+        }
+        let take = |hash| chunks.get(hash).cloned().ok_or(StoreError::Missing(*hash));
+        hashes.iter().map(take).collect()
     }
 
-    fn put_many(&self, _chunks: &[Chunk]) -> Result<(), StoreError> {
-        todo!()
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+        Ok(self.index(|index| hashes.iter().map(|hash| index.chunks.contains_key(hash)).collect()))
+    }
+
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
+        self.check_poison()?;
+        let mut seen = HashSet::with_hasher(NameHasherBuilder);
+        let absent: Vec<&Chunk> = self.index(|index| {
+            let is_new = |chunk: &&Chunk| {
+                !index.chunks.contains_key(&chunk.hash()) && seen.insert(chunk.hash())
+            };
+            chunks.iter().filter(is_new).collect()
+        });
+        if absent.is_empty() {
+            return Ok(());
+        }
+        let encode = |chunk: &&Chunk| (chunk.hash(), encode_frame(chunk.hash(), chunk.encoded()));
+        let added = self.append(absent.iter().map(encode).collect())?;
+        for chunk in absent.into_iter().filter(|chunk| added.contains(&chunk.hash())) {
+            self.counters.chunks_written.add(1);
+            self.counters.bytes_put.add(chunk.encoded().len() as u64);
+            self.cache.insert(chunk.clone());
+        }
+        Ok(())
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        todo!()
+        let batches = self.writer().batches;
+        let mut publisher = self.publisher();
+        self.check_poison()?;
+        let done =
+            batches <= publisher.batches && publisher.packs.len() == publisher.manifest.packs.len();
+        if !done && self.sync_packs(&mut publisher)? {
+            let roots = publisher.manifest.roots.clone();
+            self.publish(&mut publisher, roots)?;
+        }
+        Ok(())
     }
 
-    fn root(&self, _name: &str) -> Result<Option<ChunkHash>, StoreError> {
-        todo!()
+    fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError> {
+        Ok(self.roots.read().expect("no panic while the lock is held").get(name).copied())
     }
 
     fn swap_root(
         &self,
-        _name: &str,
-        _expected: Option<ChunkHash>,
-        _new: Option<ChunkHash>,
+        name: &str,
+        expected: Option<ChunkHash>,
+        new: Option<ChunkHash>,
     ) -> Result<(), StoreError> {
-        todo!()
+        assert!(name.len() <= ROOT_NAME_BYTES_MAX);
+        let mut publisher = self.publisher();
+        self.check_poison()?;
+        let found = publisher.manifest.roots.get(name).copied();
+        if found != expected {
+            return Err(StoreError::RootChanged { name: name.to_owned(), expected, found });
+        }
+        if let Some(hash) = new {
+            self.locate(&[hash])?;
+        }
+        self.sync_packs(&mut publisher)?;
+        let mut roots = publisher.manifest.roots.clone();
+        match new {
+            Some(hash) => roots.insert(name.to_owned(), hash),
+            None => roots.remove(name),
+        };
+        self.publish(&mut publisher, roots.clone())?;
+        *self.roots.write().expect("no panic while the lock is held") = roots;
+        Ok(())
     }
 
     fn counters(&self) -> StoreCounters {
-        todo!()
+        self.counters.now()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
-use crate::{ChunkStore, StoreCounters};
+use crate::{ChunkStore, ROOT_NAME_BYTES_MAX, StoreCounters};
 
 /// A [`ChunkStore`] that is gone when it is dropped.
 #[derive(Default)]
@@ -76,10 +76,14 @@ impl ChunkStore for MemoryStore {
         expected: Option<ChunkHash>,
         new: Option<ChunkHash>,
     ) -> Result<(), StoreError> {
+        assert!(name.len() <= ROOT_NAME_BYTES_MAX);
         let mut state = self.state();
         let found = state.roots.get(name).copied();
         if found != expected {
             return Err(StoreError::RootChanged { name: name.to_owned(), expected, found });
+        }
+        if let Some(hash) = new.filter(|hash| !state.chunks.contains_key(hash)) {
+            return Err(StoreError::Missing(hash));
         }
         match new {
             Some(hash) => state.roots.insert(name.to_owned(), hash),

@@ -1,5 +1,9 @@
-//! What tests of several crates share: seeded randomness and a simulated disk.
+//! What tests of several crates share: seeded randomness and a simulated machine.
 
+pub mod disk;
+pub mod machine;
 pub mod random;
 
+pub use disk::SimDisk;
+pub use machine::{SimChance, SimClock};
 pub use random::Random;

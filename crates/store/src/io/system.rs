@@ -83,6 +83,11 @@ impl Disk for SystemDisk {
         *self.lock.lock().expect("no panic while the lock is held") = Some(file);
         Ok(())
     }
+
+    fn unlock(&self) {
+        // Closing the file lets go of the lock.
+        *self.lock.lock().expect("no panic while the lock is held") = None;
+    }
 }
 
 struct SystemFile(File);

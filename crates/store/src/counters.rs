@@ -1,0 +1,45 @@
+//! What a store has done, counted by any number of threads.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::StoreCounters;
+
+/// A number that only grows.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The running form of [`StoreCounters`].
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) chunks_read: Counter,
+    pub(crate) chunks_fetched: Counter,
+    pub(crate) chunks_written: Counter,
+    pub(crate) bytes_put: Counter,
+    pub(crate) bytes_written: Counter,
+    pub(crate) syncs: Counter,
+    pub(crate) bytes_stored: Counter,
+}
+
+impl Counters {
+    pub(crate) fn now(&self) -> StoreCounters {
+        StoreCounters {
+            chunks_read: self.chunks_read.now(),
+            chunks_fetched: self.chunks_fetched.now(),
+            chunks_written: self.chunks_written.now(),
+            bytes_put: self.bytes_put.now(),
+            bytes_written: self.bytes_written.now(),
+            syncs: self.syncs.now(),
+            bytes_stored: self.bytes_stored.now(),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The bytes of the manifest. The authority is docs/format/manifest.md.
+//!
+//! ```text
+//! manifest = prefix generation pack-count root-count pack* root* checksum
+//! ```
+
+use std::collections::BTreeMap;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Manifest, PackEntry, PackState, ROOT_NAME_BYTES_MAX};
+use crate::chunk::{ChunkHash, HASH_BYTES};
+use crate::error::StoreError;
+use crate::field::{Magic, PREFIX_BYTES, array_at, check_prefix, prefix, u8_at, u32_at, u64_at};
+use crate::pack::PackNumber;
+
+const MAGIC: Magic = *b"FRNDMF\x1A\n";
+
+const OFFSET_GENERATION: usize = PREFIX_BYTES;
+const OFFSET_PACK_COUNT: usize = OFFSET_GENERATION + size_of::<u64>();
+const OFFSET_ROOT_COUNT: usize = OFFSET_PACK_COUNT + size_of::<u32>();
+const OFFSET_PACKS: usize = OFFSET_ROOT_COUNT + size_of::<u32>();
+const _: () = assert!(OFFSET_PACKS == 32); // Stored: change only with a new version.
+
+const OFFSET_PACK_NUMBER: usize = 0;
+const OFFSET_PACK_STATE: usize = OFFSET_PACK_NUMBER + size_of::<u32>();
+const OFFSET_PACK_BYTES: usize = OFFSET_PACK_STATE + size_of::<u32>();
+const PACK_ENTRY_BYTES: usize = OFFSET_PACK_BYTES + size_of::<u64>();
+const _: () = assert!(PACK_ENTRY_BYTES == 16); // Stored: change only with a new version.
+
+const OFFSET_ROOT_HASH: usize = 0;
+const OFFSET_ROOT_NAME_BYTES: usize = OFFSET_ROOT_HASH + HASH_BYTES;
+const OFFSET_ROOT_NAME: usize = OFFSET_ROOT_NAME_BYTES + size_of::<u8>();
+
+/// Returns the manifest's bytes.
+pub(super) fn encode(manifest: &Manifest) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.extend_from_slice(&prefix(MAGIC));
+    bytes.extend_from_slice(&manifest.generation.to_le_bytes());
+    let count =
+        |count: usize| u32::try_from(count).expect("far fewer packs and roots").to_le_bytes();
+    bytes.extend_from_slice(&count(manifest.packs.len()));
+    bytes.extend_from_slice(&count(manifest.roots.len()));
+    for pack in &manifest.packs {
+        bytes.extend_from_slice(&pack.number.0.to_le_bytes());
+        bytes.extend_from_slice(&(pack.state as u32).to_le_bytes());
+        bytes.extend_from_slice(&pack.bytes.to_le_bytes());
+    }
+    for (name, hash) in &manifest.roots {
+        assert!(name.len() <= ROOT_NAME_BYTES_MAX);
+        bytes.extend_from_slice(&hash.0);
+        bytes.push(name.len() as u8);
+        bytes.extend_from_slice(name.as_bytes());
+    }
+    let checksum = xxh3_64(&bytes);
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// Reads the manifest that is `bytes`, exactly; `file` is its name.
+pub(super) fn parse(bytes: &[u8], file: &str) -> Result<Manifest, StoreError> {
+    check_prefix(bytes, MAGIC, file)?;
+    let end = bytes.len().saturating_sub(size_of::<u64>());
+    if end < OFFSET_PACKS || u64_at(bytes, end) != Some(xxh3_64(&bytes[..end])) {
+        return Err(StoreError::damaged(file, 0, "checksum of the manifest is wrong"));
+    }
+    parse_body(&bytes[..end])
+        .ok_or_else(|| StoreError::damaged(file, OFFSET_PACKS as u64, "contradicts itself"))
+}
+
+fn parse_body(bytes: &[u8]) -> Option<Manifest> {
+    let generation = u64_at(bytes, OFFSET_GENERATION)?;
+    let pack_count = usize::try_from(u32_at(bytes, OFFSET_PACK_COUNT)?).ok()?;
+    let root_count = u32_at(bytes, OFFSET_ROOT_COUNT)?;
+    let (packs, mut rest) =
+        bytes.get(OFFSET_PACKS..)?.split_at_checked(pack_count.checked_mul(PACK_ENTRY_BYTES)?)?;
+    let packs: Vec<_> =
+        packs.chunks_exact(PACK_ENTRY_BYTES).map(parse_pack).collect::<Option<_>>()?;
+    let ascending = packs.windows(2).all(|pair| pair[0].number < pair[1].number);
+    let before_last = &packs[..packs.len().saturating_sub(1)];
+    let only_last_open = before_last.iter().all(|pack| pack.state == PackState::Sealed);
+
+    let mut roots = BTreeMap::new();
+    for _ in 0..root_count {
+        let hash = ChunkHash(array_at(rest, OFFSET_ROOT_HASH)?);
+        let name_bytes = usize::from(u8_at(rest, OFFSET_ROOT_NAME_BYTES)?);
+        let (root, after) = rest.split_at_checked(OFFSET_ROOT_NAME + name_bytes)?;
+        let name = std::str::from_utf8(&root[OFFSET_ROOT_NAME..]).ok()?;
+        roots.insert(name.to_owned(), hash);
+        rest = after;
+    }
+    let sound = ascending
+        && only_last_open
+        && rest.is_empty()
+        && roots.len() as u64 == u64::from(root_count);
+    sound.then_some(Manifest { generation, packs, roots })
+}
+
+fn parse_pack(entry: &[u8]) -> Option<PackEntry> {
+    Some(PackEntry {
+        number: PackNumber(u32_at(entry, OFFSET_PACK_NUMBER)?),
+        state: PackState::from_stored(u32_at(entry, OFFSET_PACK_STATE)?)?,
+        bytes: u64_at(entry, OFFSET_PACK_BYTES)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Manifest {
+        let packs = vec![
+            PackEntry { number: PackNumber(1), state: PackState::Sealed, bytes: 5000 },
+            PackEntry { number: PackNumber(4), state: PackState::Open, bytes: 16 },
+        ];
+        let root = |byte| ChunkHash([byte; HASH_BYTES]);
+        let roots = [("engine".to_owned(), root(1)), (String::new(), root(2))].into();
+        Manifest { generation: 7, packs, roots }
+    }
+
+    #[test]
+    fn a_manifest_comes_back_and_any_change_is_seen() {
+        for manifest in [sample(), Manifest::default()] {
+            let good = encode(&manifest);
+            assert_eq!(parse(&good, "m").unwrap(), manifest);
+            for bit in 0..good.len() * 8 {
+                let mut bad = good.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                parse(&bad, "m").expect_err("a changed bit");
+            }
+            for bytes in 0..good.len() {
+                parse(&good[..bytes], "m").expect_err("cut short");
+            }
+        }
+    }
+
+    #[test]
+    fn contradictions_with_a_right_checksum_are_refused() {
+        let broken: [fn(&mut Manifest); 2] =
+            [|m| m.packs.swap(0, 1), |m| m.packs[0].state = PackState::Open];
+        for make in broken {
+            let mut manifest = sample();
+            make(&mut manifest);
+            parse(&encode(&manifest), "m").expect_err("a contradiction");
+        }
+        for count_offset in [OFFSET_PACK_COUNT, OFFSET_ROOT_COUNT] {
+            for count in [0, 3, u32::MAX] {
+                let mut bytes = encode(&sample());
+                bytes.truncate(bytes.len() - size_of::<u64>());
+                bytes[count_offset..count_offset + 4].copy_from_slice(&u32::to_le_bytes(count));
+                let checksum = xxh3_64(&bytes);
+                bytes.extend(checksum.to_le_bytes());
+                parse(&bytes, "m").expect_err("a wrong count");
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Packs: append-only files of frames (docs/format/pack.md).
+//!
+//! A pack is *open* while frames are appended to it, then *sealed* by an index at its end. Frames
+//! describe themselves, so an open pack needs no index: it is scanned when the store is opened.
+
+pub(crate) mod format;
+pub(crate) mod reader;
+pub(crate) mod writer;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::StoreError;
+use crate::io::DiskFile;
+
+/// A pack's number; later packs have larger numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct PackNumber(pub(crate) u32);
+
+impl PackNumber {
+    /// The number of the pack whose file is called `name`, if it is a pack's.
+    pub(crate) fn from_file_name(name: &str) -> Option<PackNumber> {
+        let number = PackNumber(u32::from_str_radix(name.strip_suffix(".pack")?, 16).ok()?);
+        (number.to_string() == name).then_some(number)
+    }
+}
+
+/// Writes the name of the pack's file.
+impl fmt::Display for PackNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}.pack", self.0)
+    }
+}
+
+/// A pack's file, open.
+pub(crate) struct Pack {
+    pub(crate) number: PackNumber,
+    pub(crate) name: String,
+    pub(crate) file: Arc<dyn DiskFile>,
+}
+
+impl Pack {
+    pub(crate) fn new(number: PackNumber, file: Arc<dyn DiskFile>) -> Pack {
+        Pack { number, name: number.to_string(), file }
+    }
+
+    pub(crate) fn io(&self, source: std::io::Error) -> StoreError {
+        StoreError::io(&self.name, source)
+    }
+
+    pub(crate) fn damaged(&self, offset: u64, what: &str) -> StoreError {
+        StoreError::damaged(&self.name, offset, what)
+    }
+
+    /// Reads `bytes` bytes that were there once: too short a file is damaged.
+    pub(crate) fn read(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, StoreError> {
+        let mut buffer = vec![0; bytes];
+        match self.file.read_exact_at(offset, &mut buffer) {
+            Ok(()) => Ok(buffer),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                Err(self.damaged(offset, "the file ends before its content"))
+            }
+            Err(error) => Err(self.io(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PackNumber;
+
+    #[test]
+    fn a_pack_and_its_file_name_find_each_other() {
+        assert_eq!(PackNumber(0x2a).to_string(), "0000002a.pack");
+        assert_eq!(PackNumber::from_file_name("0000002a.pack"), Some(PackNumber(0x2a)));
+        for name in ["2a.pack", "0000002A.pack", "+000002a.pack", "log", ".pack", "0000002a"] {
+            assert_eq!(PackNumber::from_file_name(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The bytes of packs. The authority is docs/format/pack.md.
+//!
+//! ```text
+//! pack  = prefix frame* [index]
+//! frame = header table stored
+//! index = magic zero entry* trailer
+//! ```
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use crate::chunk::{CHUNK_BYTES_MAX, ChunkHash, HASH_BYTES};
+use crate::field::{Magic, PREFIX_BYTES, array_at, u8_at, u16_at, u32_at, u64_at};
+use crate::index::FramePlace;
+
+/// How a pack's file begins.
+pub(crate) const PACK_MAGIC: Magic = *b"FRNDPK\x1A\n";
+/// Where a pack's first frame begins.
+pub(crate) const OFFSET_FIRST_FRAME: u32 = PREFIX_BYTES as u32;
+
+const OFFSET_CODEC: usize = 0;
+const OFFSET_FRAME_ZERO: usize = OFFSET_CODEC + size_of::<u8>();
+const OFFSET_CHUNK_COUNT: usize = OFFSET_FRAME_ZERO + size_of::<u8>();
+const OFFSET_STORED_BYTES: usize = OFFSET_CHUNK_COUNT + size_of::<u16>();
+const OFFSET_UNCOMPRESSED_BYTES: usize = OFFSET_STORED_BYTES + size_of::<u32>();
+const OFFSET_DICTIONARY: usize = OFFSET_UNCOMPRESSED_BYTES + size_of::<u32>();
+const OFFSET_FRAME_CHECKSUM: usize = OFFSET_DICTIONARY + size_of::<u32>();
+/// Bytes of a frame before its table.
+pub(crate) const FRAME_HEADER_BYTES: usize = OFFSET_FRAME_CHECKSUM + size_of::<u64>();
+const _: () = assert!(FRAME_HEADER_BYTES == 24); // Stored: change only with a new version.
+
+const OFFSET_ENTRY_CHUNK_BYTES: usize = HASH_BYTES;
+const TABLE_ENTRY_BYTES: usize = OFFSET_ENTRY_CHUNK_BYTES + size_of::<u32>();
+const _: () = assert!(TABLE_ENTRY_BYTES == 36); // Stored: change only with a new version.
+
+/// No frame begins like this: there is no such codec.
+const INDEX_MAGIC: Magic = *b"\xF5FRNDIX\n";
+const OFFSET_INDEX_ENTRIES: usize = size_of::<Magic>();
+const OFFSET_ENTRY_FRAME_OFFSET: usize = HASH_BYTES;
+const OFFSET_ENTRY_FRAME_BYTES: usize = OFFSET_ENTRY_FRAME_OFFSET + size_of::<u32>();
+const INDEX_ENTRY_BYTES: usize = OFFSET_ENTRY_FRAME_BYTES + size_of::<u32>();
+const _: () = assert!(INDEX_ENTRY_BYTES == 40); // Stored: change only with a new version.
+
+const OFFSET_TRAILER_INDEX: usize = 0;
+const OFFSET_TRAILER_ENTRY_COUNT: usize = OFFSET_TRAILER_INDEX + size_of::<u32>();
+const OFFSET_TRAILER_CHECKSUM: usize = OFFSET_TRAILER_ENTRY_COUNT + size_of::<u32>();
+/// Bytes at the end of a sealed pack that tell where its index is.
+pub(crate) const TRAILER_BYTES: usize = OFFSET_TRAILER_CHECKSUM + size_of::<u64>();
+const _: () = assert!(TRAILER_BYTES == 16); // Stored: change only with a new version.
+
+/// LZ4 must save one part in sixteen, or the frame is stored raw and costs reads nothing.
+const SAVING_DIVISOR: usize = 16;
+
+/// How a frame's chunks are stored. Stored: never renumber.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Codec {
+    Raw = 0,
+    Lz4 = 1,
+}
+
+impl Codec {
+    fn from_byte(byte: u8) -> Option<Codec> {
+        [Codec::Raw, Codec::Lz4].into_iter().find(|codec| *codec as u8 == byte)
+    }
+}
+
+/// Returns the frame of one chunk.
+pub(crate) fn encode_frame(hash: ChunkHash, encoded: &[u8]) -> Vec<u8> {
+    assert!(encoded.len() <= CHUNK_BYTES_MAX);
+    let start = FRAME_HEADER_BYTES + TABLE_ENTRY_BYTES;
+    let compressed = lz4_flex::block::compress(encoded);
+    let pays = compressed.len() + encoded.len() / SAVING_DIVISOR < encoded.len();
+    let (codec, stored) = if pays { (Codec::Lz4, &compressed[..]) } else { (Codec::Raw, encoded) };
+
+    let mut frame = Vec::with_capacity(start + stored.len());
+    frame.extend_from_slice(&[codec as u8, 0]);
+    frame.extend_from_slice(&1u16.to_le_bytes());
+    frame.extend_from_slice(&(stored.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&(encoded.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&0u32.to_le_bytes());
+    frame.extend_from_slice(&[0; size_of::<u64>()]);
+    frame.extend_from_slice(&hash.0);
+    frame.extend_from_slice(&(encoded.len() as u32).to_le_bytes());
+    frame.extend_from_slice(stored);
+    let checksum = frame_checksum(&frame);
+    frame[OFFSET_FRAME_CHECKSUM..FRAME_HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    frame
+}
+
+/// Covers the whole frame but the checksum itself. `frame` holds at least a header.
+fn frame_checksum(frame: &[u8]) -> u64 {
+    let seed = xxh3_64(&frame[..OFFSET_FRAME_CHECKSUM]);
+    xxh3_64_with_seed(&frame[FRAME_HEADER_BYTES..], seed)
+}
+
+/// Returns how long the frame is that begins with `header`, by its own word.
+pub(crate) fn frame_bytes(header: &[u8]) -> Option<usize> {
+    Codec::from_byte(u8_at(header, OFFSET_CODEC)?)?;
+    let chunk_count = usize::from(u16_at(header, OFFSET_CHUNK_COUNT)?);
+    let stored = usize::try_from(u32_at(header, OFFSET_STORED_BYTES)?).ok()?;
+    if chunk_count == 0 || CHUNK_BYTES_MAX < stored {
+        return None;
+    }
+    Some(FRAME_HEADER_BYTES + chunk_count * TABLE_ENTRY_BYTES + stored)
+}
+
+/// A frame whose checksum is right.
+#[derive(Debug)]
+pub(crate) struct Frame<'a> {
+    codec: Codec,
+    uncompressed_bytes: usize,
+    table: &'a [u8],
+    stored: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the frame that `bytes` are, exactly.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Frame<'a>, &'static str> {
+        let whole = frame_bytes(bytes).ok_or("no frame begins here")?;
+        if bytes.len() != whole {
+            return Err("a frame is not as long as its header says");
+        }
+        if u64_at(bytes, OFFSET_FRAME_CHECKSUM) != Some(frame_checksum(bytes)) {
+            return Err("checksum of a frame is wrong");
+        }
+        Frame::parse_checked(bytes).ok_or("a frame contradicts itself")
+    }
+
+    fn parse_checked(bytes: &'a [u8]) -> Option<Frame<'a>> {
+        let codec = Codec::from_byte(u8_at(bytes, OFFSET_CODEC)?)?;
+        let chunk_count = usize::from(u16_at(bytes, OFFSET_CHUNK_COUNT)?);
+        let uncompressed = usize::try_from(u32_at(bytes, OFFSET_UNCOMPRESSED_BYTES)?).ok()?;
+        let body = bytes.get(FRAME_HEADER_BYTES..)?;
+        let (table, stored) = body.split_at_checked(chunk_count * TABLE_ENTRY_BYTES)?;
+        let reserved = u8_at(bytes, OFFSET_FRAME_ZERO)? == 0;
+        let no_dictionary = u32_at(bytes, OFFSET_DICTIONARY)? == 0;
+        let raw_fits = codec != Codec::Raw || stored.len() == uncompressed;
+        let frame = Frame { codec, uncompressed_bytes: uncompressed, table, stored };
+        let sum: usize = frame.chunks().map(|(_, bytes)| bytes).sum();
+        let sound = reserved && no_dictionary && raw_fits && sum == uncompressed;
+        (sound && uncompressed <= CHUNK_BYTES_MAX).then_some(frame)
+    }
+
+    /// The frame's chunks and how long each is, in the order in which they lie.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = (ChunkHash, usize)> {
+        self.table.chunks_exact(TABLE_ENTRY_BYTES).filter_map(|entry| {
+            let bytes = usize::try_from(u32_at(entry, OFFSET_ENTRY_CHUNK_BYTES)?).ok()?;
+            Some((ChunkHash(array_at(entry, 0)?), bytes))
+        })
+    }
+
+    /// Returns the encoded bytes of the chunk `hash`, if the frame holds it.
+    pub(crate) fn decode(&self, hash: ChunkHash) -> Result<Option<Vec<u8>>, &'static str> {
+        let mut start = 0;
+        let Some(bytes) = self.chunks().find_map(|(found, bytes)| {
+            let is_it = found == hash;
+            start += if is_it { 0 } else { bytes };
+            is_it.then_some(bytes)
+        }) else {
+            return Ok(None);
+        };
+        let mut all = match self.codec {
+            Codec::Raw => self.stored.to_vec(),
+            Codec::Lz4 => {
+                let mut all = vec![0; self.uncompressed_bytes];
+                let count = lz4_flex::block::decompress_into(self.stored, &mut all).ok();
+                if count != Some(self.uncompressed_bytes) {
+                    return Err("a frame can't be decompressed");
+                }
+                all
+            }
+        };
+        all.truncate(start + bytes);
+        all.drain(..start);
+        Ok(Some(all))
+    }
+}
+
+/// Returns the index that seals a pack whose frames end at `offset`.
+pub(crate) fn encode_index(offset: u32, entries: &mut [(ChunkHash, FramePlace)]) -> Vec<u8> {
+    entries.sort_unstable();
+    let bytes = OFFSET_INDEX_ENTRIES + entries.len() * INDEX_ENTRY_BYTES + TRAILER_BYTES;
+    let mut index = Vec::with_capacity(bytes);
+    index.extend_from_slice(&INDEX_MAGIC);
+    for (hash, place) in entries.iter() {
+        index.extend_from_slice(&hash.0);
+        index.extend_from_slice(&place.offset.to_le_bytes());
+        index.extend_from_slice(&place.bytes.to_le_bytes());
+    }
+    let count = u32::try_from(entries.len()).expect("a pack below 4 GiB holds fewer frames");
+    index.extend_from_slice(&offset.to_le_bytes());
+    index.extend_from_slice(&count.to_le_bytes());
+    let checksum = xxh3_64(&index);
+    index.extend_from_slice(&checksum.to_le_bytes());
+    assert_eq!(index.len(), bytes);
+    index
+}
+
+/// Returns where the index begins that ends with `trailer`, in a pack of `pack_bytes`.
+pub(crate) fn index_offset(trailer: &[u8], pack_bytes: u64) -> Option<u64> {
+    let offset = u64::from(u32_at(trailer, OFFSET_TRAILER_INDEX)?);
+    let count = u64::from(u32_at(trailer, OFFSET_TRAILER_ENTRY_COUNT)?);
+    let bytes = (OFFSET_INDEX_ENTRIES + TRAILER_BYTES) as u64 + count * INDEX_ENTRY_BYTES as u64;
+    (u64::from(OFFSET_FIRST_FRAME) <= offset && offset + bytes == pack_bytes).then_some(offset)
+}
+
+/// Reads the index that begins at `offset` of its pack and is `index`, exactly.
+pub(crate) fn parse_index(
+    index: &[u8],
+    offset: u64,
+) -> Result<Vec<(ChunkHash, FramePlace)>, &'static str> {
+    let end = index.len().checked_sub(TRAILER_BYTES).ok_or("an index is too short")?;
+    let covered = end + OFFSET_TRAILER_CHECKSUM;
+    if u64_at(index, covered) != Some(xxh3_64(&index[..covered])) {
+        return Err("checksum of an index is wrong");
+    }
+    let entries = index.get(OFFSET_INDEX_ENTRIES..end).ok_or("an index is too short")?;
+    if !index.starts_with(&INDEX_MAGIC) || entries.len() % INDEX_ENTRY_BYTES != 0 {
+        return Err("an index does not begin as one does");
+    }
+    let parse = |entry: &[u8]| {
+        let place = FramePlace {
+            offset: u32_at(entry, OFFSET_ENTRY_FRAME_OFFSET)?,
+            bytes: u32_at(entry, OFFSET_ENTRY_FRAME_BYTES)?,
+        };
+        let inside = OFFSET_FIRST_FRAME <= place.offset && place.end() <= offset;
+        let entry = (ChunkHash(array_at(entry, 0)?), place);
+        inside.then_some(entry)
+    };
+    let entries: Option<Vec<_>> = entries.chunks_exact(INDEX_ENTRY_BYTES).map(parse).collect();
+    entries.ok_or("an index names a frame outside its pack")
+}
+
+#[cfg(test)]
+mod tests;

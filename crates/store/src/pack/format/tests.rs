@@ -1,0 +1,91 @@
+//! Frames and indexes come back as written; any changed bit is seen.
+
+use super::*;
+use crate::chunk::{Chunk, ChunkKind};
+
+fn chunk(payload: &[u8]) -> Chunk {
+    Chunk::new(ChunkKind::Blob, &[], payload)
+}
+
+fn frame_of(chunk: &Chunk) -> Vec<u8> {
+    encode_frame(chunk.hash(), chunk.encoded())
+}
+
+#[test]
+fn a_frame_gives_its_chunk_back() {
+    let noise: Vec<u8> =
+        (0..1000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
+    let cases = [(vec![], Codec::Raw), (vec![7; 5000], Codec::Lz4), (noise, Codec::Raw)];
+    for (payload, codec) in cases {
+        let chunk = chunk(&payload);
+        let bytes = frame_of(&chunk);
+        let frame = Frame::parse(&bytes).unwrap();
+        assert_eq!(frame.codec, codec, "{} bytes", payload.len());
+        assert_eq!(frame.decode(chunk.hash()).unwrap().unwrap(), *chunk.encoded());
+        assert_eq!(frame.decode(ChunkHash([0; HASH_BYTES])), Ok(None));
+        assert!(bytes.len() <= chunk.encoded().len() + FRAME_HEADER_BYTES + TABLE_ENTRY_BYTES);
+    }
+}
+
+#[test]
+fn a_frame_may_hold_several_chunks() {
+    let chunks = [chunk(b"one"), chunk(b""), chunk(b"three")];
+    let mut bytes = vec![Codec::Raw as u8, 0, 3, 0];
+    let stored: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.encoded().to_vec()).collect();
+    bytes.extend((stored.len() as u32).to_le_bytes());
+    bytes.extend((stored.len() as u32).to_le_bytes());
+    bytes.extend([0; 12]);
+    for chunk in &chunks {
+        bytes.extend(chunk.hash().0);
+        bytes.extend((chunk.encoded().len() as u32).to_le_bytes());
+    }
+    bytes.extend(&stored);
+    let checksum = frame_checksum(&bytes);
+    bytes[OFFSET_FRAME_CHECKSUM..FRAME_HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    let frame = Frame::parse(&bytes).unwrap();
+    for chunk in &chunks {
+        assert_eq!(frame.decode(chunk.hash()).unwrap().unwrap(), *chunk.encoded());
+    }
+}
+
+#[test]
+fn a_frame_with_any_bit_changed_is_refused() {
+    for payload in [vec![], vec![b'x'; 300]] {
+        let good = frame_of(&chunk(&payload));
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            Frame::parse(&bad).expect_err("a changed bit");
+        }
+        for bytes in 0..good.len() {
+            Frame::parse(&good[..bytes]).expect_err("a frame cut short");
+        }
+        Frame::parse(&vec![0; good.len()]).expect_err("zeros");
+    }
+}
+
+#[test]
+fn an_index_comes_back_sorted_and_any_bit_changed_is_refused() {
+    let place = |offset| FramePlace { offset, bytes: 10 };
+    let mut entries = [
+        (chunk(b"b").hash(), place(OFFSET_FIRST_FRAME)),
+        (chunk(b"a").hash(), place(OFFSET_FIRST_FRAME + 10)),
+    ];
+    let offset = OFFSET_FIRST_FRAME + 20;
+    let good = encode_index(offset, &mut entries);
+    let pack_bytes = u64::from(offset) + good.len() as u64;
+    let trailer = &good[good.len() - TRAILER_BYTES..];
+    assert_eq!(index_offset(trailer, pack_bytes), Some(u64::from(offset)));
+    assert_eq!(index_offset(trailer, pack_bytes + 1), None);
+    assert_eq!(parse_index(&good, u64::from(offset)).unwrap(), entries);
+    assert!(frame_bytes(&good).is_none(), "an index does not begin as a frame does");
+    parse_index(&good, u64::from(offset) - 1).expect_err("a frame reaches into the index");
+    for bit in 0..good.len() * 8 {
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        parse_index(&bad, u64::from(offset)).expect_err("a changed bit");
+    }
+    for bytes in 0..good.len() {
+        parse_index(&good[..bytes], u64::from(offset)).expect_err("an index cut short");
+    }
+}

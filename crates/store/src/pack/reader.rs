@@ -1,0 +1,157 @@
+//! Reads packs: one frame, the index of a sealed pack, or an open pack from its beginning.
+
+use bytes::Bytes;
+
+use super::Pack;
+use super::format::{
+    FRAME_HEADER_BYTES, Frame, OFFSET_FIRST_FRAME, PACK_MAGIC, TRAILER_BYTES, frame_bytes,
+    index_offset, parse_index,
+};
+use crate::chunk::{Chunk, ChunkHash};
+use crate::error::StoreError;
+use crate::field::{PREFIX_BYTES, check_prefix};
+use crate::index::FramePlace;
+
+/// A scan reads this much at once, or one frame if that is longer.
+const SCAN_BYTES: usize = 1 << 20;
+
+/// Checks that the file begins as a pack of our version.
+pub(crate) fn check_header(pack: &Pack) -> Result<(), StoreError> {
+    check_prefix(&pack.read(0, PREFIX_BYTES)?, PACK_MAGIC, &pack.name)
+}
+
+/// Reads the chunk `hash` from the frame at `place`.
+pub(crate) fn read_chunk(
+    pack: &Pack,
+    place: FramePlace,
+    hash: ChunkHash,
+) -> Result<Chunk, StoreError> {
+    let offset = u64::from(place.offset);
+    let bytes = pack.read(offset, place.bytes as usize)?;
+    decode_chunk(pack, offset, &bytes, hash)
+}
+
+/// Takes the chunk `hash` out of the frame that `bytes` are and that lies at `offset`.
+pub(crate) fn decode_chunk(
+    pack: &Pack,
+    offset: u64,
+    bytes: &[u8],
+    hash: ChunkHash,
+) -> Result<Chunk, StoreError> {
+    let damaged = |what: &str| pack.damaged(offset, what);
+    let frame = Frame::parse(bytes).map_err(damaged)?;
+    let encoded = frame
+        .decode(hash)
+        .map_err(damaged)?
+        .ok_or_else(|| damaged(&format!("the frame does not hold chunk {hash}")))?;
+    let chunk = Chunk::from_encoded(Bytes::from(encoded), (&pack.name, offset))?;
+    if chunk.hash() != hash {
+        return Err(damaged(&format!("expected chunk {hash}, found {}", chunk.hash())));
+    }
+    Ok(chunk)
+}
+
+/// Reads the index of a sealed pack, which is `pack_bytes` long.
+pub(crate) fn read_index(
+    pack: &Pack,
+    pack_bytes: u64,
+) -> Result<Vec<(ChunkHash, FramePlace)>, StoreError> {
+    check_header(pack)?;
+    let trailer_offset = pack_bytes.saturating_sub(TRAILER_BYTES as u64);
+    let trailer = pack.read(trailer_offset, TRAILER_BYTES)?;
+    let offset = index_offset(&trailer, pack_bytes)
+        .ok_or_else(|| pack.damaged(trailer_offset, "the end of a sealed pack names no index"))?;
+    let index = pack.read(offset, (pack_bytes - offset) as usize)?;
+    parse_index(&index, offset).map_err(|what| pack.damaged(offset, what))
+}
+
+/// What a scan of an open pack found.
+pub(crate) struct Scan {
+    /// The chunks, in the order in which they lie.
+    pub(crate) entries: Vec<(ChunkHash, FramePlace)>,
+    /// Where the last whole frame ends.
+    pub(crate) end: u64,
+    /// Why there is no frame at `end`, if the file goes on there.
+    pub(crate) rest: Option<&'static str>,
+}
+
+/// Reads the frames of an open pack of `pack_bytes` until one isn't whole.
+pub(crate) fn scan(pack: &Pack, pack_bytes: u64) -> Result<Scan, StoreError> {
+    check_header(pack)?;
+    // Positions are 32 bits: what lies beyond them was never written by us.
+    let pack_bytes = pack_bytes.min(u64::from(u32::MAX));
+    let mut scan = Scan { entries: Vec::new(), end: u64::from(OFFSET_FIRST_FRAME), rest: None };
+    let mut window = Window { pack, offset: 0, bytes: Vec::new(), pack_bytes };
+    while scan.end < pack_bytes {
+        let frame = match window.frame(scan.end)? {
+            Ok(frame) => frame,
+            Err(what) => {
+                scan.rest = Some(what);
+                break;
+            }
+        };
+        let bytes = u32::try_from(frame.len()).expect("a frame lies inside its pack");
+        let offset = u32::try_from(scan.end).expect("checked against the pack's bytes");
+        match Frame::parse(frame) {
+            Ok(frame) => {
+                let place = FramePlace { offset, bytes };
+                scan.entries.extend(frame.chunks().map(|(hash, _)| (hash, place)));
+            }
+            Err(what) => {
+                scan.rest = Some(what);
+                break;
+            }
+        }
+        scan.end += u64::from(bytes);
+    }
+    Ok(scan)
+}
+
+/// A part of a pack in memory, which moves forward.
+struct Window<'a> {
+    pack: &'a Pack,
+    offset: u64,
+    bytes: Vec<u8>,
+    pack_bytes: u64,
+}
+
+impl Window<'_> {
+    /// The bytes of the frame at `offset`, as long as its header says; unchecked otherwise.
+    fn frame(&mut self, offset: u64) -> Result<Result<&[u8], &'static str>, StoreError> {
+        let Some(header) = self.bytes(offset, FRAME_HEADER_BYTES)? else {
+            return Ok(Err("a frame's header is cut short"));
+        };
+        let Some(bytes) = frame_bytes(header) else {
+            return Ok(Err("no frame begins here"));
+        };
+        Ok(self.bytes(offset, bytes)?.ok_or("a frame is cut short"))
+    }
+
+    fn bytes(&mut self, offset: u64, bytes: usize) -> Result<Option<&[u8]>, StoreError> {
+        if self.pack_bytes < offset + bytes as u64 {
+            return Ok(None);
+        }
+        if self.offset + (self.bytes.len() as u64) < offset + bytes as u64 {
+            let left = usize::try_from(self.pack_bytes - offset).unwrap_or(usize::MAX);
+            self.bytes = self.pack.read(offset, left.min(bytes.max(SCAN_BYTES)))?;
+            self.offset = offset;
+        }
+        let start = (offset - self.offset) as usize;
+        Ok(Some(&self.bytes[start..start + bytes]))
+    }
+}
+
+/// Writes the bytes from `start` to `end` once more, as they are.
+///
+/// After a sync failed, the page cache may hold what the disk doesn't and call it clean, so that
+/// later syncs, also of a process started later, would not write it. This makes it dirty again.
+pub(crate) fn rewrite(pack: &Pack, start: u64, end: u64) -> Result<(), StoreError> {
+    let mut offset = start;
+    while offset < end {
+        let bytes = (end - offset).min(SCAN_BYTES as u64);
+        let content = pack.read(offset, bytes as usize)?;
+        pack.file.write_all_at(offset, &content).map_err(|error| pack.io(error))?;
+        offset += bytes;
+    }
+    Ok(())
+}

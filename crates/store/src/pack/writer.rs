@@ -1,0 +1,196 @@
+//! Appends frames to the open pack, seals it when it is full, and begins the next.
+//!
+//! *Invariants*
+//! 1. `position` is where the next frame goes: what lies beyond it was never acknowledged.
+//! 2. A pack is in `unsynced` or `active` from its first byte until a sync covered its last.
+//! 3. Nothing here syncs: putting never waits for the disk's cache to be flushed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::format::{OFFSET_FIRST_FRAME, PACK_MAGIC, encode_index};
+use super::{Pack, PackNumber};
+use crate::chunk::ChunkHash;
+use crate::error::StoreError;
+use crate::field::prefix;
+use crate::index::{FramePlace, Location};
+use crate::io::Disk;
+
+/// The open pack.
+pub(crate) struct ActivePack {
+    pub(crate) pack: Arc<Pack>,
+    pub(crate) position: u64,
+    pub(crate) entries: Vec<(ChunkHash, FramePlace)>,
+    /// A write failed: the file may go on after `position`.
+    pub(crate) torn: bool,
+}
+
+/// A pack that has bytes which no sync covered yet.
+#[derive(Clone)]
+pub(crate) struct UnsyncedPack {
+    pub(crate) pack: Arc<Pack>,
+    pub(crate) bytes: u64,
+    pub(crate) sealed: bool,
+}
+
+/// A frame and the chunk in it.
+pub(crate) type NamedFrame = (ChunkHash, Vec<u8>);
+
+/// What one call wrote.
+#[derive(Default)]
+pub(crate) struct Written {
+    pub(crate) packs: Vec<Arc<Pack>>,
+    pub(crate) chunks: Vec<(ChunkHash, Location)>,
+    pub(crate) bytes: u64,
+}
+
+/// The end of the last pack.
+pub(crate) struct Writer {
+    disk: Arc<dyn Disk>,
+    active: Option<ActivePack>,
+    sealed: BTreeMap<PackNumber, UnsyncedPack>,
+    next_number: u32,
+    pack_bytes_target: u64,
+    /// How many calls may have written anything.
+    pub(crate) batches: u64,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        active: Option<ActivePack>,
+        next_number: u32,
+        pack_bytes_target: u64,
+    ) -> Writer {
+        let sealed = BTreeMap::new();
+        Writer { disk, active, sealed, next_number, pack_bytes_target, batches: 0 }
+    }
+
+    /// Appends `frames`, in one write unless the pack fills up in between. `written` tells what was
+    /// written, also when this fails.
+    pub(crate) fn append(
+        &mut self,
+        frames: &[NamedFrame],
+        written: &mut Written,
+    ) -> Result<(), StoreError> {
+        // Counted first: a call that fails may have written some chunks, which others then find.
+        self.batches += 1;
+        let mut left = frames;
+        while !left.is_empty() {
+            let target = self.pack_bytes_target;
+            if self.active.as_ref().is_some_and(|active| target <= active.position) {
+                self.seal(written)?;
+            }
+            let active = match &mut self.active {
+                Some(active) => active,
+                None => self.begin_pack(written)?,
+            };
+            let mut end = active.position;
+            let fitting = left.iter().take_while(|(_, frame)| {
+                let fits = end < target;
+                end += frame.len() as u64;
+                fits
+            });
+            let count = fitting.count();
+            active.write(&left[..count], written)?;
+            left = &left[count..];
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self, written: &mut Written) -> Result<(), StoreError> {
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        active.cut()?;
+        let offset = u32::try_from(active.position).expect("a pack's target is below 4 GiB");
+        let index = encode_index(offset, &mut active.entries);
+        active.append(&index)?;
+        written.bytes += index.len() as u64;
+        let (pack, bytes) = (Arc::clone(&active.pack), active.position);
+        self.sealed.insert(pack.number, UnsyncedPack { pack, bytes, sealed: true });
+        self.active = None;
+        Ok(())
+    }
+
+    fn begin_pack(&mut self, written: &mut Written) -> Result<&mut ActivePack, StoreError> {
+        // The number is used up even if this fails: a left-over file is removed at the next opening.
+        let number = PackNumber(self.next_number);
+        self.next_number += 1;
+        let name = number.to_string();
+        let file = self.disk.create(&name).map_err(|error| StoreError::io(&name, error))?;
+        let pack = Arc::new(Pack::new(number, file));
+        let header = prefix(PACK_MAGIC);
+        if let Err(error) = pack.file.write_all_at(0, &header) {
+            // Without room for a header, the name is better gone; if it stays it does no harm.
+            let _ = self.disk.remove(&name);
+            return Err(pack.io(error));
+        }
+        written.bytes += header.len() as u64;
+        written.packs.push(Arc::clone(&pack));
+        let position = u64::from(OFFSET_FIRST_FRAME);
+        let active = ActivePack { pack, position, entries: Vec::new(), torn: false };
+        Ok(self.active.insert(active))
+    }
+
+    /// The packs that may have bytes which no sync covered: sealed ones, then the open one.
+    pub(crate) fn unsynced(&self) -> Vec<UnsyncedPack> {
+        let open = self.active.as_ref().map(|active| UnsyncedPack {
+            pack: Arc::clone(&active.pack),
+            bytes: active.position,
+            sealed: false,
+        });
+        self.sealed.values().cloned().chain(open).collect()
+    }
+
+    /// Forgets the sealed packs among `packs`, which are durable now.
+    pub(crate) fn synced(&mut self, packs: &[UnsyncedPack]) {
+        for pack in packs.iter().filter(|pack| pack.sealed) {
+            self.sealed.remove(&pack.pack.number);
+        }
+    }
+}
+
+impl ActivePack {
+    fn write(&mut self, frames: &[NamedFrame], written: &mut Written) -> Result<(), StoreError> {
+        self.cut()?;
+        let mut buffer = Vec::with_capacity(frames.iter().map(|(_, frame)| frame.len()).sum());
+        let mut places = Vec::with_capacity(frames.len());
+        for (hash, frame) in frames {
+            let offset = self.position + buffer.len() as u64;
+            let place = FramePlace {
+                offset: u32::try_from(offset).expect("a pack's target is below 4 GiB"),
+                bytes: u32::try_from(frame.len()).expect("a chunk's maximum is below 4 GiB"),
+            };
+            places.push((*hash, place));
+            buffer.extend_from_slice(frame);
+        }
+        self.append(&buffer)?;
+        written.bytes += buffer.len() as u64;
+        let pack = self.pack.number;
+        written.chunks.extend(places.iter().map(|(hash, place)| {
+            let location = Location { pack, place: *place };
+            (*hash, location)
+        }));
+        self.entries.extend(places);
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        let result = self.pack.file.write_all_at(self.position, bytes);
+        self.torn = result.is_err();
+        result.map_err(|error| self.pack.io(error))?;
+        self.position += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Takes away what a failed write left behind, so that no old frame follows a new one.
+    fn cut(&mut self) -> Result<(), StoreError> {
+        if self.torn {
+            let result = self.pack.file.set_bytes(self.position);
+            result.map_err(|error| self.pack.io(error))?;
+            self.torn = false;
+        }
+        Ok(())
+    }
+}

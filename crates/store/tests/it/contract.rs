@@ -1,0 +1,203 @@
+//! What every [`ChunkStore`] promises, on chunks in memory, on packs on a simulated disk, and on
+//! packs in a real directory.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use frond_store::io::Machine;
+use frond_store::local::LocalStore;
+use frond_store::memory::MemoryStore;
+use frond_store::{Chunk, ChunkStore, StoreError};
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+
+use crate::{SMALL, assert_stored, blob, hashes, open, random_chunks};
+
+/// A directory of the real machine that is removed at the end.
+struct TemporaryDirectory(PathBuf);
+
+impl TemporaryDirectory {
+    fn new() -> TemporaryDirectory {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("frond-store-test-{}-{count}", std::process::id());
+        TemporaryDirectory(std::env::temp_dir().join(name))
+    }
+
+    fn open(&self) -> Result<Arc<LocalStore>, StoreError> {
+        LocalStore::open(&Machine::system(&self.0).unwrap(), SMALL)
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs `property` on an empty store of each kind.
+fn on_each(property: impl Fn(&dyn ChunkStore)) {
+    property(&*MemoryStore::new());
+    property(&*open(&SimDisk::new(1)).unwrap());
+    property(&*TemporaryDirectory::new().open().unwrap());
+}
+
+#[test]
+fn what_was_put_is_read_at_once() {
+    on_each(|store| {
+        for_seeds(3, |mut random| {
+            let chunks = random_chunks(&mut random, 60);
+            for part in chunks.chunks(7) {
+                store.put_many(part).unwrap();
+                assert_stored(store, part);
+            }
+            assert_stored(store, &chunks);
+            let mut asked = hashes(&chunks);
+            asked.extend_from_within(..5);
+            asked.reverse();
+            let names: Vec<_> = store.get_many(&asked).unwrap().iter().map(Chunk::hash).collect();
+            assert_eq!(names, asked, "answers come in the order of the questions");
+        });
+    });
+}
+
+#[test]
+fn absent_chunks_are_missing() {
+    on_each(|store| {
+        let (here, absent) = (blob(b"here"), blob(b"absent"));
+        store.put_many(std::slice::from_ref(&here)).unwrap();
+        let both = [here.hash(), absent.hash()];
+        assert_eq!(store.has_many(&both).unwrap(), [true, false]);
+        let is_missing =
+            |error| matches!(error, StoreError::Missing(name) if name == absent.hash());
+        assert!(is_missing(store.get(absent.hash()).unwrap_err()));
+        assert!(is_missing(store.get_many(&both).unwrap_err()));
+        assert!(is_missing(store.swap_root("r", None, Some(absent.hash())).unwrap_err()));
+        assert_eq!(store.root("r").unwrap(), None);
+    });
+}
+
+#[test]
+fn a_chunk_is_written_once() {
+    on_each(|store| {
+        let chunk = blob(&[7; 100]);
+        store.put_many(&[chunk.clone(), chunk.clone()]).unwrap();
+        let once = store.counters();
+        assert_eq!(once.chunks_written, 1);
+        assert_eq!(once.bytes_put, chunk.encoded().len() as u64);
+        store.put_many(&[chunk]).unwrap();
+        assert_eq!(store.counters(), once);
+        store.put_many(&[]).unwrap();
+        assert_eq!(store.counters(), once);
+    });
+}
+
+#[test]
+fn roots_are_compared_and_swapped() {
+    on_each(|store| {
+        let (a, b) = (blob(b"a"), blob(b"b"));
+        store.put_many(&[a.clone(), b.clone()]).unwrap();
+        let (a, b) = (Some(a.hash()), Some(b.hash()));
+        store.swap_root("main", None, a).unwrap();
+        store.swap_root("other", None, b).unwrap();
+        match store.swap_root("main", b, None).unwrap_err() {
+            StoreError::RootChanged { name, expected, found } => {
+                assert_eq!((name.as_str(), expected, found), ("main", b, a));
+            }
+            other => panic!("{other}"),
+        }
+        assert_eq!(store.root("main").unwrap(), a);
+        store.swap_root("main", a, b).unwrap();
+        assert_eq!(store.root("main").unwrap(), b);
+        store.swap_root("main", b, None).unwrap();
+        assert_eq!((store.root("main").unwrap(), store.root("other").unwrap()), (None, b));
+    });
+}
+
+#[test]
+fn threads_put_sync_and_swap_at_once() {
+    on_each(|store| {
+        let start = blob(b"start");
+        store.put_many(std::slice::from_ref(&start)).unwrap();
+        store.swap_root("r", None, Some(start.hash())).unwrap();
+        let swaps = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|seed| scope.spawn(move || work_and_swap(store, Random::new(seed % 2))))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u32>()
+        });
+        assert!(swaps > 0);
+    });
+}
+
+/// Puts the same chunks as another thread does, swaps a shared root to each batch's last chunk, and
+/// returns how often that went through.
+fn work_and_swap(store: &dyn ChunkStore, mut random: Random) -> u32 {
+    let mut swaps = 0;
+    for _ in 0..20 {
+        let chunks = random_chunks(&mut random, 8);
+        store.put_many(&chunks).unwrap();
+        assert_stored(store, &chunks);
+        store.sync().unwrap();
+        let found = store.root("r").unwrap();
+        match store.swap_root("r", found, Some(chunks[7].hash())) {
+            Ok(()) => swaps += 1,
+            Err(StoreError::RootChanged { .. }) => (),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    swaps
+}
+
+#[test]
+fn a_store_in_a_real_directory_is_there_again_and_has_one_owner() {
+    let directory = TemporaryDirectory::new();
+    let chunks = random_chunks(&mut Random::new(5), 40);
+    let root = Some(chunks[39].hash());
+    {
+        let store = directory.open().unwrap();
+        store.put_many(&chunks[..20]).unwrap();
+        store.swap_root("r", None, Some(chunks[19].hash())).unwrap();
+        store.put_many(&chunks[20..]).unwrap();
+        store.swap_root("r", Some(chunks[19].hash()), root).unwrap();
+        assert!(matches!(directory.open(), Err(StoreError::Io { .. })), "it is locked");
+    }
+    let store = directory.open().unwrap();
+    assert_eq!(store.root("r").unwrap(), root);
+    let mut expected = hashes(&chunks);
+    expected.sort();
+    assert_eq!(store.chunk_hashes(), expected);
+    assert_stored(&*store, &chunks);
+    assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+    let bytes: u64 = std::fs::read_dir(&directory.0)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_name().to_str().unwrap().ends_with(".pack"))
+        .map(|entry| entry.metadata().unwrap().len())
+        .sum();
+    assert_eq!(store.counters().bytes_stored, bytes);
+}
+
+#[test]
+fn counters_tell_what_was_read_and_written() {
+    let disk = SimDisk::new(0);
+    let chunks = random_chunks(&mut Random::new(5), 10);
+    {
+        let store = open(&disk).unwrap();
+        store.put_many(&chunks).unwrap();
+        store.sync().unwrap();
+        let synced = store.counters();
+        store.sync().unwrap();
+        assert_eq!(store.counters(), synced, "nothing to sync, nothing synced");
+    }
+    let options = frond_store::local::LocalOptions::default();
+    let store = LocalStore::open(&disk.machine(), options).unwrap();
+    let before = store.counters();
+    assert_stored(&*store, &chunks);
+    assert_stored(&*store, &chunks);
+    let after = store.counters();
+    assert_eq!(after.chunks_read - before.chunks_read, 40);
+    assert_eq!(after.chunks_fetched - before.chunks_fetched, 10, "then they come from the cache");
+    assert_eq!((after.chunks_written, after.bytes_put), (0, 0));
+}

@@ -1,0 +1,156 @@
+//! The power fails at every single operation of a run; what is found afterwards keeps the promises.
+//!
+//! Method: run a seeded script once to count its operations, then once more for each of them with the
+//! power failing there. The script notes what was acknowledged. After the crash the store is opened
+//! (with the power failing at a random operation of *that* now and then), compared with the notes, and
+//! used again.
+
+use std::collections::BTreeMap;
+
+use frond_store::io::Disk;
+use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+
+use crate::{assert_stored, open, random_chunks};
+
+/// What the store has acknowledged so far.
+#[derive(Default)]
+struct Notes {
+    put: Vec<Chunk>,
+    durable: Vec<Chunk>,
+    root: Option<ChunkHash>,
+    /// The root of a swap that has begun and not been answered.
+    root_wanted: Option<Option<ChunkHash>>,
+}
+
+/// Puts, syncs, swaps and opens again, until the end or the first error.
+fn script(disk: &SimDisk, mut random: Random, notes: &mut Notes) -> Result<(), StoreError> {
+    let mut store = open(disk)?;
+    for _ in 0..10 {
+        match random.below(6) {
+            0 => {
+                drop(store);
+                store = open(disk)?;
+            }
+            1 => {
+                store.sync()?;
+                notes.durable = notes.put.clone();
+            }
+            2 if !notes.put.is_empty() => {
+                let new = Some(random.choose(&notes.put).hash());
+                notes.root_wanted = Some(new);
+                store.swap_root("r", notes.root, new)?;
+                notes.root_wanted = None;
+                notes.root = new;
+                notes.durable = notes.put.clone();
+            }
+            _ => {
+                let count = 1 + random.below(6);
+                let chunks = random_chunks(&mut random, count);
+                store.put_many(&chunks)?;
+                notes.put.extend(chunks);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Compares what a restart finds with the notes, and uses the store.
+fn check(disk: &SimDisk, notes: &Notes, random: &mut Random) {
+    let store = open(disk).expect("a power cut needs no repair");
+    let root = store.root("r").unwrap();
+    assert!(root == notes.root || Some(root) == notes.root_wanted, "old or new, nothing else");
+    if let Some(root) = root {
+        store.get(root).expect("a root's chunk is durable");
+    }
+    assert_stored(&*store, &notes.durable);
+    let by_name: BTreeMap<_, _> = notes.put.iter().map(|chunk| (chunk.hash(), chunk)).collect();
+    for hash in store.chunk_hashes() {
+        let chunk = store.get(hash).unwrap();
+        assert!(by_name.get(&hash).is_none_or(|put| **put == chunk));
+    }
+    assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+    let packs = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
+    let bytes = packs.map(|name| disk.contents(&name).unwrap().len() as u64).sum();
+    assert_eq!(store.counters().bytes_stored, bytes, "nothing torn and nothing unknown is left");
+    // What a crash may have left is put again, so that wrong answers of `has` show.
+    let more = random_chunks(random, 3);
+    store.put_many(&notes.put).unwrap();
+    store.put_many(&more).unwrap();
+    store.sync().unwrap();
+    let after = disk.crash();
+    let store = open(&after).unwrap();
+    assert_stored(&*store, &notes.put);
+    assert_stored(&*store, &more);
+}
+
+/// Restarts after a crash, crashing again at a random operation of the opening now and then.
+fn restart(disk: &SimDisk, random: &mut Random) -> SimDisk {
+    let mut after = disk.crash();
+    while random.one_in(3) {
+        after.crash_after(random.below(8) as u64);
+        let _ = open(&after);
+        after = after.crash();
+    }
+    after
+}
+
+#[test]
+fn a_power_cut_at_every_operation_keeps_what_was_acknowledged() {
+    for_seeds(300, |mut random| {
+        let seed = random.next();
+        let whole = SimDisk::new(seed);
+        script(&whole, Random::new(seed), &mut Notes::default()).unwrap();
+        for crash_point in 0..=whole.operations() {
+            let disk = SimDisk::new(seed);
+            disk.crash_after(crash_point);
+            let mut notes = Notes::default();
+            let result = script(&disk, Random::new(seed), &mut notes);
+            assert!(result.is_ok() || crash_point < whole.operations());
+            let after = restart(&disk, &mut random);
+            check(&after, &notes, &mut random);
+        }
+    });
+}
+
+#[test]
+fn a_killed_process_loses_nothing_that_was_listed_or_synced() {
+    for_seeds(100, |mut random| {
+        let seed = random.next();
+        let whole = SimDisk::new(seed);
+        script(&whole, Random::new(seed), &mut Notes::default()).unwrap();
+        for kill_point in 0..=whole.operations() {
+            let disk = SimDisk::new(seed);
+            disk.crash_after(kill_point);
+            let mut notes = Notes::default();
+            let _ = script(&disk, Random::new(seed), &mut notes);
+            check(&disk.kill(), &notes, &mut random);
+        }
+    });
+}
+
+/// After a failed sync the page cache shows chunks that the disk doesn't have, and calls them clean.
+/// A process started later finds them, is told to put them again, and syncs.
+#[test]
+fn a_failed_sync_before_a_restart_can_not_fool_the_next_process() {
+    for_seeds(200, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let chunks = random_chunks(&mut random, 4);
+        {
+            let store = open(&disk).unwrap();
+            store.put_many(&chunks[..1]).unwrap();
+            store.sync().unwrap();
+            store.put_many(&chunks[1..]).unwrap();
+            disk.fail_sync_after(0);
+            store.sync().unwrap_err();
+        }
+        let disk = disk.kill();
+        {
+            let store = open(&disk).unwrap();
+            store.put_many(&chunks).unwrap();
+            store.sync().unwrap();
+        }
+        assert_stored(&*open(&disk.crash()).unwrap(), &chunks);
+    });
+}

@@ -1,0 +1,52 @@
+//! The store from outside: one contract on every implementation, then what only packs on a disk can
+//! suffer: crashes, damage, a full disk, failing syncs, other versions, random bytes. At last, the
+//! bytes themselves, against the documents of the format.
+
+mod contract;
+mod crash;
+mod damage;
+mod faults;
+mod golden;
+
+use std::sync::Arc;
+
+use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, StoreError};
+use frond_testkit::{Random, SimDisk};
+
+/// Small packs, so that tests cross from one to the next, and a cache of a few chunks.
+const SMALL: LocalOptions = LocalOptions { cache_bytes: 4 << 10, pack_bytes_target: 2 << 10 };
+
+fn open(disk: &SimDisk) -> Result<Arc<LocalStore>, StoreError> {
+    LocalStore::open(&disk.machine(), SMALL)
+}
+
+fn blob(payload: &[u8]) -> Chunk {
+    Chunk::new(ChunkKind::Blob, &[], payload)
+}
+
+/// Chunks with random payloads, some compressible, some not, some with references.
+fn random_chunks(random: &mut Random, count: usize) -> Vec<Chunk> {
+    let mut chunks: Vec<Chunk> = Vec::new();
+    for _ in 0..count {
+        let bytes = random.below(600);
+        let payload =
+            if random.one_in(2) { random.bytes(bytes) } else { vec![random.next() as u8; bytes] };
+        let references: Vec<ChunkHash> =
+            chunks.iter().take(random.below(3)).map(Chunk::hash).collect();
+        chunks.push(Chunk::new(ChunkKind::MapNode, &references, &payload));
+    }
+    chunks
+}
+
+fn hashes(chunks: &[Chunk]) -> Vec<ChunkHash> {
+    chunks.iter().map(Chunk::hash).collect()
+}
+
+/// Every chunk of `chunks` is there and is what was put.
+fn assert_stored(store: &dyn ChunkStore, chunks: &[Chunk]) {
+    assert_eq!(store.get_many(&hashes(chunks)).unwrap(), chunks);
+    for chunk in chunks {
+        assert_eq!(store.get(chunk.hash()).unwrap(), *chunk);
+    }
+}
