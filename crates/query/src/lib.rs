@@ -8,10 +8,12 @@ pub mod code;
 pub mod error;
 pub mod expression;
 pub mod filter;
+mod number;
 pub mod pipeline;
 pub mod planner;
 pub mod projection;
 pub mod sort;
+mod text;
 pub mod update;
 
 pub use code::Code;
