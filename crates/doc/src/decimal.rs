@@ -1,6 +1,15 @@
-//! Decimal128: its parts, comparison, and conversion.
+//! Decimal128: its parts, comparison, conversion, text and arithmetic.
+//!
+//! A number is coefficient * 10^exponent with at most 34 digits, and 1.0 and 1.00 are different bytes
+//! with the same value. Results that need more digits are rounded half to even.
+
+mod arithmetic;
+mod text;
 
 use std::cmp::Ordering;
+
+pub use arithmetic::{Rounding, add, divide, multiply, remainder, round_to_places, subtract};
+pub use text::{parse, to_string};
 
 use crate::value::Decimal128;
 
@@ -95,3 +104,61 @@ pub(crate) fn normalised(coefficient: u128, exponent: i32) -> (i32, u128) {
     let missing = 33 - coefficient.ilog10();
     (exponent - missing as i32, coefficient * 10_u128.pow(missing))
 }
+
+/// Not a number.
+pub const NAN: Decimal128 = Decimal128((0x1f_u128 << 122).to_le_bytes());
+
+/// Infinity of either sign.
+pub fn infinity(negative: bool) -> Decimal128 {
+    Decimal128((u128::from(negative) << 127 | 0x1e_u128 << 122).to_le_bytes())
+}
+
+/// The same number with the other sign.
+pub fn negate(number: Decimal128) -> Decimal128 {
+    Decimal128((u128::from_le_bytes(number.0) ^ 1 << 127).to_le_bytes())
+}
+
+/// Converts a double as MongoDB does: to 15 significant digits, which are what a double is good for.
+/// 5.5 gives 5.50000000000000.
+pub fn from_f64(number: f64) -> Decimal128 {
+    if number == 0.0 {
+        return from_parts(number.is_sign_negative(), 0, 0);
+    }
+    from_digits_of(number, 14)
+}
+
+/// Converts a double to the nearest Decimal128, 34 digits of it.
+pub fn from_f64_nearest(number: f64) -> Decimal128 {
+    from_digits_of(number, 33)
+}
+
+fn from_digits_of(number: f64, digits_after_point: usize) -> Decimal128 {
+    if number.is_nan() {
+        return NAN;
+    }
+    if number.is_infinite() {
+        return infinity(number < 0.0);
+    }
+    let digits = format!("{number:.digits_after_point$e}");
+    parse(&digits).expect("the digits of a double are a decimal in range")
+}
+
+/// Converts to the nearest double, Infinity if that is too small.
+pub fn to_f64(number: Decimal128) -> f64 {
+    to_string(number).parse().expect("a decimal is written as a double can be")
+}
+
+/// Converts to an integer, cut towards zero; `None` if that doesn't fit, or isn't a number.
+pub fn to_i64(number: Decimal128) -> Option<i64> {
+    let Parts::Finite { negative, coefficient, exponent } = parts(number) else { return None };
+    let magnitude = match u32::try_from(exponent) {
+        Ok(_) if coefficient == 0 => 0,
+        Ok(tens) => coefficient.checked_mul(10_u128.checked_pow(tens)?)?,
+        Err(_) => 10_u128.checked_pow(exponent.unsigned_abs()).map_or(0, |unit| coefficient / unit),
+    };
+    let magnitude = i128::try_from(magnitude).ok()?;
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -46,9 +46,10 @@ pub fn type_order(kind: ElementType) -> u8 {
 /// four types compare exactly by mathematical value; NaN equals NaN and is the least number.
 pub fn compare(left: Value<'_>, right: Value<'_>) -> Ordering {
     match (left, right) {
-        (Value::String(left) | Value::Symbol(left), Value::String(right) | Value::Symbol(right)) => {
-            left.as_bytes().cmp(right.as_bytes())
-        }
+        (
+            Value::String(left) | Value::Symbol(left),
+            Value::String(right) | Value::Symbol(right),
+        ) => left.as_bytes().cmp(right.as_bytes()),
         (Value::Document(left), Value::Document(right)) => compare_documents(left, right),
         (Value::Array(left), Value::Array(right)) => compare_arrays(left, right),
         (Value::Binary(left), Value::Binary(right)) => compare_binaries(left, right),

@@ -276,6 +276,12 @@ impl Decimal128 {
 pub struct ValueBuf(DocumentBuf);
 
 impl ValueBuf {
+    /// Takes a document whose only field has an empty name.
+    pub(crate) fn from_only_field(document: DocumentBuf) -> ValueBuf {
+        debug_assert!(document.iter().map(|(name, _)| name).eq([""]));
+        ValueBuf(document)
+    }
+
     /// Borrows the value.
     pub fn as_value(&self) -> Value<'_> {
         self.0.iter().next().expect("an owned value has exactly one field").1
