@@ -33,6 +33,7 @@ use evaluate::Run;
 use tree::{Condition, Node};
 
 pub(crate) use compare::{Comparison, Relation};
+pub(crate) use pattern::Pattern;
 
 /// A parsed filter. Cloning is cheap: the tree is shared.
 #[derive(Clone, Debug)]
@@ -131,8 +132,11 @@ impl ValueFilter {
     }
 }
 
-/// Whether the document's first field is an operator on a value (`{$gt: 5}`), not a part of a
-/// plain document and not a reference (`{$ref: ..., $id: ...}`).
-pub(crate) fn is_operators(document: Document<'_>) -> bool {
-    parse::is_operators(document)
+/// Whether the document's first field is an operator on a value (`{$gt: 5}`), not a logical one
+/// (`{$or: ...}`), nor a part of a plain document.
+pub(crate) fn begins_with_operator(document: Document<'_>) -> bool {
+    document.iter().next().is_some_and(|(name, _)| operators::is_known(name))
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ pub mod code;
 pub mod error;
 pub mod expression;
 pub mod filter;
+mod keys;
 mod number;
 pub mod pipeline;
 pub mod planner;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use frond_doc::{Document, Value};
+use frond_doc::{Document, Value, decimal};
 
 /// Longer values are cut: a message is for people.
 const TEXT_BYTES_MAX: usize = 512;
@@ -60,7 +60,7 @@ fn write_value(out: &mut String, value: Value<'_>) {
         Value::Timestamp(timestamp) => {
             write!(out, "Timestamp({}, {})", timestamp.0 >> 32, timestamp.0 as u32)
         }
-        Value::Decimal128(number) => write!(out, "{number:?}"),
+        Value::Decimal128(number) => write!(out, "{}", decimal::to_string(number)),
         Value::MinKey => write!(out, "MinKey"),
         Value::MaxKey => write!(out, "MaxKey"),
     };

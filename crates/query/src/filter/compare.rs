@@ -77,7 +77,8 @@ impl Comparison {
             (None, Value::Null) => return self.relation.allows_equal(),
             (None, _) => Value::Undefined,
         };
-        if type_class(value) != type_class(operand) {
+        let type_of = |value: Value<'_>| order::type_order(value.element_type());
+        if type_of(value) != type_of(operand) {
             return match operand {
                 Value::MinKey => self.relation.holds(Ordering::Greater),
                 Value::MaxKey => self.relation.holds(Ordering::Less),
@@ -89,29 +90,6 @@ impl Comparison {
             (true, true) => self.relation.allows_equal(),
             _ => false,
         }
-    }
-}
-
-/// Values are compared within one class only.
-fn type_class(value: Value<'_>) -> u8 {
-    match value {
-        Value::MinKey => 0,
-        Value::Undefined => 1,
-        Value::Null => 2,
-        Value::Double(_) | Value::Int32(_) | Value::Int64(_) | Value::Decimal128(_) => 3,
-        Value::String(_) | Value::Symbol(_) => 4,
-        Value::Document(_) => 5,
-        Value::Array(_) => 6,
-        Value::Binary(_) => 7,
-        Value::ObjectId(_) => 8,
-        Value::Boolean(_) => 9,
-        Value::DateTime(_) => 10,
-        Value::Timestamp(_) => 11,
-        Value::Regex(_) => 12,
-        Value::DbPointer { .. } => 13,
-        Value::JavaScript(_) => 14,
-        Value::JavaScriptWithScope { .. } => 15,
-        Value::MaxKey => 16,
     }
 }
 

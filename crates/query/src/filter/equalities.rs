@@ -14,10 +14,7 @@ pub(super) fn of(root: &Node) -> Result<Vec<(&str, Value<'_>)>, QueryError> {
     Ok(found)
 }
 
-fn collect<'a>(
-    node: &'a Node,
-    found: &mut Vec<(&'a str, Value<'a>)>,
-) -> Result<(), QueryError> {
+fn collect<'a>(node: &'a Node, found: &mut Vec<(&'a str, Value<'a>)>) -> Result<(), QueryError> {
     match node {
         Node::And(nodes) => nodes.iter().try_for_each(|inner| collect(inner, found)),
         Node::Or(nodes) if nodes.len() == 1 => collect(&nodes[0], found),

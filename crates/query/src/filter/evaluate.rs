@@ -1,13 +1,13 @@
 //! Whether a document passes.
 //!
 //! 1. A logical node asks its branches, and stops when the answer is known.
-//! 2. A path fans out (`Path::visit`); a test is asked for each value that it reaches, for `None`
+//! 2. A path fans out (`Path::visit_reached`); a test is asked for each value that it reaches, for `None`
 //!    where the path ends early, and, where the value is an array, for each of its elements too,
 //!    unless the test is about arrays as a whole.
 
 use std::cell::RefCell;
 
-use frond_doc::path::Path;
+use frond_doc::path::{Path, Reached};
 use frond_doc::{Document, Value};
 
 use super::tree::{Condition, Node, Test};
@@ -67,18 +67,18 @@ pub(super) fn condition(
         }
         Condition::Not(inner) => !self::condition(inner, path, document, run),
         Condition::Test(test) => {
-            path.visit(document, &mut |value| test_with_elements(test, value, run))
+            path.visit_reached(document, &mut |reached| test_reached(test, reached, run))
         }
     }
 }
 
 /// Whether one value that a path reached, or an element of it, passes.
-pub(super) fn test_with_elements(test: &Test, value: Option<Value<'_>>, run: &Run<'_>) -> bool {
-    if self::test(test, value, run) {
+fn test_reached(test: &Test, reached: Reached<'_>, run: &Run<'_>) -> bool {
+    if self::test(test, reached.value, run) {
         return true;
     }
-    match value {
-        Some(Value::Array(array)) if !test.is_on_whole_arrays() => {
+    match reached.value {
+        Some(Value::Array(array)) if reached.is_expandable && !test.is_on_whole_arrays() => {
             array.iter().any(|element| self::test(test, Some(element), run))
         }
         _ => false,

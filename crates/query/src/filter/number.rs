@@ -40,7 +40,9 @@ pub(super) fn remainder(operand: Operand<'_>) -> Result<Condition, QueryError> {
             return Err(bad_value(format!("malformed mod, {what} not a number")));
         }
         truncate(value).ok_or_else(|| {
-            bad_value(format!("malformed mod, {what} value is invalid :: caused by :: out of range"))
+            bad_value(format!(
+                "malformed mod, {what} value is invalid :: caused by :: out of range"
+            ))
         })
     };
     let divisor = whole(divisor, "divisor")?;
@@ -73,9 +75,8 @@ impl BitTest {
             _ => match value.as_integer() {
                 // Numbers are extended by their sign.
                 Some(number) => {
-                    return self.decide(&|position| {
-                        ((number >> position.min(63)) & 1 == 1) == self.set
-                    });
+                    return self
+                        .decide(&|position| ((number >> position.min(63)) & 1 == 1) == self.set);
                 }
                 None => return false,
             },

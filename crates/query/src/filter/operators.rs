@@ -82,6 +82,11 @@ pub(super) fn parse(operand: Operand<'_>) -> Result<Option<Condition>, QueryErro
     }
 }
 
+/// Whether `name` is in the table.
+pub(super) fn is_known(name: &str) -> bool {
+    OPERATORS.binary_search_by_key(&name, |(known, _)| known).is_ok()
+}
+
 /// A value that must be equal.
 pub(super) fn equality(_path: &str, value: Value<'_>) -> Result<Condition, QueryError> {
     if value == Value::Undefined {

@@ -57,9 +57,7 @@ impl Pattern {
     /// Whether a string matches, or a value is this very pattern.
     pub(crate) fn matches(&self, value: Value<'_>) -> bool {
         match value {
-            Value::String(text) | Value::Symbol(text) => {
-                self.regex.is_match(text).unwrap_or(false)
-            }
+            Value::String(text) | Value::Symbol(text) => self.regex.is_match(text).unwrap_or(false),
             Value::Regex(regex) => regex.pattern == self.source && regex.options == self.options,
             _ => false,
         }

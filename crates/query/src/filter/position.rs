@@ -5,76 +5,54 @@
 //! one decides, as in MongoDB (which calls it undefined).
 
 use frond_doc::path::Path;
-use frond_doc::{Array, Document, Value};
+use frond_doc::{Document, Value};
 
 use super::evaluate::{self, Run};
-use super::tree::{Condition, Field, Node, Test};
+use super::tree::{Condition, Node, Test};
 
 /// The position of the element that made `document` pass `node`.
 pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> Option<usize> {
     match node {
-        Node::And(nodes) => {
-            nodes.iter().rev().find_map(|inner| self::node(inner, document, run))
-        }
+        Node::And(nodes) => nodes.iter().rev().find_map(|inner| self::node(inner, document, run)),
         Node::Or(nodes) => nodes
             .iter()
             .filter(|inner| evaluate::node(inner, document, run))
             .find_map(|inner| self::node(inner, document, run)),
-        Node::Field(field) => of_field(field, document, run),
+        Node::Field(field) => of_condition(&field.condition, &field.path, document, run),
         Node::Nor(_) | Node::Constant(_) | Node::Expression(_) => None,
     }
 }
 
-fn of_field(field: &Field, document: Document<'_>, run: &Run<'_>) -> Option<usize> {
-    let (array, rest) = first_array(&field.path, document)?;
-    of_condition(&field.condition, array, rest, run)
-}
-
-/// The first array on the path, and the part of the path that is left there.
-fn first_array<'a, 'p>(
-    path: &'p Path,
-    document: Document<'a>,
-) -> Option<(Array<'a>, &'p [String])> {
-    let mut current = document;
-    for (place, part) in path.parts().iter().enumerate() {
-        match current.get(part)? {
-            Value::Document(inner) => current = inner,
-            Value::Array(array) => return Some((array, &path.parts()[place + 1..])),
-            _ => return None,
-        }
-    }
-    None
-}
-
 fn of_condition(
     condition: &Condition,
-    array: Array<'_>,
-    rest: &[String],
+    path: &Path,
+    document: Document<'_>,
     run: &Run<'_>,
 ) -> Option<usize> {
     match condition {
         Condition::All(inner) => {
-            inner.iter().rev().find_map(|inner| of_condition(inner, array, rest, run))
+            inner.iter().rev().find_map(|inner| of_condition(inner, path, document, run))
         }
         Condition::Not(_) => None,
-        Condition::Test(test) => of_test(test, array, rest, run),
+        Condition::Test(test) => of_test(test, path, document, run),
     }
 }
 
-fn of_test(test: &Test, array: Array<'_>, rest: &[String], run: &Run<'_>) -> Option<usize> {
-    if rest.is_empty() {
-        return match test {
-            Test::ElementValue(_) | Test::ElementDocument(_) => {
-                array.iter().position(|element| evaluate::is_element(test, element, run))
-            }
-            _ if test.is_on_whole_arrays() => None,
-            _ => array.iter().position(|element| evaluate::test(test, Some(element), run)),
-        };
+fn of_test(test: &Test, path: &Path, document: Document<'_>, run: &Run<'_>) -> Option<usize> {
+    let mut found = None;
+    if matches!(test, Test::ElementValue(_) | Test::ElementDocument(_)) {
+        path.visit_reached(document, &mut |reached| {
+            let Some(Value::Array(array)) = reached.value else { return false };
+            let place = array.iter().position(|element| evaluate::is_element(test, element, run));
+            found = place.map(|place| reached.position.unwrap_or(place));
+            place.is_some()
+        });
+    } else {
+        path.visit_leaves(document, &mut |reached| {
+            let passes = evaluate::test(test, reached.value, run);
+            found = reached.position.filter(|_| passes);
+            passes
+        });
     }
-    let path = Path::new(&rest.join("."));
-    array.iter().position(|element| {
-        element.as_document().is_some_and(|document| {
-            path.visit(document, &mut |value| evaluate::test_with_elements(test, value, run))
-        })
-    })
+    found
 }

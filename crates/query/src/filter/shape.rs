@@ -34,10 +34,7 @@ impl TypeSet {
             _ => TypeSet::add(&mut types, value)?,
         }
         if types.is_empty() {
-            return Err(QueryError::new(
-                Code::FailedToParse,
-                "$type must match at least one type",
-            ));
+            return Err(QueryError::new(Code::FailedToParse, "$type must match at least one type"));
         }
         Ok(TypeSet(types))
     }
@@ -80,9 +77,8 @@ fn type_of_number(value: Value<'_>) -> Result<ElementType, QueryError> {
         Some(number) => u8::try_from(number).ok().filter(|byte| *byte != 0xff),
         None => None,
     };
-    byte.and_then(ElementType::from_byte).ok_or_else(|| {
-        bad_value(format!("Invalid numerical type code: {}", text::value(value)))
-    })
+    byte.and_then(ElementType::from_byte)
+        .ok_or_else(|| bad_value(format!("Invalid numerical type code: {}", text::value(value))))
 }
 
 /// `$type`
