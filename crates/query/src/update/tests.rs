@@ -1,7 +1,7 @@
 //! Tables of updates: before, update, after; and what is refused.
 
 use frond_doc::extended_json::{self, Form};
-use frond_doc::{DocumentBuf, ObjectId, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, ObjectId, Value};
 
 use super::{Update, UpdateContext};
 use crate::error::QueryError;
@@ -330,11 +330,36 @@ fn upserts() {
     assert_eq!(refused.code.number(), 53);
 }
 
+/// A document nested `depth` deep.
+fn deep(depth: usize) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    (1..depth).for_each(|_| {
+        builder.begin_document("a");
+    });
+    builder.append("x", Value::Null);
+    (1..depth).for_each(|_| {
+        builder.end();
+    });
+    builder.build()
+}
+
 #[test]
 fn results_are_not_nested_too_deep() {
-    let deep = (0..170).fold("1".to_owned(), |inner, _| format!(r#"{{"a": {inner}}}"#));
-    let path = vec!["b"; 20].join(".");
-    let update = format!(r#"{{"$set": {{"{path}": {deep}}}}}"#);
-    check_refused("{}", &update, 15, "nested deeper");
-    check_refused(&deep, &format!(r#"{{"$rename": {{"a": "{path}"}}}}"#), 15, "nested deeper");
+    let path = ["b"; 20].join(".");
+    for (allowed, refused) in [(160, 161), (159, 170)] {
+        for (depth, is_allowed) in [(allowed, true), (refused, false)] {
+            let mut update = DocumentBuilder::new();
+            update.begin_document("$set").append(&path, Value::from(&deep(depth))).end();
+            let update = Update::parse(Value::from(&update.build()), None).expect("an update");
+            let result = update.apply(json("{}").view(), &CONTEXT);
+            assert_eq!(result.is_ok(), is_allowed, "{depth}: {result:?}");
+            if let Ok(Some(result)) = result {
+                DocumentBuf::validated(result.into_bytes()).expect("not too deep");
+            }
+        }
+    }
+    let rename = json(&format!(r#"{{"$rename": {{"a": "{path}"}}}}"#));
+    let rename = Update::parse(Value::from(&rename), None).expect("an update");
+    let error = rename.apply(deep(170).view(), &CONTEXT).expect_err("too deep");
+    assert_eq!(error.code.number(), 15);
 }
