@@ -24,4 +24,27 @@ pub enum TreeError {
         /// The limit.
         max: usize,
     },
+    /// An item of a sequence is longer than
+    /// [`item_bytes_max`](crate::format::TreeFormat::item_bytes_max).
+    #[error("an item of {bytes} bytes: at most {max} are allowed")]
+    ItemTooLong {
+        /// Bytes of the item.
+        bytes: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// A place beyond the end of a sequence.
+    #[error("position {position}: the sequence has {count} items")]
+    OutOfRange {
+        /// Where the caller wanted to go.
+        position: u64,
+        /// How many items there are.
+        count: u64,
+    },
+}
+
+impl TreeError {
+    pub(crate) fn damaged(hash: ChunkHash, what: impl Into<String>) -> TreeError {
+        TreeError::Damaged { hash, what: what.into() }
+    }
 }

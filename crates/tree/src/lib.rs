@@ -1,18 +1,24 @@
 //! Prolly trees: a history-independent ordered map of bytes, and a history-independent sequence.
 //!
-//! Reading order: [`format`] (what is fixed for a repository's life), [`value`], [`map`] (get,
-//! range, apply, build, diff, merge), [`sequence`]. A tree is a [`Tree`]: a root hash and a format,
+//! Reading order: [`format`] (what is fixed for a repository's life), `boundary` (where chunks end),
+//! `levels` (how nodes become a tree), [`value`], [`map`] (get, range, apply, build, diff, merge),
+//! [`sequence`]. A tree is a [`Tree`]: a root hash and a format,
 //! copied freely; its nodes lie in a [`ChunkStore`](frond_store::ChunkStore). This crate doesn't
 //! know what keys and values mean, and knows no log, no transaction and no disk.
 
 pub mod error;
 pub mod format;
+
+mod boundary;
+mod levels;
+
+pub mod value;
+
 pub mod map;
 pub mod sequence;
-pub mod value;
 
 pub use error::TreeError;
 pub use format::TreeFormat;
-pub use map::{Bounds, Change, Cursor, Direction, Edit, Entry, Tree};
+pub use map::{Bounds, Change, Cursor, Diff, Direction, Edit, Entry, MergeConflict, Summary, Tree};
 pub use sequence::Sequence;
 pub use value::{Content, Value};

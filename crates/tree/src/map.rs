@@ -1,13 +1,31 @@
-//! The ordered map.
+//! The ordered map: its types; the modules below do the work.
+//!
+//! Reading order: `node` (the bytes of a node), `read` (get, count, rank, select), `cursor` (range),
+//! `writer` and `build`, `apply`, `diff`, `merge`, `check`.
+//!
+//! *Invariants*: 1. Keys ascend strictly through each level. 2. Each node but the last of its level
+//! ends where the boundary rule says, given its own entries; the last one may end earlier. 3. A
+//! level has one node only if it is the root's. 4. An interior entry has the last key, the sums and
+//! the flags of its subtree. So the content alone decides every byte (`Tree::check` verifies this).
 
-use std::sync::Arc;
+mod apply;
+mod build;
+mod check;
+mod cursor;
+mod diff;
+mod merge;
+mod node;
+mod read;
+mod writer;
 
 use bytes::Bytes;
-use frond_store::{ChunkHash, ChunkStore};
+use frond_store::ChunkHash;
 
-use crate::error::TreeError;
 use crate::format::TreeFormat;
 use crate::value::Value;
+
+pub use cursor::Cursor;
+pub use diff::Diff;
 
 /// An ordered map of bytes: a root hash and the format it was made with. The nodes lie in a store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -82,105 +100,6 @@ impl Bounds {
     }
 }
 
-impl Tree {
-    /// Puts the empty leaf and returns the empty tree.
-    pub fn empty(_store: &dyn ChunkStore, _format: TreeFormat) -> Result<Tree, TreeError> {
-        todo!()
-    }
-
-    /// Builds a tree from `entries`, whose keys ascend strictly: each node is written once.
-    pub fn build(
-        _store: &dyn ChunkStore,
-        _format: TreeFormat,
-        _entries: &mut dyn Iterator<Item = Result<Entry, TreeError>>,
-    ) -> Result<Tree, TreeError> {
-        todo!()
-    }
-
-    /// Returns the value of `key`. O(log n) chunks.
-    pub fn get(&self, _store: &dyn ChunkStore, _key: &[u8]) -> Result<Option<Value>, TreeError> {
-        todo!()
-    }
-
-    /// Returns the value of each of `keys`, which ascend strictly, in their order. Each node is
-    /// read once however many keys fall into it.
-    pub fn get_many(
-        &self,
-        _store: &dyn ChunkStore,
-        _keys: &[&[u8]],
-    ) -> Result<Vec<Option<Value>>, TreeError> {
-        todo!()
-    }
-
-    /// Returns the entries within `bounds`, in `direction`.
-    pub fn range(
-        &self,
-        _store: &Arc<dyn ChunkStore>,
-        _bounds: Bounds,
-        _direction: Direction,
-    ) -> Cursor {
-        todo!()
-    }
-
-    /// Applies `edits`, whose keys ascend strictly, and returns the new tree: the same root as
-    /// `build` gives for the same content. Rewrites only what the edits touch. Chunks are put,
-    /// not synced.
-    pub fn apply(
-        &self,
-        _store: &dyn ChunkStore,
-        _edits: &mut dyn Iterator<Item = Result<(Bytes, Edit), TreeError>>,
-    ) -> Result<Tree, TreeError> {
-        todo!()
-    }
-
-    /// How many entries. One chunk read.
-    pub fn count(&self, _store: &dyn ChunkStore) -> Result<u64, TreeError> {
-        todo!()
-    }
-
-    /// The OR of the flags of all values. One chunk read.
-    pub fn flags(&self, _store: &dyn ChunkStore) -> Result<u8, TreeError> {
-        todo!()
-    }
-
-    /// How many keys are less than `key`. O(log n) chunks.
-    pub fn rank(&self, _store: &dyn ChunkStore, _key: &[u8]) -> Result<u64, TreeError> {
-        todo!()
-    }
-
-    /// The entry at `position` in key order. O(log n) chunks.
-    pub fn select(
-        &self,
-        _store: &dyn ChunkStore,
-        _position: u64,
-    ) -> Result<Option<Entry>, TreeError> {
-        todo!()
-    }
-
-    /// Returns how `to` differs from `self`, in key order; equal subtrees are not read.
-    pub fn diff(&self, _store: &Arc<dyn ChunkStore>, _to: &Tree) -> Diff {
-        todo!()
-    }
-
-    /// Three-way merge: `ours` with the changes from `base` to `theirs`. `resolve` is asked for
-    /// each key that both sides changed differently, and answers with the edit to `ours`, or
-    /// `None` to leave it as it is. Returns the new tree. Cost follows the two differences.
-    pub fn merge(
-        _store: &Arc<dyn ChunkStore>,
-        _base: &Tree,
-        _ours: &Tree,
-        _theirs: &Tree,
-        _resolve: &mut dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError>,
-    ) -> Result<Tree, TreeError> {
-        todo!()
-    }
-
-    /// Walks the whole tree and checks every invariant: order, boundaries, counts, flags, sizes.
-    pub fn check(&self, _store: &dyn ChunkStore) -> Result<(), TreeError> {
-        todo!()
-    }
-}
-
 /// A key that both sides of a merge changed, and not to the same value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MergeConflict {
@@ -194,24 +113,25 @@ pub struct MergeConflict {
     pub theirs: Option<Value>,
 }
 
-/// An iterator over a range of a tree.
-pub struct Cursor {}
-
-impl Iterator for Cursor {
-    type Item = Result<Entry, TreeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        todo!()
-    }
+/// What a node tells about its whole subtree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// Entries.
+    pub count: u64,
+    /// Bytes of all keys.
+    pub key_bytes: u64,
+    /// Bytes of all values, those out of line too.
+    pub value_bytes: u64,
+    /// The OR of all values' flags.
+    pub flags: u8,
 }
 
-/// An iterator over the differences of two trees.
-pub struct Diff {}
-
-impl Iterator for Diff {
-    type Item = Result<Change, TreeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        todo!()
+impl Summary {
+    /// Adds another subtree. Sums of what is damaged or hostile stop at the largest number.
+    pub(crate) fn add(&mut self, other: &Summary) {
+        self.count = self.count.saturating_add(other.count);
+        self.key_bytes = self.key_bytes.saturating_add(other.key_bytes);
+        self.value_bytes = self.value_bytes.saturating_add(other.value_bytes);
+        self.flags |= other.flags;
     }
 }

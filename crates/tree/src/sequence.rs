@@ -76,3 +76,11 @@ impl Iterator for Items {
         todo!()
     }
 }
+
+pub(crate) fn read_all(
+    _store: &dyn ChunkStore,
+    _root: ChunkHash,
+    _bytes: u64,
+) -> Result<Bytes, TreeError> {
+    todo!()
+}

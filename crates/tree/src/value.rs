@@ -1,9 +1,16 @@
 //! A tree's value: flags, and bytes that lie inline or out of line.
+//!
+//! The authority for what lies where is docs/format/value.md.
+
+mod outline;
+
+pub(crate) use outline::move_out;
 
 use bytes::Bytes;
 use frond_store::{ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
+use crate::sequence;
 
 /// A value, and flags that interior nodes carry ORed upward (an index marks multikey entries).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,10 +61,21 @@ impl Value {
     ///
     /// # Errors
     /// As the store; [`TreeError::Damaged`] if what lies out of line is not what the value says.
-    pub fn read(&self, _store: &dyn ChunkStore) -> Result<Bytes, TreeError> {
+    pub fn read(&self, store: &dyn ChunkStore) -> Result<Bytes, TreeError> {
         match &self.content {
             Content::Inline(bytes) => Ok(bytes.clone()),
-            _ => todo!(),
+            Content::Chunk { hash, bytes } => {
+                let payload = store.get(*hash)?.payload_bytes();
+                if payload.len() as u64 != *bytes {
+                    let found = payload.len();
+                    return Err(TreeError::damaged(
+                        *hash,
+                        format!("a value of {found} bytes, expected {bytes}"),
+                    ));
+                }
+                Ok(payload)
+            }
+            Content::Sequence { root, bytes } => sequence::read_all(store, *root, *bytes),
         }
     }
 }

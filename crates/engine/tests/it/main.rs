@@ -1,0 +1,4 @@
+//! The engine from outside: over the store in memory and over the simulated disk.
+
+mod basics;
+mod rig;

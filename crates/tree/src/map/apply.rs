@@ -1,0 +1,126 @@
+//! Applies sorted edits to a map: rewrites what they touch, reuses the rest by name.
+//!
+//! One walk over the old tree, in key order:
+//! 1. An edit belongs to the first child whose last key is not less than the edit's; what lies
+//!    behind the last key of all belongs to the last child.
+//! 2. A child without edits is reused whole if the writers of its level and below have nothing
+//!    begun, so that rewriting would give the same node. Otherwise its content is copied until they
+//!    have: that is where new boundaries fall in step with the old ones.
+//! 3. A child with edits is walked in turn; in a leaf, entries and edits are interleaved.
+//!
+//! The last node of a level ended because nothing came after it, not by the rule; it is reused only
+//! untouched, and by 1 nothing comes after it then either.
+
+use bytes::Bytes;
+use frond_store::ChunkStore;
+
+use crate::error::TreeError;
+use crate::map::build::MapBuilder;
+use crate::map::node::MapNode;
+use crate::map::{Edit, Tree};
+
+impl Tree {
+    /// Applies `edits`, whose keys ascend strictly (asserted), and returns the new tree: the same
+    /// root as `build` gives for the same content. Rewrites only what the edits touch: about one
+    /// node a level for an edit. Chunks are put, not synced.
+    ///
+    /// # Errors
+    /// As the store and `edits`; [`TreeError::KeyTooLong`], [`TreeError::Damaged`].
+    pub fn apply(
+        &self,
+        store: &dyn ChunkStore,
+        edits: &mut dyn Iterator<Item = Result<(Bytes, Edit), TreeError>>,
+    ) -> Result<Tree, TreeError> {
+        let edits = EditQueue::new(edits)?;
+        if edits.next.is_none() {
+            return Ok(*self);
+        }
+        let root = MapNode::load(store, self.root)?;
+        let mut rewrite = Rewrite { store, edits, builder: MapBuilder::new(store, self.format) };
+        rewrite.node(&root, true)?;
+        Ok(Tree { root: rewrite.builder.finish()?, format: self.format })
+    }
+}
+
+/// The edits, with the next one in sight.
+struct EditQueue<'a> {
+    edits: &'a mut dyn Iterator<Item = Result<(Bytes, Edit), TreeError>>,
+    next: Option<(Bytes, Edit)>,
+}
+
+impl<'a> EditQueue<'a> {
+    fn new(
+        edits: &'a mut dyn Iterator<Item = Result<(Bytes, Edit), TreeError>>,
+    ) -> Result<EditQueue<'a>, TreeError> {
+        let next = edits.next().transpose()?;
+        Ok(EditQueue { edits, next })
+    }
+
+    /// The next edit's key.
+    fn key(&self) -> Option<&[u8]> {
+        self.next.as_ref().map(|(key, _)| &key[..])
+    }
+
+    fn take(&mut self) -> Result<Option<(Bytes, Edit)>, TreeError> {
+        let following = self.edits.next().transpose()?;
+        if let (Some((key, _)), Some((following, _))) = (&self.next, &following) {
+            assert!(key < following, "edits' keys ascend strictly");
+        }
+        Ok(std::mem::replace(&mut self.next, following))
+    }
+}
+
+struct Rewrite<'a> {
+    store: &'a dyn ChunkStore,
+    edits: EditQueue<'a>,
+    builder: MapBuilder<'a>,
+}
+
+impl Rewrite<'_> {
+    /// Rewrites a node; `is_last` if nothing lies behind it in its level. Recursion goes down one
+    /// level a step.
+    fn node(&mut self, node: &MapNode, is_last: bool) -> Result<(), TreeError> {
+        if node.is_leaf() {
+            return self.leaf(node, is_last);
+        }
+        let child_level = usize::from(node.level()) - 1;
+        let last_position = node.entry_count() - 1;
+        for position in 0..=last_position {
+            let is_last = is_last && position == last_position;
+            let has_edits =
+                self.edits.key().is_some_and(|key| is_last || key <= node.key(position));
+            if !has_edits && self.builder.levels.is_aligned(child_level) {
+                self.builder.levels.reuse(child_level, &node.child(position))?;
+            } else {
+                self.node(&node.load_child(self.store, position)?, is_last)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn leaf(&mut self, node: &MapNode, is_last: bool) -> Result<(), TreeError> {
+        for position in 0..node.entry_count() {
+            let entry = node.entry(position);
+            while self.edits.key().is_some_and(|key| key < entry.key) {
+                self.insert_next()?;
+            }
+            if self.edits.key() == Some(entry.key) {
+                self.insert_next()?;
+            } else {
+                self.builder.push_entry(&entry)?;
+            }
+        }
+        while is_last && self.edits.next.is_some() {
+            self.insert_next()?;
+        }
+        Ok(())
+    }
+
+    /// Takes the next edit, and adds its entry if it leaves one.
+    fn insert_next(&mut self) -> Result<(), TreeError> {
+        match self.edits.take()? {
+            Some((key, Edit::Put(value))) => self.builder.push(&key, &value),
+            Some((_, Edit::Delete)) | None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! A map's node as it is stored, and how it is read in place.
+//!
+//! The authority is docs/format/map-node.md. All numbers are little-endian.
+//!
+//! *Invariants*: 1. [`MapNode::open`] checks once that every offset, length and reference lies
+//! inside the chunk; afterwards accessors can't fail. 2. It doesn't check that keys ascend or that
+//! sums add up: a chunk's name vouches for the writer, `Tree::check` for the rest; a search in a
+//! node that lies about its order ends with a wrong answer, never with a panic.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use frond_store::chunk::HASH_BYTES;
+use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
+
+use crate::error::TreeError;
+use crate::format::KEY_BYTES_MAX;
+use crate::map::{Entry, Summary};
+use crate::value::{Content, Value};
+
+const OFFSET_LEVEL: usize = 0;
+const OFFSET_FLAGS: usize = OFFSET_LEVEL + size_of::<u8>();
+const OFFSET_RESERVED: usize = OFFSET_FLAGS + size_of::<u8>();
+const OFFSET_ENTRY_COUNT: usize = OFFSET_RESERVED + size_of::<u16>();
+const OFFSET_COUNT: usize = OFFSET_ENTRY_COUNT + size_of::<u32>();
+const OFFSET_KEY_BYTES: usize = OFFSET_COUNT + size_of::<u64>();
+const OFFSET_VALUE_BYTES: usize = OFFSET_KEY_BYTES + size_of::<u64>();
+/// The offset table follows: a `u32` an entry.
+pub(super) const HEADER_BYTES: usize = OFFSET_VALUE_BYTES + size_of::<u64>();
+const _: () = assert!(HEADER_BYTES == 32); // Stored: change only with a new version.
+pub(super) const OFFSET_TABLE_ENTRY_BYTES: usize = size_of::<u32>();
+
+// An entry begins alike on all levels.
+const ENTRY_KEY_BYTES: usize = 0;
+const ENTRY_FLAGS: usize = ENTRY_KEY_BYTES + size_of::<u16>();
+const ENTRY_TAG: usize = ENTRY_FLAGS + size_of::<u8>();
+const ENTRY_HEADER_BYTES: usize = ENTRY_TAG + size_of::<u8>();
+// In a leaf the key and the content follow; content out of line is:
+pub(super) const LEAF_KEY: usize = ENTRY_HEADER_BYTES;
+const OUTLINE_REFERENCE: usize = 0;
+const OUTLINE_BYTES: usize = OUTLINE_REFERENCE + size_of::<u32>();
+const OUTLINE_CONTENT_BYTES: usize = OUTLINE_BYTES + size_of::<u64>();
+// In an interior node the sums of the subtree, then the key.
+const CHILD_COUNT: usize = ENTRY_HEADER_BYTES;
+const CHILD_KEY_BYTES: usize = CHILD_COUNT + size_of::<u64>();
+const CHILD_VALUE_BYTES: usize = CHILD_KEY_BYTES + size_of::<u64>();
+pub(super) const CHILD_KEY: usize = CHILD_VALUE_BYTES + size_of::<u64>();
+const _: () = assert!(LEAF_KEY == 4 && CHILD_KEY == 28 && OUTLINE_CONTENT_BYTES == 12);
+const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize);
+
+// Where a leaf's content lies. Stored: never renumber. Interior entries have zero.
+const TAG_INLINE: u8 = 0;
+const TAG_CHUNK: u8 = 1;
+const TAG_SEQUENCE: u8 = 2;
+
+/// An opened node. Cloning shares the bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct MapNode {
+    chunk: Chunk,
+    payload: Bytes,
+    entry_count: usize,
+}
+
+/// A leaf's entry, borrowed from its node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct EntryRef<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) flags: u8,
+    pub(crate) content: ContentRef<'a>,
+}
+
+/// Where a borrowed entry's content lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ContentRef<'a> {
+    Inline(&'a [u8]),
+    Chunk { hash: ChunkHash, bytes: u64 },
+    Sequence { root: ChunkHash, bytes: u64 },
+}
+
+/// What a parent knows of a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct MapChild {
+    /// The last key in the subtree.
+    pub(crate) key: Bytes,
+    pub(crate) hash: ChunkHash,
+    pub(crate) summary: Summary,
+}
+
+impl MapNode {
+    /// Reads the node named `hash`.
+    pub(crate) fn load(store: &dyn ChunkStore, hash: ChunkHash) -> Result<MapNode, TreeError> {
+        MapNode::open(store.get(hash)?)
+    }
+
+    /// Reads the child at `position`.
+    pub(crate) fn load_child(
+        &self,
+        store: &dyn ChunkStore,
+        position: usize,
+    ) -> Result<MapNode, TreeError> {
+        self.open_child(store.get(self.child_hash(position))?)
+    }
+
+    /// Opens a chunk that is a child of this node: each step down lowers the level by one, so that
+    /// no damage makes a walk endless.
+    pub(crate) fn open_child(&self, chunk: Chunk) -> Result<MapNode, TreeError> {
+        let child = MapNode::open(chunk)?;
+        if child.level() + 1 != self.level() {
+            let (found, above) = (child.level(), self.level());
+            return Err(TreeError::damaged(
+                child.hash(),
+                format!("a node of level {found} under one of level {above}"),
+            ));
+        }
+        Ok(child)
+    }
+
+    /// Checks the layout of a chunk (invariant 1).
+    pub(crate) fn open(chunk: Chunk) -> Result<MapNode, TreeError> {
+        let payload = chunk.payload_bytes();
+        let entry_count = check_layout(&chunk, &payload)
+            .map_err(|what| TreeError::damaged(chunk.hash(), what))?;
+        Ok(MapNode { chunk, payload, entry_count })
+    }
+
+    pub(crate) fn hash(&self) -> ChunkHash {
+        self.chunk.hash()
+    }
+
+    pub(crate) fn chunk(&self) -> &Chunk {
+        &self.chunk
+    }
+
+    pub(crate) fn level(&self) -> u8 {
+        self.payload[OFFSET_LEVEL]
+    }
+
+    pub(crate) fn is_leaf(&self) -> bool {
+        self.level() == 0
+    }
+
+    pub(crate) fn entry_count(&self) -> usize {
+        self.entry_count
+    }
+
+    /// The sums of the whole subtree.
+    pub(crate) fn summary(&self) -> Summary {
+        Summary {
+            count: u64_at(&self.payload, OFFSET_COUNT),
+            key_bytes: u64_at(&self.payload, OFFSET_KEY_BYTES),
+            value_bytes: u64_at(&self.payload, OFFSET_VALUE_BYTES),
+            flags: self.payload[OFFSET_FLAGS],
+        }
+    }
+
+    fn entry_range(&self, position: usize) -> Range<usize> {
+        entry_range(&self.payload, self.entry_count, position)
+    }
+
+    fn key_range(&self, position: usize) -> Range<usize> {
+        let offset =
+            u32_at(&self.payload, HEADER_BYTES + position * OFFSET_TABLE_ENTRY_BYTES) as usize;
+        let start = offset + if self.is_leaf() { LEAF_KEY } else { CHILD_KEY };
+        start..start + u16_at(&self.payload, offset + ENTRY_KEY_BYTES) as usize
+    }
+
+    /// The key at `position`: an entry's, or the last one under a child.
+    pub(crate) fn key(&self, position: usize) -> &[u8] {
+        &self.payload[self.key_range(position)]
+    }
+
+    /// The key at `position`, shared with the chunk.
+    pub(crate) fn key_bytes(&self, position: usize) -> Bytes {
+        self.payload.slice(self.key_range(position))
+    }
+
+    /// The position of the first key that is not less than `key`; `entry_count` if there is none.
+    pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
+        let (mut lo, mut hi) = (0, self.entry_count);
+        while lo < hi {
+            let middle = lo + (hi - lo) / 2;
+            if self.key(middle) < key { lo = middle + 1 } else { hi = middle }
+        }
+        lo
+    }
+
+    /// The position of `key` in a leaf.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<usize> {
+        let position = self.lower_bound(key);
+        (position < self.entry_count && self.key(position) == key).then_some(position)
+    }
+
+    /// How large the boundary rule takes the entry at `position` to be: its place in the offset
+    /// table and its reference belong to it.
+    pub(crate) fn entry_bytes(&self, position: usize) -> u64 {
+        let range = self.entry_range(position);
+        let has_reference = !self.is_leaf() || self.payload[range.start + ENTRY_TAG] != TAG_INLINE;
+        let reference_bytes = if has_reference { HASH_BYTES } else { 0 };
+        (range.len() + OFFSET_TABLE_ENTRY_BYTES + reference_bytes) as u64
+    }
+
+    /// A leaf's entry, borrowed.
+    pub(crate) fn entry(&self, position: usize) -> EntryRef<'_> {
+        debug_assert!(self.is_leaf());
+        let entry = self.entry_range(position);
+        let key = self.key_range(position);
+        let content = &self.payload[key.end..entry.end];
+        let reference = || self.chunk.reference(u32_at(content, OUTLINE_REFERENCE) as usize);
+        let content = match self.payload[entry.start + ENTRY_TAG] {
+            TAG_INLINE => ContentRef::Inline(content),
+            TAG_CHUNK => {
+                ContentRef::Chunk { hash: reference(), bytes: u64_at(content, OUTLINE_BYTES) }
+            }
+            _ => ContentRef::Sequence { root: reference(), bytes: u64_at(content, OUTLINE_BYTES) },
+        };
+        EntryRef {
+            key: &self.payload[key],
+            flags: self.payload[entry.start + ENTRY_FLAGS],
+            content,
+        }
+    }
+
+    /// A leaf's value, shared with the chunk.
+    pub(crate) fn value(&self, position: usize) -> Value {
+        let entry = self.entry(position);
+        let content = match entry.content {
+            ContentRef::Inline(bytes) => Content::Inline(self.payload.slice_ref(bytes)),
+            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
+            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
+        };
+        Value { flags: entry.flags, content }
+    }
+
+    /// A leaf's entry, shared with the chunk.
+    pub(crate) fn owned_entry(&self, position: usize) -> Entry {
+        Entry { key: self.key_bytes(position), value: self.value(position) }
+    }
+
+    pub(crate) fn child_hash(&self, position: usize) -> ChunkHash {
+        self.chunk.reference(position)
+    }
+
+    pub(crate) fn child_count(&self, position: usize) -> u64 {
+        u64_at(&self.payload, self.entry_range(position).start + CHILD_COUNT)
+    }
+
+    /// What this node knows of its child at `position`.
+    pub(crate) fn child(&self, position: usize) -> MapChild {
+        debug_assert!(!self.is_leaf());
+        let entry = &self.payload[self.entry_range(position)];
+        let summary = Summary {
+            count: u64_at(entry, CHILD_COUNT),
+            key_bytes: u64_at(entry, CHILD_KEY_BYTES),
+            value_bytes: u64_at(entry, CHILD_VALUE_BYTES),
+            flags: entry[ENTRY_FLAGS],
+        };
+        MapChild { key: self.key_bytes(position), hash: self.child_hash(position), summary }
+    }
+}
+
+/// Checks that every offset, length and reference lies inside the chunk; returns the entry count.
+fn check_layout(chunk: &Chunk, payload: &[u8]) -> Result<usize, String> {
+    if chunk.kind() != ChunkKind::MapNode {
+        return Err(format!("a {:?}, not a node of a map", chunk.kind()));
+    }
+    if payload.len() < HEADER_BYTES {
+        return Err(format!("a map's node of {} bytes", payload.len()));
+    }
+    if u16_at(payload, OFFSET_RESERVED) != 0 {
+        return Err("reserved bytes of a map's node are not zero".to_owned());
+    }
+    let level = payload[OFFSET_LEVEL];
+    let entry_count = u32_at(payload, OFFSET_ENTRY_COUNT) as usize;
+    let entries_start = entry_count
+        .checked_mul(OFFSET_TABLE_ENTRY_BYTES)
+        .and_then(|bytes| bytes.checked_add(HEADER_BYTES))
+        .filter(|start| *start <= payload.len())
+        .ok_or_else(|| format!("{entry_count} entries exceed the node"))?;
+    if level > 0 && (entry_count == 0 || entry_count != chunk.reference_count()) {
+        let references = chunk.reference_count();
+        return Err(format!("{entry_count} children, but {references} references"));
+    }
+    let mut expected_start = entries_start;
+    let mut references = 0;
+    for position in 0..entry_count {
+        let range = entry_range(payload, entry_count, position);
+        let fits = range.start == expected_start && range.end <= payload.len();
+        let entry = if fits { payload.get(range.clone()) } else { None };
+        let entry = entry.ok_or_else(|| format!("entry {position} lies outside of the node"))?;
+        check_entry(entry, level, &mut references)
+            .map_err(|what| format!("entry {position}: {what}"))?;
+        expected_start = range.end;
+    }
+    if expected_start != payload.len() {
+        return Err("bytes after the last entry".to_owned());
+    }
+    if level == 0 && references != chunk.reference_count() {
+        let found = chunk.reference_count();
+        return Err(format!("{found} references, but {references} values out of line"));
+    }
+    Ok(entry_count)
+}
+
+fn check_entry(entry: &[u8], level: u8, references: &mut usize) -> Result<(), &'static str> {
+    if entry.len() < ENTRY_HEADER_BYTES {
+        return Err("too short");
+    }
+    let key_bytes = u16_at(entry, ENTRY_KEY_BYTES) as usize;
+    if key_bytes > KEY_BYTES_MAX {
+        return Err("key too long");
+    }
+    let tag = entry[ENTRY_TAG];
+    if level > 0 {
+        let exact = entry.len() == CHILD_KEY + key_bytes;
+        return if exact && tag == 0 { Ok(()) } else { Err("not a child's shape") };
+    }
+    let content = entry.get(LEAF_KEY + key_bytes..).ok_or("key exceeds the entry")?;
+    match tag {
+        TAG_INLINE => Ok(()),
+        TAG_CHUNK | TAG_SEQUENCE => {
+            let exact = content.len() == OUTLINE_CONTENT_BYTES;
+            if !exact || u32_at(content, OUTLINE_REFERENCE) as usize != *references {
+                return Err("not the next reference");
+            }
+            *references += 1;
+            Ok(())
+        }
+        _ => Err("unknown place of a value"),
+    }
+}
+
+fn entry_range(payload: &[u8], entry_count: usize, position: usize) -> Range<usize> {
+    let place = HEADER_BYTES + position * OFFSET_TABLE_ENTRY_BYTES;
+    let start = u32_at(payload, place) as usize;
+    let end = if position + 1 < entry_count {
+        u32_at(payload, place + OFFSET_TABLE_ENTRY_BYTES) as usize
+    } else {
+        payload.len()
+    };
+    start..end
+}
+
+/// Appends an entry of a leaf; `reference` is the place in the chunk's references of what lies out
+/// of line.
+pub(super) fn write_entry(body: &mut Vec<u8>, entry: &EntryRef<'_>, reference: usize) {
+    let (tag, outline_bytes) = match entry.content {
+        ContentRef::Inline(_) => (TAG_INLINE, 0),
+        ContentRef::Chunk { bytes, .. } => (TAG_CHUNK, bytes),
+        ContentRef::Sequence { bytes, .. } => (TAG_SEQUENCE, bytes),
+    };
+    write_entry_header(body, entry.key, entry.flags, tag);
+    body.extend_from_slice(entry.key);
+    if let ContentRef::Inline(bytes) = entry.content {
+        body.extend_from_slice(bytes);
+    } else {
+        let reference = u32::try_from(reference).expect("a chunk holds far fewer references");
+        body.extend_from_slice(&reference.to_le_bytes());
+        body.extend_from_slice(&outline_bytes.to_le_bytes());
+    }
+}
+
+/// Appends an entry of an interior node.
+pub(super) fn write_child(body: &mut Vec<u8>, child: &MapChild) {
+    write_entry_header(body, &child.key, child.summary.flags, 0);
+    body.extend_from_slice(&child.summary.count.to_le_bytes());
+    body.extend_from_slice(&child.summary.key_bytes.to_le_bytes());
+    body.extend_from_slice(&child.summary.value_bytes.to_le_bytes());
+    body.extend_from_slice(&child.key);
+}
+
+fn write_entry_header(body: &mut Vec<u8>, key: &[u8], flags: u8, tag: u8) {
+    let key_bytes = u16::try_from(key.len()).expect("keys are at most 8 KB");
+    let [low, high] = key_bytes.to_le_bytes();
+    body.extend_from_slice(&[low, high, flags, tag]);
+}
+
+/// Lays a node out: header, offset table (`starts` count from the beginning of `body`), entries.
+pub(super) fn encode(level: u8, summary: &Summary, starts: &[u32], body: &[u8]) -> Vec<u8> {
+    let entries_start = HEADER_BYTES + starts.len() * OFFSET_TABLE_ENTRY_BYTES;
+    let shift = u32::try_from(entries_start).expect("a node is far smaller than 4 GB");
+    let entry_count = u32::try_from(starts.len()).expect("a node is far smaller than 4 GB");
+    let mut payload = Vec::with_capacity(entries_start + body.len());
+    payload.extend_from_slice(&[level, summary.flags, 0, 0]);
+    payload.extend_from_slice(&entry_count.to_le_bytes());
+    payload.extend_from_slice(&summary.count.to_le_bytes());
+    payload.extend_from_slice(&summary.key_bytes.to_le_bytes());
+    payload.extend_from_slice(&summary.value_bytes.to_le_bytes());
+    for start in starts {
+        payload.extend_from_slice(&(start + shift).to_le_bytes());
+    }
+    payload.extend_from_slice(body);
+    payload
+}
+
+fn u16_at(bytes: &[u8], offset: usize) -> u16 {
+    u16::from_le_bytes(array_at(bytes, offset))
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(array_at(bytes, offset))
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(array_at(bytes, offset))
+}
+
+fn array_at<const BYTES: usize>(bytes: &[u8], offset: usize) -> [u8; BYTES] {
+    bytes[offset..offset + BYTES].try_into().expect("the slice has this length")
+}

@@ -1,0 +1,175 @@
+//! Reads of a map that follow one path, or one path for each of many keys.
+
+use frond_store::{ChunkHash, ChunkStore};
+
+use crate::error::TreeError;
+use crate::map::node::MapNode;
+use crate::map::{Bounds, Entry, Summary, Tree};
+use crate::value::Value;
+
+impl Tree {
+    /// Returns the value of `key`. O(log n) chunks.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn get(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<Option<Value>, TreeError> {
+        let mut node = MapNode::load(store, self.root)?;
+        while !node.is_leaf() {
+            let position = node.lower_bound(key);
+            if position == node.entry_count() {
+                return Ok(None);
+            }
+            node = node.load_child(store, position)?;
+        }
+        Ok(node.find(key).map(|position| node.value(position)))
+    }
+
+    /// Returns the value of each of `keys`, which ascend strictly, in their order. Each node is
+    /// read once however many keys fall into it.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn get_many(
+        &self,
+        store: &dyn ChunkStore,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Option<Value>>, TreeError> {
+        debug_assert!(keys.is_sorted_by(|left, right| left < right));
+        let mut values = Vec::with_capacity(keys.len());
+        if !keys.is_empty() {
+            get_many_under(store, &MapNode::load(store, self.root)?, keys, &mut values)?;
+        }
+        Ok(values)
+    }
+
+    /// How many entries. One chunk read.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn count(&self, store: &dyn ChunkStore) -> Result<u64, TreeError> {
+        Ok(self.summary(store)?.count)
+    }
+
+    /// The OR of the flags of all values. One chunk read.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn flags(&self, store: &dyn ChunkStore) -> Result<u8, TreeError> {
+        Ok(self.summary(store)?.flags)
+    }
+
+    /// How many entries, their bytes and their flags. One chunk read.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn summary(&self, store: &dyn ChunkStore) -> Result<Summary, TreeError> {
+        Ok(MapNode::load(store, self.root)?.summary())
+    }
+
+    /// How many keys are less than `key`. O(log n) chunks.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn rank(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<u64, TreeError> {
+        let mut node = MapNode::load(store, self.root)?;
+        let mut rank = 0u64;
+        while !node.is_leaf() {
+            let position = node.lower_bound(key);
+            for before in 0..position {
+                // A damaged node's counts may exceed anything.
+                rank = rank.saturating_add(node.child_count(before));
+            }
+            if position == node.entry_count() {
+                return Ok(rank);
+            }
+            node = node.load_child(store, position)?;
+        }
+        Ok(rank.saturating_add(node.lower_bound(key) as u64))
+    }
+
+    /// How many keys lie within `bounds`. O(log n) chunks.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn count_range(&self, store: &dyn ChunkStore, bounds: &Bounds) -> Result<u64, TreeError> {
+        let start = match &bounds.start {
+            Some(key) => self.rank(store, key)?,
+            None => 0,
+        };
+        let end = match &bounds.end {
+            Some(key) => self.rank(store, key)?,
+            None => self.count(store)?,
+        };
+        // Bounds whose end lies before their start hold nothing.
+        Ok(end.saturating_sub(start))
+    }
+
+    /// The entry at `position` in key order. O(log n) chunks.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn select(
+        &self,
+        store: &dyn ChunkStore,
+        position: u64,
+    ) -> Result<Option<Entry>, TreeError> {
+        let mut node = MapNode::load(store, self.root)?;
+        if position >= node.summary().count {
+            return Ok(None);
+        }
+        let mut left = position;
+        while !node.is_leaf() {
+            let mut child = 0;
+            while child < node.entry_count() && left >= node.child_count(child) {
+                left -= node.child_count(child);
+                child += 1;
+            }
+            if child == node.entry_count() {
+                return Err(wrong_count(node.hash()));
+            }
+            node = node.load_child(store, child)?;
+        }
+        if left >= node.entry_count() as u64 {
+            return Err(wrong_count(node.hash()));
+        }
+        Ok(Some(node.owned_entry(left as usize)))
+    }
+}
+
+fn wrong_count(hash: ChunkHash) -> TreeError {
+    TreeError::damaged(hash, "fewer entries than the node above counts")
+}
+
+/// Looks `keys` up under `node`; recursion goes down one level a step. The children that keys fall
+/// into are asked for in one batch.
+fn get_many_under(
+    store: &dyn ChunkStore,
+    node: &MapNode,
+    keys: &[&[u8]],
+    values: &mut Vec<Option<Value>>,
+) -> Result<(), TreeError> {
+    if node.is_leaf() {
+        for key in keys {
+            values.push(node.find(key).map(|position| node.value(position)));
+        }
+        return Ok(());
+    }
+    let (mut groups, mut hashes) = (Vec::new(), Vec::new());
+    let mut rest = keys;
+    while let Some(first) = rest.first() {
+        let child = node.lower_bound(first);
+        if child == node.entry_count() {
+            break;
+        }
+        let last = node.key(child);
+        let (group, behind) = rest.split_at(rest.partition_point(|key| *key <= last));
+        groups.push(group);
+        hashes.push(node.child_hash(child));
+        rest = behind;
+    }
+    for (group, chunk) in groups.into_iter().zip(store.get_many(&hashes)?) {
+        get_many_under(store, &node.open_child(chunk)?, group, values)?;
+    }
+    values.extend(rest.iter().map(|_| None));
+    Ok(())
+}
