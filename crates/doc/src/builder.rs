@@ -4,6 +4,7 @@
 //! it is closed.
 
 use crate::document::DocumentBuf;
+use crate::raw::RawElement;
 use crate::value::Value;
 
 /// Builds one document; nested ones through `begin_document`, `begin_array` and `end`.
@@ -47,6 +48,18 @@ impl DocumentBuilder {
     pub fn append(&mut self, name: &str, value: Value<'_>) -> &mut DocumentBuilder {
         self.begin_element(value.element_type() as u8, name);
         append_value(&mut self.bytes, value);
+        self
+    }
+
+    /// Appends an element as it lies in another document, under its own name.
+    pub fn append_element(&mut self, element: &RawElement<'_>) -> &mut DocumentBuilder {
+        if self.bytes.is_empty() {
+            self.bytes.extend_from_slice(&[0; 4]);
+        }
+        self.bytes.push(element.kind as u8);
+        self.bytes.extend_from_slice(element.name);
+        self.bytes.push(0);
+        self.bytes.extend_from_slice(element.value);
         self
     }
 

@@ -63,7 +63,8 @@ fn check_value(
         }
         ElementType::Document | ElementType::Array => check_document(value, offset, depth + 1),
         ElementType::Binary => {
-            if value[4] == 2 && length_at(value, 5).and_then(|n| n.checked_add(9)) != Some(value.len())
+            if value[4] == 2
+                && length_at(value, 5).and_then(|n| n.checked_add(9)) != Some(value.len())
             {
                 return Err(invalid(offset, "binary of subtype 2 with a wrong inner length"));
             }

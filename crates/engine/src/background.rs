@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use frond_store::StoreError;
 use frond_tree::TreeError;
 
-use crate::commit::Refusal;
+use crate::commit::PoisonOnPanic;
 use crate::error::EngineError;
 use crate::ids::Sequence;
+use crate::queue::Refusal;
 use crate::shared::{Shared, Signals};
 
 /// How long after a failed fold the next one is tried: the disk may have room again.
-const FOLD_RETRY: Duration = Duration::from_secs(1);
+const FOLD_RETRY: Duration = Duration::from_millis(100);
 
 /// The running threads; dropping it stops them.
 pub(crate) struct Threads {
@@ -86,6 +87,7 @@ fn wait(shared: &Shared, at_most: Option<Duration>, wanted: impl Fn(&mut Signals
 }
 
 fn fold_until_stopped(shared: &Shared) {
+    let _panics = PoisonOnPanic(shared);
     while wait(shared, None, |signals| std::mem::take(&mut signals.fold_wanted)) {
         match shared.fold_sealed() {
             Ok(_) => shared.signal(|signals| signals.fold_failure = None),

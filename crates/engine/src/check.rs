@@ -25,6 +25,7 @@ impl Shared {
     pub fn check(&self) -> Result<(), EngineError> {
         let (state, visible) = self.current();
         check_state(&state, visible).map_err(|what| damaged(&what))?;
+        self.queue().check().map_err(|what| damaged(&what))?;
         let root = self.folder().root;
         if self.store.root(ROOT_NAME)? != Some(root) {
             return Err(damaged("the root is not the one that was published").into());

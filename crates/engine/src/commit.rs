@@ -2,33 +2,28 @@
 //!
 //! 1. Under the queue's lock, which is held for microseconds: validate (the first committer wins),
 //!    take the next Sequence, insert into the memtable, line up for the log.
-//! 2. Whoever finds no leader becomes the leader: takes all that waits, writes it with one write and
-//!    syncs once, with no lock held. What lines up meanwhile is the next group.
+//! 2. Whoever finds no leader becomes the leader: takes all that waits, writes it with one write
+//!    and syncs once, with no lock held. What lines up meanwhile is the next group.
 //! 3. The leader makes its group visible, in the order of Sequences, and wakes everybody.
 //!
 //! *Invariants*
-//! 1. The visible Sequence never passes a transaction that may still be refused: a synced one becomes
-//!    visible once durable, a relaxed one at once if everything before it is visible.
-//! 2. A refused transaction (full disk) was never visible; its entries and eras are taken out of the
-//!    State before anybody else gets a Sequence. Its fingerprints stay: they only cost a retry.
+//! 1. The visible Sequence never passes a transaction that may still be refused: a synced one
+//!    becomes visible once durable, a relaxed one at once if everything before it is visible.
+//! 2. A refused transaction (full disk) was never visible; its entries and eras are taken out of
+//!    the State before anybody else gets a Sequence. Its fingerprints stay, and may cost a retry.
 //! 3. After any other failure of a write or sync the engine is closed: reads go on, no write
 //!    is taken, and nothing that was not visible becomes so.
 
-use std::collections::HashMap;
-use std::io;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use frond_store::StoreError;
-
-use crate::conflict::{ConflictTable, Subject};
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
-use crate::log::format::SegmentNumber;
 use crate::log::record::Record;
-use crate::log::writer::{PendingRecord, WriteError, Writer, WriterCounters};
+use crate::log::writer::{PendingRecord, WriteError};
 use crate::overlay::memtable::{Memtable, Window};
 use crate::own_writes::OwnWrites;
+use crate::queue::{Queue, Refusal};
 use crate::shared::{Counters, Shared};
 use crate::state::{Base, Era, Sealed};
 use crate::transaction::Durability;
@@ -41,141 +36,6 @@ const PENDING_BYTES_MAX: usize = 1 << 20;
 const SEALED_COUNT_SLOW: usize = 2;
 const SEALED_COUNT_MAX: usize = 4;
 const SLOW_COMMIT: Duration = Duration::from_millis(1);
-
-/// Where transactions line up.
-pub(crate) struct Queue {
-    pub conflicts: ConflictTable,
-    /// The memtable of the State's that takes writes.
-    pub active: Arc<Memtable>,
-    /// The segment that takes records, and how much it took.
-    pub segment: SegmentNumber,
-    pub segment_bytes: u64,
-    /// The last Sequence given out.
-    pub last: Sequence,
-    /// The last one given out and not refused.
-    pub last_live: Sequence,
-    /// The last one that is visible.
-    pub visible: Sequence,
-    /// The last one that is written.
-    pub written: Sequence,
-    /// The last one that is durable.
-    pub durable: Sequence,
-    /// Records that wait for a leader.
-    pub pending: Vec<PendingRecord>,
-    pub pending_bytes: usize,
-    /// Absent while a leader uses it.
-    pub writer: Option<Writer>,
-    pub writer_counters: WriterCounters,
-    /// Why transactions were refused; each is told once.
-    pub refused: HashMap<Sequence, Refusal>,
-    /// What the disk said when it was full, until it takes writes again.
-    pub disk_full: Option<Refusal>,
-    /// Why no more writes are taken.
-    pub closed: Option<String>,
-}
-
-/// What a full disk said; told to everyone who waited for it.
-#[derive(Clone, Debug)]
-pub(crate) struct Refusal {
-    file: String,
-    kind: io::ErrorKind,
-    message: String,
-}
-
-impl Refusal {
-    /// Keeps what an error says.
-    pub fn new(error: &StoreError) -> Refusal {
-        let (file, kind, message) = match error {
-            StoreError::Io { file, source } => (file.clone(), source.kind(), source.to_string()),
-            other => ("the store".to_owned(), io::ErrorKind::Other, other.to_string()),
-        };
-        Refusal { file, kind, message }
-    }
-
-    /// The error again.
-    pub fn error(&self) -> EngineError {
-        let source = io::Error::new(self.kind, self.message.clone());
-        StoreError::io(self.file.clone(), source).into()
-    }
-}
-
-impl Queue {
-    /// A queue behind a log that ends with the transaction `last`.
-    pub fn new(
-        writer: Writer,
-        segment: SegmentNumber,
-        active: Arc<Memtable>,
-        last: Sequence,
-        conflict_seed: u64,
-    ) -> Queue {
-        Queue {
-            conflicts: ConflictTable::new(conflict_seed),
-            active,
-            segment,
-            segment_bytes: 0,
-            last,
-            last_live: last,
-            visible: last,
-            written: last,
-            durable: last,
-            pending: Vec::new(),
-            pending_bytes: 0,
-            writer: Some(writer),
-            writer_counters: WriterCounters::default(),
-            refused: HashMap::new(),
-            disk_full: None,
-            closed: None,
-        }
-    }
-
-    /// Fails if the engine is closed.
-    pub fn check_open(&self) -> Result<(), EngineError> {
-        self.closed.as_ref().map_or(Ok(()), |reason| Err(EngineError::Closed(reason.clone())))
-    }
-
-    /// Fails if the transaction conflicts with one that was committed since `since`.
-    fn check_conflicts(
-        &self,
-        since: Sequence,
-        record: &Record,
-        validated: &[(TreeId, Vec<u8>)],
-    ) -> Result<(), EngineError> {
-        let conflicts = &self.conflicts;
-        let conflict = |tree, key: &[u8]| Err(EngineError::Conflict { tree, key: key.to_vec() });
-        for (tree, _) in &record.bases {
-            if conflicts.changed(Subject::Whole(*tree), since)
-                || conflicts.changed(Subject::AnyKey(*tree), since)
-            {
-                return conflict(*tree, &[]);
-            }
-        }
-        let written = record
-            .writes
-            .iter()
-            .flat_map(|(tree, entries)| entries.iter().map(|(key, _)| (*tree, &key[..])));
-        let validated = validated.iter().map(|(tree, key)| (*tree, &key[..]));
-        for (tree, key) in written.chain(validated) {
-            if conflicts.changed(Subject::Key(tree, key), since)
-                || conflicts.changed(Subject::Whole(tree), since)
-            {
-                return conflict(tree, key);
-            }
-        }
-        Ok(())
-    }
-
-    fn note_conflicts(&mut self, record: &Record, sequence: Sequence) {
-        for (tree, _) in &record.bases {
-            self.conflicts.note(Subject::Whole(*tree), sequence);
-        }
-        for (tree, entries) in &record.writes {
-            self.conflicts.note(Subject::AnyKey(*tree), sequence);
-            for (key, _) in entries {
-                self.conflicts.note(Subject::Key(*tree, key), sequence);
-            }
-        }
-    }
-}
 
 impl Shared {
     /// Commits the writes of a transaction that was begun at `since`.
@@ -236,7 +96,8 @@ impl Shared {
         if !record.bases.is_empty() {
             self.begin_eras(record, sequence);
         }
-        if durability == Durability::Relaxed && queue.visible == queue.last_live {
+        let all_visible = queue.found < queue.durable && queue.visible == queue.last_live;
+        if durability == Durability::Relaxed && all_visible {
             queue.visible = sequence;
             self.make_visible(sequence);
         }
@@ -331,7 +192,7 @@ impl Shared {
         let Some(mut writer) = queue.writer.take() else { return queue };
         let records = std::mem::take(&mut queue.pending);
         queue.pending_bytes = 0;
-        let upto = records.last().map_or(queue.written, |record| record.sequence);
+        let upto = queue.last_live;
         drop(queue);
         let panics = PoisonOnPanic(self);
         let written = writer.write(&records);
@@ -340,7 +201,7 @@ impl Shared {
             Durability::Synced if !unknown => writer.sync(),
             _ => Ok(()),
         };
-        std::mem::forget(panics);
+        drop(panics);
 
         let mut queue = self.queue();
         queue.writer_counters = writer.counters();
@@ -359,6 +220,8 @@ impl Shared {
         }
         if let Err(WriteError::Refused { error, .. } | WriteError::Unknown(error)) = synced {
             queue.closed.get_or_insert(error.to_string());
+        } else if queue.disk_full.is_some() && queue.closed.is_none() {
+            self.pass_refused(&mut queue);
         }
         if queue.closed.is_none() && durability == Durability::Synced {
             queue.durable = queue.written;
@@ -384,7 +247,6 @@ impl Shared {
         }
         let waiting = std::mem::take(&mut queue.pending);
         queue.pending_bytes = 0;
-        queue.last_live = queue.visible.max(queue.written);
         for pending in unwritten.into_iter().chain(waiting) {
             if pending.sequence <= queue.visible {
                 queue.pending_bytes += pending.payload.len();
@@ -395,6 +257,18 @@ impl Shared {
             }
         }
         queue.disk_full = Some(refusal);
+    }
+
+    /// Goes on behind the Sequences that were refused: nothing lies there, and a transaction that
+    /// begins now must not conflict with them for ever. All that is not refused is visible, or was
+    /// written and synced by now.
+    fn pass_refused(&self, queue: &mut Queue) {
+        if queue.pending.is_empty() {
+            queue.written = queue.last;
+        }
+        queue.last_live = queue.last;
+        queue.visible = queue.last;
+        self.make_visible(queue.last);
     }
 
     fn take_back(&self, pending: &PendingRecord) {
@@ -428,25 +302,28 @@ impl Shared {
         if sealed_count() < SEALED_COUNT_SLOW {
             return Ok(());
         }
-        let mut signals = self.signals();
-        let waited = self.signalled.wait_timeout(signals, SLOW_COMMIT);
-        signals = waited.expect("no panic while the lock is held").0;
-        while sealed_count() >= SEALED_COUNT_MAX && !signals.stop {
-            if let Some(refusal) = &signals.fold_failure {
+        loop {
+            let signals = self.signals();
+            let refusal = signals.fold_failure.clone();
+            drop(self.signalled.wait_timeout(signals, SLOW_COMMIT));
+            if sealed_count() < SEALED_COUNT_MAX {
+                return Ok(());
+            }
+            self.queue().check_open()?;
+            if let Some(refusal) = refusal {
                 return Err(refusal.error());
             }
-            let waited = self.signalled.wait_timeout(signals, SLOW_COMMIT);
-            signals = waited.expect("no panic while the lock is held").0;
         }
-        Ok(())
     }
 }
 
-/// Nobody knows what is on the disk if the leader panics.
-struct PoisonOnPanic<'a>(&'a Shared);
+/// Closes the engine if the thread panics: nobody knows what is on the disk then.
+pub(crate) struct PoisonOnPanic<'a>(pub &'a Shared);
 
 impl Drop for PoisonOnPanic<'_> {
     fn drop(&mut self) {
-        self.0.poison("a panic while the log was written");
+        if std::thread::panicking() {
+            self.0.poison("a panic while the log was written or folded");
+        }
     }
 }

@@ -140,7 +140,8 @@ impl Engine {
     }
 
     /// Syncs, stops the background threads and lets go of the directory. Later calls fail with
-    /// [`EngineError::Closed`]; snapshots that are held can still be read.
+    /// [`EngineError::Closed`]; snapshots that are held can still be read, and keep the directory
+    /// locked as long as they live.
     pub fn close(&self) -> Result<(), EngineError> {
         self.threads.close()
     }

@@ -65,7 +65,6 @@ impl Shared {
             return Ok(folded);
         }
         self.store_synced(self.store.sync())?;
-        self.unpublished().extend(improved.iter().map(|(tree, ..)| *tree));
         self.change_state(|state, _| {
             for (tree, from, base) in improved {
                 state.install_base(tree, from, base);
@@ -230,3 +229,6 @@ pub(crate) fn swap(
 ) -> Result<(), StoreError> {
     store.swap_root(ROOT_NAME, expected, Some(chunk.hash()))
 }
+
+#[cfg(test)]
+mod tests;

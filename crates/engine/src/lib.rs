@@ -4,10 +4,10 @@
 //! (tree, key, sequence); a read sees overlay over base at its snapshot. Ordinary transactions
 //! never fold; a version commit folds the trees it names.
 //!
-//! Reading order: [`ids`], `overlay` (recent writes in memory), `state` (bases and memtables, what a
-//! snapshot holds), [`snapshot`], [`cursor`], [`transaction`], `conflict`, `log` (segments, writing,
-//! recovery), `commit` (the order of transactions, group commit), `fold`, `opening`, [`engine`].
-//! This crate doesn't know what keys and values mean.
+//! Reading order: [`ids`], `overlay` (recent writes in memory), `state` (bases and memtables, what
+//! a snapshot holds), [`snapshot`], [`cursor`], [`transaction`], `conflict`, `log` (segments,
+//! writing, recovery), `queue` and `commit` (the order of transactions, group commit), `fold`,
+//! `opening`, [`engine`]. This crate doesn't know what keys and values mean.
 
 mod background;
 mod check;
@@ -22,6 +22,7 @@ mod log;
 mod opening;
 mod overlay;
 mod own_writes;
+mod queue;
 mod shared;
 pub mod snapshot;
 mod state;

@@ -8,7 +8,6 @@ use frond_store::io::{Chance, Disk, Machine};
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 
-use crate::commit::Queue;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::fold::{ROOT_NAME, swap};
@@ -17,6 +16,7 @@ use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::record::Record;
 use crate::log::recovery::{LogEnd, replay};
 use crate::log::writer::Writer;
+use crate::queue::Queue;
 use crate::shared::{Counters, Current, Folder, Shared, Signals};
 use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,

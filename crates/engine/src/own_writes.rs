@@ -113,7 +113,9 @@ impl OwnWrites {
 
     /// Attaches the event.
     pub fn set_event(&mut self, event: Bytes) {
+        self.bytes += event.len() as u64;
         let old = self.event.replace(event);
+        self.bytes -= event_bytes(&old);
         self.note(Undo::Event(old));
     }
 
@@ -142,7 +144,11 @@ impl OwnWrites {
                     let chunk = self.chunks.remove(&hash);
                     self.bytes -= chunk.map_or(0, |chunk| chunk.encoded().len() as u64);
                 }
-                Some(Undo::Event(old)) => self.event = old,
+                Some(Undo::Event(old)) => {
+                    self.bytes += event_bytes(&old);
+                    self.bytes -= event_bytes(&self.event);
+                    self.event = old;
+                }
                 None => return,
             }
         }
@@ -195,6 +201,10 @@ impl OwnWrites {
     }
 }
 
+fn event_bytes(event: &Option<Bytes>) -> u64 {
+    event.as_ref().map_or(0, |event| event.len() as u64)
+}
+
 fn writes_bytes(writes: &TreeWrites) -> u64 {
     writes.iter().map(|(key, value)| entry_bytes(key, value.as_ref())).sum()
 }
@@ -243,5 +253,34 @@ impl ChunkStore for StoreWithOwn<'_> {
 
     fn counters(&self) -> StoreCounters {
         self.store.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_store::ChunkKind;
+
+    use super::*;
+
+    #[test]
+    fn a_rollback_gives_back_every_byte_and_every_write() {
+        let mut own = OwnWrites::default();
+        let key = || Bytes::from("key");
+        own.write(TreeId(2), key(), Some(Value::inline("old")));
+        own.set_event(Bytes::from("old event"));
+        let before = own.bytes();
+        let savepoint = own.savepoint();
+        own.write(TreeId(2), key(), None);
+        own.write(TreeId(3), key(), Some(Value::inline("new")));
+        own.set_event(Bytes::from("event"));
+        own.put_chunk(&Chunk::new(ChunkKind::Blob, &[], b"chunk"));
+        own.set_base(TreeId(2), None);
+        own.set_base(TreeId(3), None);
+        own.rollback_to(savepoint);
+        assert_eq!(own.bytes(), before);
+        let record = own.into_record(9);
+        assert_eq!(record.writes, [(TreeId(2), vec![(key(), Some(Value::inline("old")))])]);
+        assert_eq!((record.bases.len(), record.chunks.len()), (0, 0));
+        assert_eq!(record.event.as_deref(), Some(&b"old event"[..]));
     }
 }

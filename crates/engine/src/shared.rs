@@ -1,8 +1,8 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
 //! *Locks, in the order in which they may be taken*: `folder`, `queue`, `transactions`, `current`,
-//! `signals`. None but `folder`'s is held across a write or sync; `folder` only keeps two folds
-//! apart, nobody else waits for it.
+//! `unpublished`, `signals`. None but `folder`'s is held across a write or sync; `folder` only
+//! keeps two folds apart, nobody else waits for it.
 //!
 //! *Visibility*: `current` holds the State and the visible Sequence together, so that a snapshot
 //! takes both at one moment. The visible Sequence only rises, and only under the queue's lock.
@@ -15,10 +15,10 @@ use frond_store::io::Machine;
 use frond_store::{ChunkHash, ChunkStore, StoreError};
 use frond_tree::TreeFormat;
 
-use crate::commit::{Queue, Refusal};
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::queue::{Queue, Refusal};
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::state::format::EngineState;
@@ -40,7 +40,8 @@ pub(crate) struct Shared {
     pub transactions: Mutex<BTreeMap<Sequence, u64>>,
     /// What is published; see `fold`.
     pub folder: Mutex<Folder>,
-    /// Trees whose base may differ from the published one.
+    /// Trees that got another base, or were dropped, and whose published base is not that yet. A
+    /// tree that was only written to is found in the memtables.
     pub unpublished: Mutex<BTreeSet<TreeId>>,
     pub signals: Mutex<Signals>,
     /// Something in `signals` changed, or a fold was installed.
@@ -194,5 +195,6 @@ impl Shared {
 /// Whether the disk is full: the one failure that leaves everything as it was.
 fn is_full(error: &StoreError) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(error, StoreError::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
+    let StoreError::Io { source, .. } = error else { return false };
+    matches!(source.kind(), StorageFull | QuotaExceeded)
 }

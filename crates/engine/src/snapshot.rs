@@ -116,6 +116,20 @@ impl Snapshot {
         self.add_overlay_count(below_end.saturating_sub(below_start), &base, Box::new(entries))
     }
 
+    /// Bytes of all keys and values, those out of line too: costs as `count` does.
+    pub fn bytes(&self, tree: TreeId) -> Result<u64, EngineError> {
+        let base = self.base(tree)?;
+        let summary = base.tree.summary(&*self.store)?;
+        let mut bytes = summary.key_bytes.saturating_add(summary.value_bytes);
+        for (key, written) in self.changes(tree, &base) {
+            let size = |value: &Value| value.bytes() + key.len() as u64;
+            let found = base.tree.get(&*self.store, &key)?;
+            bytes = bytes.saturating_sub(found.as_ref().map_or(0, size));
+            bytes = bytes.saturating_add(written.as_ref().map_or(0, size));
+        }
+        Ok(bytes)
+    }
+
     /// The OR of all entries' flags; may include those of entries deleted since the last fold.
     pub fn flags(&self, tree: TreeId) -> Result<u8, EngineError> {
         let base = self.base(tree)?;

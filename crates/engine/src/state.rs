@@ -152,6 +152,28 @@ mod tests {
     }
 
     #[test]
+    fn a_published_fold_forgets_older_eras_and_dropped_trees() {
+        let hash = frond_store::ChunkHash([1; 32]);
+        let tree = Tree { root: hash, format: frond_tree::TreeFormat::new(1) };
+        let base = Some(Base { tree, folded_to: Sequence(2) });
+        let era = |from, base| Era { from: Sequence(from), base };
+        // (eras, horizon, what remains)
+        let cases: [(&[Era], u64, &[Era]); 5] = [
+            (&[era(0, base), era(3, base)], 5, &[era(3, base)]),
+            (&[era(0, base), era(7, base)], 5, &[era(0, base), era(7, base)]),
+            (&[era(0, base), era(3, None)], 5, &[]),
+            (&[era(0, base), era(3, None), era(7, base)], 5, &[era(7, base)]),
+            (&[era(0, base), era(7, None)], 5, &[era(0, base), era(7, None)]),
+        ];
+        for (eras, horizon, expected) in cases {
+            let mut state = State::default();
+            state.trees.modify(TreeId(300), |found| found.extend_from_slice(eras));
+            state.forget_eras_below(TreeId(300), Sequence(horizon));
+            assert_eq!(state.trees.get(TreeId(300)), expected);
+        }
+    }
+
+    #[test]
     fn eras_that_nobody_can_ask_for_are_forgotten() {
         check(&[0], &[5], &[0]);
         check(&[0, 3], &[5], &[3]);

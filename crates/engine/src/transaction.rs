@@ -134,7 +134,11 @@ impl Transaction {
     }
 
     /// Removes a tree with all its content. Conflicts with every concurrent write to it.
+    ///
+    /// # Panics
+    /// If it is the system tree, which exists in every engine.
     pub fn drop_tree(&mut self, tree: TreeId) -> Result<(), EngineError> {
+        assert!(tree != TreeId::SYSTEM);
         if !self.has_tree(tree) {
             return Err(EngineError::NoTree(tree));
         }

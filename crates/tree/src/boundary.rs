@@ -9,6 +9,11 @@
 //! 3. otherwise ends it if `patience(hash) <= (after^4 - before^4) / L^4`, where `patience` turns a
 //!    uniform hash into an exponential variate: `-ln(1 - u)`, from a table, interpolated linearly.
 //!
+//! An interior node has two entries at least, so that each level has fewer nodes than the one
+//! below; while it has fewer than four it ends only if the hash's lowest bit is zero too: where keys
+//! are as long as a node, rules 2 and 3 alone would end every node after two entries, and an
+//! insertion would shift all pairs behind it.
+//!
 //! *Invariants*: 1. Whether a chunk ends depends on its own items alone, never on what follows: an
 //! edit never reaches back into the chunk before it. This is why rule 2 ends a chunk early instead
 //! of looking at the next item; one more item always fits under four times the target.
@@ -25,6 +30,9 @@ use table::{PATIENCE, STEPS};
 const SCALE_FOURTH: u128 = 97_095;
 const SCALE_FOURTH_SHIFT: u32 = 16;
 const PATIENCE_SHIFT: u32 = 32;
+/// Fewest entries of an interior node, and from how many on it ends like a leaf.
+const INTERIOR_ENTRIES_MIN: usize = 2;
+pub(crate) const INTERIOR_ENTRIES_FREE: usize = 4;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 const _: () = assert!(STEPS.is_power_of_two());
 /// Spreads seeds of neighbouring levels over all bits (2^64 divided by the golden ratio).
@@ -70,9 +78,23 @@ impl BoundaryRule {
         }
     }
 
-    /// Tells whether an item with this `hash` ends the chunk that it takes from `before` to
-    /// `after` bytes.
-    pub(crate) fn ends(&self, hash: u64, before: u64, after: u64) -> bool {
+    /// Tells whether an item with this `hash`, the `entry_count`th of a node of `level`, ends the
+    /// node, which it takes from `before` to `after` bytes.
+    pub(crate) fn ends_node(
+        &self,
+        level: u8,
+        entry_count: usize,
+        hash: u64,
+        before: u64,
+        after: u64,
+    ) -> bool {
+        let may_end = level == 0
+            || entry_count >= INTERIOR_ENTRIES_FREE
+            || entry_count >= INTERIOR_ENTRIES_MIN && hash & 1 == 0;
+        may_end && self.ends(hash, before, after)
+    }
+
+    fn ends(&self, hash: u64, before: u64, after: u64) -> bool {
         if after < self.bytes_min {
             return false;
         }

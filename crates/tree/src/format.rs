@@ -1,5 +1,7 @@
 //! What is fixed for a repository's life: sizes, and the salt of the boundary rule.
 
+use crate::boundary::INTERIOR_ENTRIES_FREE;
+
 /// Longest key.
 pub const KEY_BYTES_MAX: usize = 8 << 10;
 
@@ -33,13 +35,13 @@ impl TreeFormat {
     }
 
     /// No chunk of a tree is larger than this: four times the target. Only where the target is so
-    /// small that two of the longest keys exceed that (below 8 KB) they are the limit, since an
-    /// interior node has at least two entries.
+    /// small (below 9 KB) that four of the longest keys exceed that, they are the limit: an
+    /// interior node has at least two entries, and its boundaries want a choice.
     pub fn chunk_bytes_max(&self) -> u64 {
         let target = u64::from(self.target());
         let entry = KEY_BYTES_MAX as u64 + ENTRY_OVERHEAD_BYTES_MAX;
         let leaf = target * 2 + entry + u64::from(self.inline_bytes_max());
-        (target * 4).max(leaf).max(entry * 2 + ENTRY_OVERHEAD_BYTES_MAX)
+        (target * 4).max(leaf).max(entry * INTERIOR_ENTRIES_FREE as u64)
     }
 
     /// Longest item of a sequence: `inline_bytes_max`, but at least 64 bytes.

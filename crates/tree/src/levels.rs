@@ -1,15 +1,15 @@
 //! Builds a tree's levels at once, for maps and sequences alike: each node is written once.
 //!
-//! 1. Items go to the writer of level 0. When an item ends a node, the node is put, and its parent's
-//!    entry goes to the writer of the next level, which may end in turn.
+//! 1. Items go to the writer of level 0. When an item ends a node, the node is put, and its
+//!    parent's entry goes to the writer of the next level, which may end in turn.
 //! 2. At the end each level's last node ends, from the bottom up; the first level that has one node
 //!    only is the root's.
 //! 3. A rewriter may hand in a whole old node (`reuse`) when nothing is begun at its level or
 //!    below: its content would give the very same node.
 //!
-//! What may be surprising: where old nodes are reused, the counts of the levels below are not known,
-//! so the root is looked for at the highest level of reuse, and a lone reused node with a single
-//! child is replaced by that child (as a build from scratch would never have made it).
+//! What may be surprising: where old nodes are reused, the counts of the levels below are not
+//! known, so the root is looked for at the highest level of reuse, and a lone reused node with a
+//! single child is replaced by that child (as a build from scratch would never have made it).
 
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 

@@ -1,10 +1,10 @@
 //! Prolly trees: a history-independent ordered map of bytes, and a history-independent sequence.
 //!
-//! Reading order: [`format`] (what is fixed for a repository's life), `boundary` (where chunks end),
-//! `levels` (how nodes become a tree), [`value`], [`map`] (get, range, apply, build, diff, merge),
-//! [`sequence`]. A tree is a [`Tree`]: a root hash and a format,
-//! copied freely; its nodes lie in a [`ChunkStore`](frond_store::ChunkStore). This crate doesn't
-//! know what keys and values mean, and knows no log, no transaction and no disk.
+//! Reading order: [`mod@format`] (what is fixed for a repository's life), `boundary` (where chunks
+//! end), `levels` (how nodes become a tree), [`value`], [`map`] (get, range, apply, build, diff,
+//! merge), [`sequence`]. A tree is a [`Tree`]: a root hash and a format, copied freely; its nodes
+//! lie in a [`ChunkStore`](frond_store::ChunkStore). This crate doesn't know what keys and values
+//! mean, and knows no log, no transaction and no disk.
 
 pub mod error;
 pub mod format;

@@ -1,86 +1,59 @@
 //! The sequence: items by position, boundaries by their content.
+//!
+//! Reading order: `node` (the bytes of a node), `read` (get, items, seek_byte), `writer` and build,
+//! `splice`, `check`.
+//!
+//! *Invariants*: 1. Each node but the last of its level ends where the boundary rule says, given
+//! its size and the window: the hashes of the level's last 16 items, from whichever node. 2. A
+//! level has one node only if it is the root's. 3. An interior entry has the count and the bytes of
+//! its subtree. So the items alone decide every byte ([`Sequence::check`] verifies this).
+//!
+//! What may be surprising: a map's boundary depends on one key, since keys differ. Items may all be
+//! alike, and then one item's hash would either end every node or none; the window tells places in
+//! data of low entropy apart. Where even windows are alike (constant data) nodes are alike too, and
+//! the store keeps one of them.
 
-use std::sync::Arc;
+mod check;
+mod node;
+mod read;
+mod splice;
+mod window;
+mod writer;
 
 use bytes::Bytes;
 use frond_store::{ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
 use crate::format::TreeFormat;
+use writer::SequenceBuilder;
+
+pub use read::Items;
+pub(crate) use read::read_all;
 
 /// A list of byte strings: a root hash and the format it was made with. Items are at most
-/// `inline_bytes_max` long; the caller cuts longer ones.
+/// [`item_bytes_max`](TreeFormat::item_bytes_max) long; the caller cuts longer ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Sequence {
-    /// The top node.
+    /// The top node. An empty sequence has one too: the empty leaf.
     pub root: ChunkHash,
     /// Fixed for the sequence's life.
     pub format: TreeFormat,
 }
 
 impl Sequence {
-    /// Builds a sequence of `items`.
+    /// Builds a sequence of `items`: each node is written once. Chunks are put, not synced.
+    ///
+    /// # Errors
+    /// As the store and `items`; [`TreeError::ItemTooLong`].
     pub fn build(
-        _store: &dyn ChunkStore,
-        _format: TreeFormat,
-        _items: &mut dyn Iterator<Item = Result<Bytes, TreeError>>,
+        store: &dyn ChunkStore,
+        format: TreeFormat,
+        items: &mut dyn Iterator<Item = Result<Bytes, TreeError>>,
     ) -> Result<Sequence, TreeError> {
-        todo!()
+        let mut builder = SequenceBuilder::new(store, format);
+        for item in items {
+            builder.push(&item?)?;
+        }
+        Ok(Sequence { root: builder.finish()?, format })
     }
-
-    /// How many items. One chunk read.
-    pub fn count(&self, _store: &dyn ChunkStore) -> Result<u64, TreeError> {
-        todo!()
-    }
-
-    /// Bytes of all items. One chunk read.
-    pub fn bytes(&self, _store: &dyn ChunkStore) -> Result<u64, TreeError> {
-        todo!()
-    }
-
-    /// The item at `position`.
-    pub fn get(&self, _store: &dyn ChunkStore, _position: u64) -> Result<Option<Bytes>, TreeError> {
-        todo!()
-    }
-
-    /// The items from `position` on.
-    pub fn items(&self, _store: &Arc<dyn ChunkStore>, _position: u64) -> Items {
-        todo!()
-    }
-
-    /// Removes `removed` items at `position` and puts `items` in their place. The same root as
-    /// `build` gives for the same items.
-    pub fn splice(
-        &self,
-        _store: &dyn ChunkStore,
-        _position: u64,
-        _removed: u64,
-        _items: &[Bytes],
-    ) -> Result<Sequence, TreeError> {
-        todo!()
-    }
-
-    /// Walks the whole sequence and checks every invariant.
-    pub fn check(&self, _store: &dyn ChunkStore) -> Result<(), TreeError> {
-        todo!()
-    }
-}
-
-/// An iterator over a sequence's items.
-pub struct Items {}
-
-impl Iterator for Items {
-    type Item = Result<Bytes, TreeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        todo!()
-    }
-}
-
-pub(crate) fn read_all(
-    _store: &dyn ChunkStore,
-    _root: ChunkHash,
-    _bytes: u64,
-) -> Result<Bytes, TreeError> {
-    todo!()
 }

@@ -2,8 +2,8 @@
 //! docs/format/log.md.
 //!
 //! *What the fields are for*
-//! 1. A record's checksum covers the rest of its header, `previous` among it, and is seeded with the
-//!    segment's nonce: a record of another segment or of a recycled file never verifies.
+//! 1. A record's checksum covers the rest of its header, `previous` among it, and is seeded with
+//!    the segment's nonce: a record of another segment or of a recycled file never verifies.
 //! 2. `previous` is the checksum of what stands before: a record after a hole never verifies as the
 //!    next one.
 //! 3. `synced` tells how much of the segment was known to be durable when the record was made. A

@@ -186,10 +186,14 @@ impl Segment {
         if header.previous != self.chain || !fits {
             return Ok(None);
         }
-        let payload =
-            self.read(offset + RECORD_HEADER_BYTES as u64, u64::from(header.payload_bytes))?;
-        let right = |payload: &Bytes| payload_checksum(payload) == header.payload_checksum;
-        Ok(payload.filter(right).map(|payload| (header, chain, payload)))
+        let body_bytes = header.record_bytes() - RECORD_HEADER_BYTES as u64;
+        let Some(body) = self.read(offset + RECORD_HEADER_BYTES as u64, body_bytes)? else {
+            return Ok(None);
+        };
+        let payload = body.slice(..header.payload_bytes as usize);
+        let gap_is_zero = body[payload.len()..].iter().all(|byte| *byte == 0);
+        let right = gap_is_zero && payload_checksum(&payload) == header.payload_checksum;
+        Ok(right.then_some((header, chain, payload)))
     }
 
     /// Cuts what is torn and makes the rest durable.

@@ -1,10 +1,10 @@
 //! Writes records to log segments. Used by one thread at a time: the leader of a group.
 //!
 //! *Invariants*
-//! 1. A segment's file exists only if the segment before it is durable to its end, and its header is
-//!    durable before the first record is written. So only the last segment can have a torn tail.
-//! 2. After a failed write the file is cut back to where it was; if that fails too, or a sync fails,
-//!    the log's state is unknown and the error says so ([`WriteError::Unknown`]).
+//! 1. A segment's file exists only if the segment before it is durable to its end, and its header
+//!    is durable before the first record is written. So only the last segment can have a torn tail.
+//! 2. After a failed write the file is cut back to where it was; if that fails too, or a sync
+//!    fails, the log's state is unknown and the error says so ([`WriteError::Unknown`]).
 
 use std::io;
 use std::sync::Arc;

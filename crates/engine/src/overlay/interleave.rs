@@ -1,8 +1,8 @@
 //! Several sources of recent writes read as one ordered stream.
 //!
-//! Each source gives a key at most once, in the same direction; an earlier source is newer and hides
-//! the same key in later ones. Deletions come out too: whoever lays the stream over a base needs
-//! them.
+//! Each source gives a key at most once, in the same direction; an earlier source is newer and
+//! hides the same key in later ones. Deletions come out too: whoever lays the stream over a base
+//! needs them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

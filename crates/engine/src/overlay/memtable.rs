@@ -4,8 +4,8 @@
 //! 1. Entries are inserted by one thread at a time (under the commit lock) and read by any number.
 //! 2. An entry is visible to a reader whose Sequence is at least its own. Entries are inserted
 //!    before their Sequence becomes visible, so a reader that may see one always finds it.
-//! 3. The journal names, for each (tree, Sequence), exactly the keys that were written then. It makes
-//!    "what has changed since" cost what has changed since, not the memtable's size.
+//! 3. The journal names, for each (tree, Sequence), exactly the keys that were written then. It
+//!    makes "what has changed since" cost what has changed since, not the memtable's size.
 //!
 //! Both maps are lock-free skip lists, so a reader never waits for a writer.
 
@@ -311,7 +311,7 @@ mod tests {
     fn put(memtable: &Memtable, sequence: u64, writes: &[(&'static str, Option<&'static str>)]) {
         let writes: Vec<OverlayEntry> = writes
             .iter()
-            .map(|(key, value)| (Bytes::from(*key), value.map(|value| Value::inline(value))))
+            .map(|(key, value)| (Bytes::from(*key), value.map(Value::inline)))
             .collect();
         memtable.insert(TREE, Sequence(sequence), &writes);
     }

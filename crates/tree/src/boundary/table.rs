@@ -3,8 +3,8 @@
 /// How many steps the range of a hash is cut into.
 pub(super) const STEPS: usize = 256;
 
-/// `PATIENCE[i]` is `-ln(1 - i / 256)` in units of 2^-32, rounded to nearest; the last one, where the
-/// logarithm is infinite, is two more than its predecessor, which keeps the mean of the last step right.
+/// `PATIENCE[i]` is `-ln(1 - i / 256)` in units of 2^-32, rounded to nearest; the last one, where
+/// the logarithm is infinite, is two more than its predecessor, which keeps the last step's mean.
 pub(super) const PATIENCE: [u64; STEPS + 1] = [
     0x0,
     0x1008056,

@@ -73,9 +73,8 @@ impl Check<'_> {
         for position in 0..node.entry_count() {
             let before = bytes;
             bytes += node.entry_bytes(position);
-            let may_end = node.is_leaf() || position > 0;
-            let ends =
-                may_end && self.rule.ends(boundary::hash(node.key(position), seed), before, bytes);
+            let hash = boundary::hash(node.key(position), seed);
+            let ends = self.rule.ends_node(node.level(), position + 1, hash, before, bytes);
             let is_end = position + 1 == node.entry_count();
             if ends && !is_end || is_end && !ends && !is_last {
                 let what = format!("entry {position} is on the wrong side of a boundary");

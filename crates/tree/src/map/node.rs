@@ -92,6 +92,10 @@ impl MapNode {
         MapNode::open(store.get(hash)?)
     }
 
+    fn damaged(&self, what: impl Into<String>) -> TreeError {
+        TreeError::damaged(self.hash(), what)
+    }
+
     /// Reads the child at `position`.
     pub(crate) fn load_child(
         &self,
@@ -101,26 +105,64 @@ impl MapNode {
         self.open_child(store.get(self.child_hash(position))?)
     }
 
-    /// Opens a chunk that is a child of this node: each step down lowers the level by one, so that
-    /// no damage makes a walk endless.
-    pub(crate) fn open_child(&self, chunk: Chunk) -> Result<MapNode, TreeError> {
+    /// Opens a chunk that is a child of this node.
+    fn open_child(&self, chunk: Chunk) -> Result<MapNode, TreeError> {
         let child = MapNode::open(chunk)?;
-        if child.level() + 1 != self.level() {
-            let (found, above) = (child.level(), self.level());
-            return Err(TreeError::damaged(
-                child.hash(),
-                format!("a node of level {found} under one of level {above}"),
-            ));
-        }
+        self.check_level_of(&child)?;
         Ok(child)
+    }
+
+    /// Each step down lowers the level by one, so that no damage makes a walk endless.
+    pub(super) fn check_level_of(&self, child: &MapNode) -> Result<(), TreeError> {
+        if child.level().checked_add(1) == Some(self.level()) {
+            return Ok(());
+        }
+        let (found, above) = (child.level(), self.level());
+        Err(child.damaged(format!("a node of level {found} under one of level {above}")))
     }
 
     /// Checks the layout of a chunk (invariant 1).
     pub(crate) fn open(chunk: Chunk) -> Result<MapNode, TreeError> {
+        let node = MapNode::open_unchecked_entries(chunk)?;
+        node.check_entries().map_err(|what| node.damaged(what))?;
+        Ok(node)
+    }
+
+    /// Checks the header and the offset table of a chunk, not its entries: until they are, only
+    /// what `SearchNode` uses can't fail.
+    pub(super) fn open_unchecked_entries(chunk: Chunk) -> Result<MapNode, TreeError> {
         let payload = chunk.payload_bytes();
-        let entry_count = check_layout(&chunk, &payload)
-            .map_err(|what| TreeError::damaged(chunk.hash(), what))?;
+        let entry_count =
+            check_table(&chunk, &payload).map_err(|what| TreeError::damaged(chunk.hash(), what))?;
         Ok(MapNode { chunk, payload, entry_count })
+    }
+
+    /// Checks the entry at `position` of a leaf.
+    pub(super) fn check_entry(&self, position: usize) -> Result<(), TreeError> {
+        match check_entry(&self.payload[self.entry_range(position)], 0) {
+            Ok(reference) if reference.is_none_or(|at| at < self.chunk.reference_count()) => Ok(()),
+            Ok(_) => Err(self.damaged(format!("entry {position}: no such reference"))),
+            Err(what) => Err(self.damaged(format!("entry {position}: {what}"))),
+        }
+    }
+
+    /// Checks every entry, and that values out of line use the references in their order.
+    fn check_entries(&self) -> Result<(), String> {
+        let mut references = 0;
+        for position in 0..self.entry_count {
+            let entry = &self.payload[self.entry_range(position)];
+            let reference = check_entry(entry, self.level())
+                .map_err(|what| format!("entry {position}: {what}"))?;
+            if reference.is_some_and(|reference| reference != references) {
+                return Err(format!("entry {position}: not the next reference"));
+            }
+            references += usize::from(reference.is_some());
+        }
+        if self.is_leaf() && references != self.chunk.reference_count() {
+            let found = self.chunk.reference_count();
+            return Err(format!("{found} references, but {references} values out of line"));
+        }
+        Ok(())
     }
 
     pub(crate) fn hash(&self) -> ChunkHash {
@@ -161,7 +203,9 @@ impl MapNode {
         let offset =
             u32_at(&self.payload, HEADER_BYTES + position * OFFSET_TABLE_ENTRY_BYTES) as usize;
         let start = offset + if self.is_leaf() { LEAF_KEY } else { CHILD_KEY };
-        start..start + u16_at(&self.payload, offset + ENTRY_KEY_BYTES) as usize
+        let end = start + u16_at(&self.payload, offset + ENTRY_KEY_BYTES) as usize;
+        // Only an entry that a search passed unchecked can reach beyond the payload.
+        start..end.min(self.payload.len())
     }
 
     /// The key at `position`: an entry's, or the last one under a child.
@@ -182,12 +226,6 @@ impl MapNode {
             if self.key(middle) < key { lo = middle + 1 } else { hi = middle }
         }
         lo
-    }
-
-    /// The position of `key` in a leaf.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<usize> {
-        let position = self.lower_bound(key);
-        (position < self.entry_count && self.key(position) == key).then_some(position)
     }
 
     /// How large the boundary rule takes the entry at `position` to be: its place in the offset
@@ -258,8 +296,9 @@ impl MapNode {
     }
 }
 
-/// Checks that every offset, length and reference lies inside the chunk; returns the entry count.
-fn check_layout(chunk: &Chunk, payload: &[u8]) -> Result<usize, String> {
+/// Checks that the header is a map node's, that the entries lie inside the chunk without gaps, and
+/// that each has room for its fixed part; returns the entry count.
+fn check_table(chunk: &Chunk, payload: &[u8]) -> Result<usize, String> {
     if chunk.kind() != ChunkKind::MapNode {
         return Err(format!("a {:?}, not a node of a map", chunk.kind()));
     }
@@ -280,31 +319,27 @@ fn check_layout(chunk: &Chunk, payload: &[u8]) -> Result<usize, String> {
         let references = chunk.reference_count();
         return Err(format!("{entry_count} children, but {references} references"));
     }
+    let entry_bytes_min = if level == 0 { LEAF_KEY } else { CHILD_KEY };
     let mut expected_start = entries_start;
-    let mut references = 0;
     for position in 0..entry_count {
         let range = entry_range(payload, entry_count, position);
-        let fits = range.start == expected_start && range.end <= payload.len();
-        let entry = if fits { payload.get(range.clone()) } else { None };
-        let entry = entry.ok_or_else(|| format!("entry {position} lies outside of the node"))?;
-        check_entry(entry, level, &mut references)
-            .map_err(|what| format!("entry {position}: {what}"))?;
+        let first = position > 0 || range.start == expected_start;
+        let fits = range.end <= payload.len()
+            && range.end.checked_sub(range.start).is_some_and(|bytes| bytes >= entry_bytes_min);
+        if !first || !fits {
+            return Err(format!("entry {position} lies outside of the node"));
+        }
         expected_start = range.end;
     }
     if expected_start != payload.len() {
         return Err("bytes after the last entry".to_owned());
     }
-    if level == 0 && references != chunk.reference_count() {
-        let found = chunk.reference_count();
-        return Err(format!("{found} references, but {references} values out of line"));
-    }
     Ok(entry_count)
 }
 
-fn check_entry(entry: &[u8], level: u8, references: &mut usize) -> Result<(), &'static str> {
-    if entry.len() < ENTRY_HEADER_BYTES {
-        return Err("too short");
-    }
+/// Checks an entry that has room for its fixed part; returns its place in the references if its
+/// value lies out of line.
+fn check_entry(entry: &[u8], level: u8) -> Result<Option<usize>, &'static str> {
     let key_bytes = u16_at(entry, ENTRY_KEY_BYTES) as usize;
     if key_bytes > KEY_BYTES_MAX {
         return Err("key too long");
@@ -312,19 +347,15 @@ fn check_entry(entry: &[u8], level: u8, references: &mut usize) -> Result<(), &'
     let tag = entry[ENTRY_TAG];
     if level > 0 {
         let exact = entry.len() == CHILD_KEY + key_bytes;
-        return if exact && tag == 0 { Ok(()) } else { Err("not a child's shape") };
+        return if exact && tag == 0 { Ok(None) } else { Err("not a child's shape") };
     }
     let content = entry.get(LEAF_KEY + key_bytes..).ok_or("key exceeds the entry")?;
     match tag {
-        TAG_INLINE => Ok(()),
-        TAG_CHUNK | TAG_SEQUENCE => {
-            let exact = content.len() == OUTLINE_CONTENT_BYTES;
-            if !exact || u32_at(content, OUTLINE_REFERENCE) as usize != *references {
-                return Err("not the next reference");
-            }
-            *references += 1;
-            Ok(())
+        TAG_INLINE => Ok(None),
+        TAG_CHUNK | TAG_SEQUENCE if content.len() == OUTLINE_CONTENT_BYTES => {
+            Ok(Some(u32_at(content, OUTLINE_REFERENCE) as usize))
         }
+        TAG_CHUNK | TAG_SEQUENCE => Err("not a reference's length"),
         _ => Err("unknown place of a value"),
     }
 }

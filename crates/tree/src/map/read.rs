@@ -3,7 +3,7 @@
 use frond_store::{ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
-use crate::map::node::MapNode;
+use crate::map::search::SearchNode;
 use crate::map::{Bounds, Entry, Summary, Tree};
 use crate::value::Value;
 
@@ -13,7 +13,7 @@ impl Tree {
     /// # Errors
     /// As the store; [`TreeError::Damaged`].
     pub fn get(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<Option<Value>, TreeError> {
-        let mut node = MapNode::load(store, self.root)?;
+        let mut node = SearchNode::load(store, self.root)?;
         while !node.is_leaf() {
             let position = node.lower_bound(key);
             if position == node.entry_count() {
@@ -21,7 +21,7 @@ impl Tree {
             }
             node = node.load_child(store, position)?;
         }
-        Ok(node.find(key).map(|position| node.value(position)))
+        node.find(key)
     }
 
     /// Returns the value of each of `keys`, which ascend strictly, in their order. Each node is
@@ -37,7 +37,7 @@ impl Tree {
         debug_assert!(keys.is_sorted_by(|left, right| left < right));
         let mut values = Vec::with_capacity(keys.len());
         if !keys.is_empty() {
-            get_many_under(store, &MapNode::load(store, self.root)?, keys, &mut values)?;
+            get_many_under(store, &SearchNode::load(store, self.root)?, keys, &mut values)?;
         }
         Ok(values)
     }
@@ -63,7 +63,7 @@ impl Tree {
     /// # Errors
     /// As the store; [`TreeError::Damaged`].
     pub fn summary(&self, store: &dyn ChunkStore) -> Result<Summary, TreeError> {
-        Ok(MapNode::load(store, self.root)?.summary())
+        Ok(SearchNode::load(store, self.root)?.summary())
     }
 
     /// How many keys are less than `key`. O(log n) chunks.
@@ -71,7 +71,7 @@ impl Tree {
     /// # Errors
     /// As the store; [`TreeError::Damaged`].
     pub fn rank(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<u64, TreeError> {
-        let mut node = MapNode::load(store, self.root)?;
+        let mut node = SearchNode::load(store, self.root)?;
         let mut rank = 0u64;
         while !node.is_leaf() {
             let position = node.lower_bound(key);
@@ -113,7 +113,7 @@ impl Tree {
         store: &dyn ChunkStore,
         position: u64,
     ) -> Result<Option<Entry>, TreeError> {
-        let mut node = MapNode::load(store, self.root)?;
+        let mut node = SearchNode::load(store, self.root)?;
         if position >= node.summary().count {
             return Ok(None);
         }
@@ -132,7 +132,7 @@ impl Tree {
         if left >= node.entry_count() as u64 {
             return Err(wrong_count(node.hash()));
         }
-        Ok(Some(node.owned_entry(left as usize)))
+        Ok(Some(node.entry(left as usize)?))
     }
 }
 
@@ -144,13 +144,13 @@ fn wrong_count(hash: ChunkHash) -> TreeError {
 /// into are asked for in one batch.
 fn get_many_under(
     store: &dyn ChunkStore,
-    node: &MapNode,
+    node: &SearchNode,
     keys: &[&[u8]],
     values: &mut Vec<Option<Value>>,
 ) -> Result<(), TreeError> {
     if node.is_leaf() {
         for key in keys {
-            values.push(node.find(key).map(|position| node.value(position)));
+            values.push(node.find(key)?);
         }
         return Ok(());
     }

@@ -65,10 +65,8 @@ impl MapWriter {
         self.bytes = (self.body.len()
             + self.starts.len() * node::OFFSET_TABLE_ENTRY_BYTES
             + self.references.len() * frond_store::chunk::HASH_BYTES) as u64;
-        // An interior node has two children at least, so that each level has fewer nodes than the
-        // one below, however long the keys.
-        let may_end = self.level == 0 || self.starts.len() > 1;
-        may_end && self.rule.ends(boundary::hash(key, self.seed), before, self.bytes)
+        let hash = boundary::hash(key, self.seed);
+        self.rule.ends_node(self.level, self.starts.len(), hash, before, self.bytes)
     }
 }
 

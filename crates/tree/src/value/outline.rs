@@ -16,9 +16,9 @@ use crate::levels::Batch;
 use crate::sequence::Sequence;
 use crate::value::Content;
 
-/// A slice ends where this many high bits of the rolling hash are zero, less one bit for each
-/// halving of `item_bytes_max` below 4 KB: once in a quarter of the longest slice on average.
-const CUT_DIVISOR: u64 = 4;
+/// Behind the shortest slice a cut comes once in a quarter of the longest on average; the shortest
+/// is a quarter too.
+const CUT_DIVISOR: usize = 4;
 
 /// Puts `bytes` out of line and tells where.
 pub(crate) fn move_out(
@@ -67,9 +67,9 @@ impl Cutter {
         let slice_bytes_max = format.item_bytes_max();
         Cutter {
             gears: std::array::from_fn(|byte| boundary::hash(&[byte as u8], seed)),
-            slice_bytes_min: slice_bytes_max / 4,
+            slice_bytes_min: slice_bytes_max / CUT_DIVISOR,
             slice_bytes_max,
-            threshold: u64::MAX / (slice_bytes_max as u64 / CUT_DIVISOR),
+            threshold: u64::MAX / (slice_bytes_max / CUT_DIVISOR) as u64,
         }
     }
 

@@ -1,3 +1,7 @@
 //! Tests of trees against naive models, of what they cost in chunks, and of their stored form.
 
+mod cost;
+mod golden;
+mod hostile;
 mod map_model;
+mod sequence_model;

@@ -52,7 +52,7 @@ fn random_key(random: &mut Random) -> Vec<u8> {
 
 fn random_value(random: &mut Random) -> (u8, Vec<u8>) {
     let bytes = match random.below(60) {
-        0 => 1000,
+        0 => 6000,
         1..3 => 500,
         _ => 30,
     };
@@ -206,6 +206,38 @@ fn edits_give_the_root_of_a_fresh_build() {
         check_diff(&store, (&tree, &model), (&emptied, &Model::new()));
         check_reads(&store, &emptied, &Model::new(), &mut random);
     });
+}
+
+/// The last node of a level may have a single child. When everything before it goes, the tree is
+/// that child alone, as a build would make it.
+#[test]
+fn a_lone_last_child_becomes_the_root() {
+    let format = TreeFormat { chunk_bytes_target: 256, inline_bytes_max: 64, salt: 5 };
+    let store = MemoryStore::new();
+    let mut found_count = 0;
+    let mut model = Model::new();
+    for number in 0..900 {
+        model.insert(format!("{number:05}").into_bytes(), (0, vec![7; 10]));
+        let tree = build(&*store, format, &model);
+        let root = store.get(tree.root).unwrap();
+        if root.payload()[0] < 2 {
+            continue;
+        }
+        let last = store.get(root.reference(root.reference_count() - 1)).unwrap();
+        if last.reference_count() != 1 {
+            continue;
+        }
+        found_count += 1;
+        let kept = Tree { root: last.reference(0), format }.count(&*store).unwrap() as usize;
+        let edits: Edits =
+            model.keys().take(model.len() - kept).map(|key| (key.clone(), None)).collect();
+        let edited = apply(&*store, &tree, &edits);
+        edited.check(&*store).unwrap();
+        let rest = model.iter().skip(model.len() - kept);
+        let rest = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
+        assert_eq!(edited, build(&*store, format, &rest));
+    }
+    assert!(found_count > 0);
 }
 
 #[test]

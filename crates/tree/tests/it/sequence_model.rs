@@ -1,0 +1,141 @@
+//! Goal: a sequence is right for all items and splices. Method: random splices on a sequence and on
+//! a `Vec`; after each the sequence has the root of a fresh build, passes `check`, and answers
+//! every read as the model does. Data of low entropy is part of the choice.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_store::ChunkStore;
+use frond_store::memory::MemoryStore;
+use frond_testkit::Random;
+use frond_testkit::random::for_seeds;
+use frond_tree::{Sequence, TreeError, TreeFormat, Value};
+
+fn build(store: &dyn ChunkStore, format: TreeFormat, items: &[Bytes]) -> Sequence {
+    Sequence::build(store, format, &mut items.iter().cloned().map(Ok)).unwrap()
+}
+
+/// How items are made: each kind defeats another naive boundary rule.
+const KINDS: usize = 6;
+
+fn random_item(random: &mut Random, kind: usize, position: usize) -> Bytes {
+    match kind {
+        0 => {
+            let bytes = random.below(60);
+            random.bytes(bytes).into()
+        }
+        1 => Bytes::from_static(b"same"),
+        2 => vec![(position % 7) as u8; 5].into(),
+        3 => vec![random.below(2) as u8].into(),
+        4 => Bytes::new(),
+        _ => vec![random.below(2) as u8; 60].into(),
+    }
+}
+
+fn check_reads(
+    store: &Arc<dyn ChunkStore>,
+    sequence: &Sequence,
+    model: &[Bytes],
+    random: &mut Random,
+) {
+    assert_eq!(sequence.count(&**store).unwrap(), model.len() as u64);
+    let bytes: usize = model.iter().map(Bytes::len).sum();
+    assert_eq!(sequence.bytes(&**store).unwrap(), bytes as u64);
+    for _ in 0..10 {
+        let position = random.below(model.len() + 2);
+        let found = sequence.get(&**store, position as u64).unwrap();
+        assert_eq!(found.as_ref(), model.get(position));
+        let start = position.min(model.len());
+        let items: Vec<Bytes> =
+            sequence.items(store, position as u64).map(|item| item.unwrap()).collect();
+        assert_eq!(items, &model[start..]);
+
+        let byte = random.below(bytes + 2);
+        let mut rest = byte;
+        let item = model.iter().position(|item| {
+            let within = rest < item.len();
+            rest -= if within { 0 } else { item.len() };
+            within
+        });
+        let expected = item.map(|position| (position as u64, rest));
+        assert_eq!(sequence.seek_byte(&**store, byte as u64).unwrap(), expected);
+    }
+}
+
+#[test]
+fn splices_give_the_root_of_a_fresh_build() {
+    for_seeds(60, |mut random| {
+        let store: Arc<dyn ChunkStore> = MemoryStore::new();
+        let chunk_bytes_target = *random.choose(&[256, 512]);
+        let inline_bytes_max = chunk_bytes_target / 4;
+        let format = TreeFormat { chunk_bytes_target, inline_bytes_max, salt: random.next() };
+        let kind = random.below(KINDS);
+        let count = random.below(3000);
+        let mut model: Vec<Bytes> =
+            (0..count).map(|position| random_item(&mut random, kind, position)).collect();
+        let mut sequence = build(&*store, format, &model);
+        sequence.check(&*store).unwrap();
+        for round in 0..30 {
+            let position = random.below(model.len() + 1);
+            let many = if random.one_in(4) { model.len() } else { 5 };
+            let removed = random.below((model.len() - position).min(many) + 1);
+            let many = if random.one_in(4) { 300 } else { 4 };
+            let inserted = random.below(many);
+            let kind = if random.one_in(3) { random.below(KINDS) } else { kind };
+            let items: Vec<Bytes> =
+                (0..inserted).map(|position| random_item(&mut random, kind, position)).collect();
+            sequence = sequence.splice(&*store, position as u64, removed as u64, &items).unwrap();
+            model.splice(position..position + removed, items);
+            assert_eq!(sequence, build(&*store, format, &model), "round {round}");
+            sequence.check(&*store).unwrap();
+        }
+        check_reads(&store, &sequence, &model, &mut random);
+        let emptied = sequence.splice(&*store, 0, model.len() as u64, &[]).unwrap();
+        assert_eq!(emptied, build(&*store, format, &[]));
+        check_reads(&store, &emptied, &[], &mut random);
+    });
+}
+
+#[test]
+fn errors_are_handed_on() {
+    let store = MemoryStore::new();
+    let format = TreeFormat::new(3);
+    let sequence = build(&*store, format, &[Bytes::from_static(b"one")]);
+    let beyond = sequence.splice(&*store, 1, 1, &[]);
+    assert!(matches!(beyond, Err(TreeError::OutOfRange { position: 2, count: 1 })));
+    let beyond = sequence.splice(&*store, u64::MAX, 1, &[]);
+    assert!(matches!(beyond, Err(TreeError::OutOfRange { .. })));
+    let long = sequence.splice(&*store, 0, 0, &[Bytes::from(vec![0; 4097])]);
+    assert!(matches!(long, Err(TreeError::ItemTooLong { bytes: 4097, max: 4096 })));
+}
+
+/// A long value goes out of line the same way whoever writes it, and a change in its middle leaves
+/// most of its chunks as they were.
+#[test]
+fn long_values_are_canonical_and_share_chunks() {
+    for_seeds(3, |mut random| {
+        let store = MemoryStore::new();
+        let format = TreeFormat::new(random.next());
+        let mut value = random.bytes(1 << 20);
+        let chunks_written = |value: &[u8]| {
+            let before = store.counters().chunks_written;
+            let entry = frond_tree::Entry {
+                key: Bytes::from_static(b"key"),
+                value: Value::inline(value.to_vec()),
+            };
+            let tree =
+                frond_tree::Tree::build(&*store, format, &mut std::iter::once(Ok(entry))).unwrap();
+            tree.check(&*store).unwrap();
+            let stored = tree.get(&*store, b"key").unwrap().unwrap();
+            assert_eq!(stored.bytes(), value.len() as u64);
+            assert_eq!(&stored.read(&*store).unwrap()[..], value);
+            store.counters().chunks_written - before
+        };
+        let first = chunks_written(&value);
+        assert!((40..120).contains(&first), "{first} chunks for 1 MB");
+        assert_eq!(chunks_written(&value), 0);
+        value.splice(500_000..500_000, *b"inserted");
+        let again = chunks_written(&value);
+        assert!(again <= 8, "{again} chunks for a change in the middle");
+    });
+}
