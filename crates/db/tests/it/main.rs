@@ -1,0 +1,3 @@
+//! The database as those who embed it use it.
+
+mod version;
