@@ -1,3 +1,13 @@
-//! The database as those who embed it use it.
+//! Tests of the embedded database, on a simulated disk.
 
+mod aggregate;
+mod catalog;
+mod concurrency;
+mod crud;
+mod durability;
+mod equivalence;
+mod errors;
+mod indexes;
+mod queries;
+mod support;
 mod version;
