@@ -1,2 +1,89 @@
-//! Chores.
-fn main() {}
+//! Chores: `cargo xtask tidy` checks the tree, `cargo xtask ci` runs all that CI runs.
+//!
+//! Checked by `tidy`: imports between crates go one way only ([`layers`]); files stay short, and
+//! nothing that was left open or belongs to one machine stands in them ([`lines`]); a `format`
+//! module that changed has its document changed with it ([`formats`]).
+
+mod formats;
+mod layers;
+mod lines;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "usage: cargo xtask tidy | ci | bless
+
+  tidy   checks layers, file lengths, marks left in the code, format documents
+  ci     everything: format, lints as errors, tests, documentation, tidy, a release build, then
+         the drivers and tools of others (installed under target/) against a running server
+  bless  records the present hash of each format module in its document";
+
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace");
+    let done = match std::env::args().nth(1).as_deref() {
+        Some("tidy") => tidy(root),
+        Some("ci") => ci(root),
+        Some("bless") => formats::bless(root),
+        _ => Err(USAGE.to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tidy(root: &Path) -> Result<(), String> {
+    let mut faults = layers::check(root)?;
+    faults.extend(lines::check(root)?);
+    faults.extend(formats::check(root)?);
+    if faults.is_empty() {
+        println!("tidy: nothing found");
+        return Ok(());
+    }
+    Err(faults.join("\n"))
+}
+
+fn ci(root: &Path) -> Result<(), String> {
+    run(root, "cargo", &["fmt", "--all", "--check"])?;
+    tidy(root)?;
+    run(root, "cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    run(root, "cargo", &["doc", "--workspace", "--no-deps"])?;
+    run(root, "cargo", &["test", "--workspace"])?;
+    run(root, "cargo", &["build", "--release", "--bin", "frond"])?;
+    run(root, "python3", &["conformance/run.py", "--frond", "target/release/frond"])
+}
+
+fn run(root: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
+    let line = format!("{program} {}", arguments.join(" "));
+    println!("== {line}");
+    let program = if program == "cargo" { env!("CARGO") } else { program };
+    let status = Command::new(program)
+        .args(arguments)
+        .current_dir(root)
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .status()
+        .map_err(|error| format!("{line}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{line}: failed")) }
+}
+
+/// The files that git tracks below `root`, with paths relative to it, whose names end in `suffix`.
+fn tracked(root: &Path, suffix: &str) -> Result<Vec<PathBuf>, String> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("git: {error}"))?;
+    let text = String::from_utf8(output.stdout).map_err(|error| error.to_string())?;
+    Ok(text
+        .lines()
+        .filter(|line| line.ends_with(suffix) && root.join(line).is_file())
+        .map(PathBuf::from)
+        .collect())
+}
+
+fn read(root: &Path, path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(root.join(path)).map_err(|error| format!("{}: {error}", path.display()))
+}

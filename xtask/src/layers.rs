@@ -1,0 +1,66 @@
+//! Imports between crates go one way: each crate lists here which of ours it may use.
+
+use std::path::Path;
+
+/// A crate and the crates of ours that it may depend on (tests may also use `testkit`).
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("store", &[]),
+    ("tree", &["store"]),
+    ("engine", &["store", "tree"]),
+    ("doc", &["store", "tree"]),
+    ("query", &["doc"]),
+    ("db", &["doc", "engine", "query", "store", "tree"]),
+    ("server", &["db", "doc", "query"]),
+    ("cli", &["db", "doc", "query", "server"]),
+    ("testkit", &["store"]),
+];
+
+/// What only some crates may name: (words, crates that may).
+const RESERVED: &[(&[&str], &[&str])] = &[
+    (&["std::fs", "std::time::SystemTime", "std::time::Instant"], &["store", "cli", "server"]),
+    (&["tokio", "std::net"], &["server", "cli"]),
+];
+
+/// Returns a line for each import that isn't allowed.
+pub fn check(root: &Path) -> Result<Vec<String>, String> {
+    let mut faults = Vec::new();
+    for (name, allowed) in MAY_USE {
+        let manifest = crate::read(root, &Path::new("crates").join(name).join("Cargo.toml"))?;
+        let dependencies = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+        for line in dependencies.lines() {
+            let used = line.strip_prefix("frond-").and_then(|rest| rest.split(['.', ' ']).next());
+            if let Some(used) = used
+                && !allowed.contains(&used)
+            {
+                faults.push(format!("crates/{name}/Cargo.toml: {name} must not use {used}"));
+            }
+        }
+    }
+    for path in crate::tracked(root, ".rs")? {
+        let text = path.to_string_lossy();
+        let Some((name, inside)) =
+            text.strip_prefix("crates/").and_then(|rest| rest.split_once('/'))
+        else {
+            continue;
+        };
+        if !inside.starts_with("src/") || inside.ends_with("tests.rs") || name == "testkit" {
+            continue;
+        }
+        let code = crate::read(root, &path)?;
+        let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+        for (words, crates) in RESERVED {
+            if crates.contains(&name) {
+                continue;
+            }
+            for word in *words {
+                if code
+                    .lines()
+                    .any(|line| !line.trim_start().starts_with("//") && line.contains(word))
+                {
+                    faults.push(format!("{text}: {word} belongs to {}", crates.join(", ")));
+                }
+            }
+        }
+    }
+    Ok(faults)
+}
