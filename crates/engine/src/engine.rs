@@ -1,21 +1,27 @@
 //! The engine: one data directory, open.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use frond_store::ChunkStore;
 use frond_store::io::Machine;
+use frond_store::local::{LocalOptions, LocalStore};
 use frond_tree::{Tree, TreeFormat};
 
+use crate::background::Threads;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
-use crate::transaction::{Snapshot, Transaction};
+use crate::opening;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use crate::transaction::Transaction;
 
 /// Settings of an [`Engine`].
 #[derive(Clone, Copy, Debug)]
 pub struct EngineOptions {
     /// Bytes of decompressed chunks kept in memory.
     pub cache_bytes: u64,
-    /// The memtable is sealed and folded when it has grown to this.
+    /// The memtable is sealed and folded when it, or its log, has grown to this.
     pub memtable_bytes_max: u64,
     /// How often relaxed commits are synced, in milliseconds.
     pub relaxed_sync_millis: u64,
@@ -31,75 +37,113 @@ impl Default for EngineOptions {
     }
 }
 
-/// One data directory, open. Cloning shares it.
+/// One data directory, open. Cloning shares it; the last clone to go closes it.
 ///
 /// *Thread safety*: every method may be called from any number of threads at once.
+///
+/// *Invariants*
+/// 1. A transaction is visible as a whole or not at all, to every snapshot and after every crash.
+/// 2. A commit that was acknowledged as synced is there after every crash.
+/// 3. Sequences rise, over crashes too.
 #[derive(Clone)]
-pub struct Engine {}
+pub struct Engine {
+    shared: Arc<Shared>,
+    threads: Arc<Threads>,
+}
 
 impl Engine {
     /// Opens the data directory, recovering from its log; makes an empty one where there is none.
-    pub fn open(_machine: &Machine, _options: EngineOptions) -> Result<Engine, EngineError> {
-        todo!()
+    ///
+    /// # Errors
+    /// [`EngineError::Store`]: the disk fails, another process has the directory, its format is
+    /// of another version, or what is stored there is damaged.
+    pub fn open(machine: &Machine, options: EngineOptions) -> Result<Engine, EngineError> {
+        let local = LocalOptions { cache_bytes: options.cache_bytes, ..LocalOptions::default() };
+        let store = LocalStore::open(machine, local)?;
+        Engine::open_over(machine, store, options)
+    }
+
+    /// Opens the engine whose log lies in `machine`'s disk and whose chunks lie in `store`. They
+    /// belong together: a log is of no use with another store.
+    pub fn open_over(
+        machine: &Machine,
+        store: Arc<dyn ChunkStore>,
+        options: EngineOptions,
+    ) -> Result<Engine, EngineError> {
+        let shared = Arc::new(opening::open(machine, store, options)?);
+        let threads = Arc::new(Threads::start(&shared)?);
+        Ok(Engine { shared, threads })
     }
 
     /// Where chunks lie.
     pub fn store(&self) -> &Arc<dyn ChunkStore> {
-        todo!()
+        &self.shared.store
     }
 
     /// The format of the trees that are local to this data directory.
     pub fn local_format(&self) -> TreeFormat {
-        todo!()
+        self.shared.local_format
     }
 
     /// What is visible now.
     pub fn snapshot(&self) -> Snapshot {
-        todo!()
+        self.shared.snapshot()
     }
 
     /// Begins a transaction at what is visible now.
     pub fn begin(&self) -> Transaction {
-        todo!()
+        let snapshot = self.shared.begin_transaction();
+        Transaction::new(Arc::clone(&self.shared), snapshot)
     }
 
     /// The Sequence of the last visible transaction.
     pub fn visible(&self) -> Sequence {
-        todo!()
+        self.shared.current().1
     }
 
     /// Reserves an id for a new tree. It exists once a transaction that called
     /// [`Transaction::set_base`] for it has committed.
     pub fn reserve_tree_id(&self) -> TreeId {
-        todo!()
+        self.shared.reserve_tree_id()
     }
 
     /// Folds `trees` as they are at `snapshot` and returns, for each, the resulting tree; its
     /// chunks are durable. Writers go on. The cost follows what changed since the last fold: the
     /// result becomes the base.
-    pub fn fold(&self, _snapshot: &Snapshot, _trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
-        todo!()
+    pub fn fold(&self, snapshot: &Snapshot, trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
+        self.shared.fold(snapshot, trees)
     }
 
     /// Folds everything and empties the log; for tests and a clean shutdown.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
-        todo!()
+        self.shared.checkpoint()
     }
 
     /// Checks every invariant that can be checked at rest.
     pub fn check(&self) -> Result<(), EngineError> {
-        todo!()
+        self.shared.check()
     }
 
     /// What the engine has done since it was opened.
     pub fn counters(&self) -> EngineCounters {
-        todo!()
+        let shared = &self.shared;
+        let (state, _) = shared.current();
+        let writer = shared.queue().writer_counters;
+        EngineCounters {
+            commits: shared.counters.commits.load(Ordering::Relaxed),
+            conflicts: shared.counters.conflicts.load(Ordering::Relaxed),
+            log_syncs: writer.syncs,
+            log_bytes: writer.bytes,
+            folds: shared.counters.folds.load(Ordering::Relaxed),
+            memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
+        }
     }
 
     /// Syncs, stops the background threads and lets go of the directory. Later calls fail with
-    /// [`EngineError::Closed`].
+    /// [`EngineError::Closed`]; snapshots that are held can still be read, and keep the directory
+    /// locked as long as they live.
     pub fn close(&self) -> Result<(), EngineError> {
-        todo!()
+        self.threads.close()
     }
 }
 

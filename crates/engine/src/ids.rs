@@ -15,3 +15,45 @@ impl TreeId {
 /// the low ones. Never goes back, not even over restarts and clock changes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Sequence(pub u64);
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+const SECONDS_SHIFT: u32 = 32;
+
+impl Sequence {
+    /// Before every transaction.
+    pub(crate) const ZERO: Sequence = Sequence(0);
+
+    /// The Sequence of the transaction after this one: the clock's second if that is later.
+    pub(crate) fn following(self, now_micros: i64) -> Sequence {
+        let seconds = u64::try_from(now_micros / MICROS_PER_SECOND).unwrap_or(0);
+        let clock = seconds.min(u64::from(u32::MAX)) << SECONDS_SHIFT;
+        let next = self.0.checked_add(1).expect("2^64 transactions are never reached");
+        Sequence(clock.max(next))
+    }
+
+    /// The moment just before this one.
+    pub(crate) fn preceding(self) -> Sequence {
+        Sequence(self.0.saturating_sub(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_rise_whatever_the_clock_says() {
+        let cases = [
+            // (last, clock in seconds, expected)
+            (0, 0, 1),
+            (0, 7, 7 << 32),
+            (7 << 32, 7, (7 << 32) + 1),
+            ((9 << 32) + 5, 7, (9 << 32) + 6),
+            (5, -3, 6),
+        ];
+        for (last, seconds, expected) in cases {
+            let found = Sequence(last).following(seconds * MICROS_PER_SECOND);
+            assert_eq!(found, Sequence(expected), "after {last} at {seconds} s");
+        }
+    }
+}

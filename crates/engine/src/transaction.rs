@@ -1,11 +1,22 @@
-//! Snapshots and transactions.
+//! Transactions: private writes over a snapshot.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_store::Chunk;
-use frond_tree::{Bounds, Direction, Entry, Tree, TreeFormat, Value};
+use frond_tree::format::KEY_BYTES_MAX;
+use frond_tree::{Bounds, Direction, Tree, TreeError, Value};
 
+use crate::cursor::EntryCursor;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::overlay::interleave::Interleave;
+use crate::own_writes::{OwnWrites, StoreWithOwn};
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+
+/// The most that a transaction may hold; what is larger replaces a tree's base.
+pub const TRANSACTION_BYTES_MAX: u64 = 1 << 30;
 
 /// When a commit returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -13,153 +24,147 @@ pub enum Durability {
     /// Once it is on the disk. Concurrent commits share one sync.
     #[default]
     Synced,
-    /// At once; synced at an interval. A crash may lose it, never half of it.
+    /// At once, unless synced ones that came before are still waiting; synced at an interval. A
+    /// crash may lose it, never half of it.
     Relaxed,
-}
-
-/// All trees as they were at one moment. Cloning is cheap; writers and folds never disturb it.
-#[derive(Clone)]
-pub struct Snapshot {}
-
-impl Snapshot {
-    /// The moment.
-    pub fn sequence(&self) -> Sequence {
-        todo!()
-    }
-
-    /// Whether the tree exists.
-    pub fn has_tree(&self, _tree: TreeId) -> bool {
-        todo!()
-    }
-
-    /// The format of a tree.
-    pub fn format(&self, _tree: TreeId) -> Result<TreeFormat, EngineError> {
-        todo!()
-    }
-
-    /// Returns the value of `key`.
-    pub fn get(&self, _tree: TreeId, _key: &[u8]) -> Result<Option<Value>, EngineError> {
-        todo!()
-    }
-
-    /// Returns the entries within `bounds`, in `direction`. The cursor owns what it needs.
-    pub fn range(
-        &self,
-        _tree: TreeId,
-        _bounds: Bounds,
-        _direction: Direction,
-    ) -> Result<EntryCursor, EngineError> {
-        todo!()
-    }
-
-    /// How many entries: O(log n) plus the overlay's entries of this tree.
-    pub fn count(&self, _tree: TreeId) -> Result<u64, EngineError> {
-        todo!()
-    }
-
-    /// How many entries lie in `bounds`: O(log n) plus the overlay's entries in it.
-    pub fn count_range(&self, _tree: TreeId, _bounds: &Bounds) -> Result<u64, EngineError> {
-        todo!()
-    }
-
-    /// The OR of all entries' flags; may include those of entries deleted since the last fold.
-    pub fn flags(&self, _tree: TreeId) -> Result<u8, EngineError> {
-        todo!()
-    }
-
-    /// Reads a value's bytes, wherever they lie.
-    pub fn read(&self, _value: &Value) -> Result<Bytes, EngineError> {
-        todo!()
-    }
-
-    /// Returns the tree's base if the overlay holds nothing for it in this snapshot.
-    pub fn clean_base(&self, _tree: TreeId) -> Result<Option<Tree>, EngineError> {
-        todo!()
-    }
 }
 
 /// A private set of writes over a snapshot, visible all at once when it commits, or never.
 ///
 /// Reads see the transaction's own writes. Dropping it aborts it.
-pub struct Transaction {}
+pub struct Transaction {
+    shared: Arc<Shared>,
+    snapshot: Snapshot,
+    own: OwnWrites,
+}
 
 /// A point within a transaction to which it can go back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Savepoint(pub usize);
 
 impl Transaction {
+    /// `snapshot` was registered as an open transaction's with `shared`.
+    pub(crate) fn new(shared: Arc<Shared>, snapshot: Snapshot) -> Transaction {
+        Transaction { shared, snapshot, own: OwnWrites::default() }
+    }
+
     /// What the transaction was begun at, without its own writes.
     pub fn snapshot(&self) -> &Snapshot {
-        todo!()
+        &self.snapshot
+    }
+
+    /// Whether the tree exists, as this transaction sees it.
+    pub fn has_tree(&self, tree: TreeId) -> bool {
+        self.own.base(tree).map_or_else(|| self.snapshot.has_tree(tree), |base| base.is_some())
     }
 
     /// Returns the value of `key`, own writes included.
-    pub fn get(&self, _tree: TreeId, _key: &[u8]) -> Result<Option<Value>, EngineError> {
-        todo!()
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        if let Some(value) = self.own.get(tree, key) {
+            return Ok(value);
+        }
+        match self.own.base(tree) {
+            Some(Some(base)) => Ok(base.get(&**self.snapshot.store(), key)?),
+            Some(None) => Err(EngineError::NoTree(tree)),
+            None => self.snapshot.get(tree, key),
+        }
     }
 
     /// Returns the entries within `bounds`, own writes included as they are now.
     pub fn range(
         &self,
-        _tree: TreeId,
-        _bounds: Bounds,
-        _direction: Direction,
+        tree: TreeId,
+        bounds: Bounds,
+        direction: Direction,
     ) -> Result<EntryCursor, EngineError> {
-        todo!()
+        let own = self.own.source(tree, &bounds, direction);
+        match self.own.base(tree) {
+            Some(Some(base)) => {
+                let overlay = Interleave::new(own.into_iter().collect(), direction);
+                let base = base.range(self.snapshot.store(), bounds, direction);
+                Ok(EntryCursor::new(overlay, Some(base), direction))
+            }
+            Some(None) => Err(EngineError::NoTree(tree)),
+            None => self.snapshot.range_under(tree, bounds, direction, own),
+        }
     }
 
     /// Reads a value's bytes, wherever they lie (chunks put by this transaction included).
-    pub fn read(&self, _value: &Value) -> Result<Bytes, EngineError> {
-        todo!()
+    pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
+        let store = &**self.snapshot.store();
+        Ok(value.read(&StoreWithOwn { own: &self.own, store })?)
     }
 
     /// Gives `key` a value.
-    pub fn put(&mut self, _tree: TreeId, _key: Bytes, _value: Value) -> Result<(), EngineError> {
-        todo!()
+    pub fn put(&mut self, tree: TreeId, key: Bytes, value: Value) -> Result<(), EngineError> {
+        self.write(tree, key, Some(value))
     }
 
     /// Removes `key`.
-    pub fn delete(&mut self, _tree: TreeId, _key: Bytes) -> Result<(), EngineError> {
-        todo!()
+    pub fn delete(&mut self, tree: TreeId, key: Bytes) -> Result<(), EngineError> {
+        self.write(tree, key, None)
+    }
+
+    fn write(&mut self, tree: TreeId, key: Bytes, value: Option<Value>) -> Result<(), EngineError> {
+        if !self.has_tree(tree) {
+            return Err(EngineError::NoTree(tree));
+        }
+        if key.len() > KEY_BYTES_MAX {
+            return Err(TreeError::KeyTooLong { bytes: key.len(), max: KEY_BYTES_MAX }.into());
+        }
+        self.own.write(tree, key, value);
+        self.check_size()
     }
 
     /// Asks that `key` be unchanged since the snapshot when this commits: else
     /// [`EngineError::Conflict`].
-    pub fn validate(&mut self, _tree: TreeId, _key: Bytes) {
-        todo!()
+    pub fn validate(&mut self, tree: TreeId, key: Bytes) {
+        self.own.validate(tree, key);
     }
 
     /// Makes `base` the whole content of `tree`, which begins to exist if it didn't. The base's
     /// chunks must have been put in the store; the commit syncs them. Conflicts with every
     /// concurrent write to the tree. Own writes to it made before are gone.
-    pub fn set_base(&mut self, _tree: TreeId, _base: Tree) -> Result<(), EngineError> {
-        todo!()
+    pub fn set_base(&mut self, tree: TreeId, base: Tree) -> Result<(), EngineError> {
+        if !self.shared.is_reserved(tree) {
+            return Err(EngineError::NoTree(tree));
+        }
+        self.own.set_base(tree, Some(base));
+        Ok(())
     }
 
     /// Removes a tree with all its content. Conflicts with every concurrent write to it.
-    pub fn drop_tree(&mut self, _tree: TreeId) -> Result<(), EngineError> {
-        todo!()
+    ///
+    /// # Panics
+    /// If it is the system tree, which exists in every engine.
+    pub fn drop_tree(&mut self, tree: TreeId) -> Result<(), EngineError> {
+        assert!(tree != TreeId::SYSTEM);
+        if !self.has_tree(tree) {
+            return Err(EngineError::NoTree(tree));
+        }
+        self.own.set_base(tree, None);
+        Ok(())
     }
 
     /// Takes chunks that values of this transaction refer to: they travel in its log record and
     /// reach packs by folding.
-    pub fn put_chunks(&mut self, _chunks: &[Chunk]) {
-        todo!()
+    pub fn put_chunks(&mut self, chunks: &[Chunk]) {
+        chunks.iter().for_each(|chunk| self.own.put_chunk(chunk));
     }
 
     /// Attaches an opaque event, kept in the log with the transaction.
-    pub fn set_event(&mut self, _event: Bytes) {
-        todo!()
+    pub fn set_event(&mut self, event: Bytes) {
+        self.own.set_event(event);
     }
 
     /// Marks this point.
     pub fn savepoint(&mut self) -> Savepoint {
-        todo!()
+        Savepoint(self.own.savepoint())
     }
 
     /// Undoes every write since `savepoint`, which stays valid.
-    pub fn rollback_to(&mut self, _savepoint: Savepoint) {
-        todo!()
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        self.own.rollback_to(savepoint.0);
     }
 
     /// Makes all writes visible and, if `durability` says so, durable. A transaction without
@@ -167,19 +172,29 @@ impl Transaction {
     ///
     /// # Errors
     /// [`EngineError::Conflict`] if another transaction that wrote one of these keys committed
-    /// since the snapshot: nothing was written.
-    pub fn commit(self, _durability: Durability) -> Result<Sequence, EngineError> {
-        todo!()
+    /// since the snapshot: nothing was written. [`EngineError::Store`] if the disk is full: nothing
+    /// was written either. [`EngineError::Closed`] if a write or sync failed, now or before: only
+    /// opening the directory again tells whether this transaction survived.
+    pub fn commit(mut self, durability: Durability) -> Result<Sequence, EngineError> {
+        self.check_size()?;
+        if self.own.is_empty() {
+            return Ok(self.snapshot.sequence());
+        }
+        let own = std::mem::take(&mut self.own);
+        self.shared.commit(self.snapshot.sequence(), own, durability)
+    }
+
+    fn check_size(&self) -> Result<(), EngineError> {
+        let bytes = self.own.bytes();
+        if bytes > TRANSACTION_BYTES_MAX {
+            return Err(EngineError::TooLarge { bytes, max: TRANSACTION_BYTES_MAX });
+        }
+        Ok(())
     }
 }
 
-/// An iterator over a range of a tree in a snapshot or transaction.
-pub struct EntryCursor {}
-
-impl Iterator for EntryCursor {
-    type Item = Result<Entry, EngineError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        todo!()
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.shared.end_transaction(self.snapshot.sequence());
     }
 }

@@ -1,0 +1,127 @@
+//! The threads behind an engine: one folds sealed memtables, one syncs relaxed transactions.
+
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use frond_store::StoreError;
+use frond_tree::TreeError;
+
+use crate::commit::PoisonOnPanic;
+use crate::error::EngineError;
+use crate::ids::Sequence;
+use crate::queue::Refusal;
+use crate::shared::{Shared, Signals};
+
+/// How long after a failed fold the next one is tried: the disk may have room again.
+const FOLD_RETRY: Duration = Duration::from_millis(100);
+
+/// The running threads; dropping it stops them.
+pub(crate) struct Threads {
+    shared: Arc<Shared>,
+    handles: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Threads {
+    /// Starts the threads.
+    pub fn start(shared: &Arc<Shared>) -> Result<Threads, EngineError> {
+        let threads =
+            Threads { shared: Arc::clone(shared), handles: Mutex::new(Vec::with_capacity(2)) };
+        threads.spawn("frond-fold", fold_until_stopped)?;
+        threads.spawn("frond-sync", sync_until_stopped)?;
+        Ok(threads)
+    }
+
+    fn spawn(&self, name: &str, run: fn(&Shared)) -> Result<(), EngineError> {
+        let shared = Arc::clone(&self.shared);
+        let handle = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || run(&shared))
+            .map_err(|error| StoreError::io(format!("thread {name}"), error))?;
+        self.handles.lock().expect("no panic while the lock is held").push(handle);
+        Ok(())
+    }
+
+    /// Makes everything durable, refuses later writes and waits for the threads to end.
+    pub fn close(&self) -> Result<(), EngineError> {
+        let settled = self.shared.settle(Sequence(u64::MAX));
+        self.shared.poison("the engine was closed");
+        self.shared.signal(|signals| signals.stop = true);
+        let handles =
+            std::mem::take(&mut *self.handles.lock().expect("no panic while the lock is held"));
+        for handle in handles {
+            if handle.join().is_err() {
+                let reason = "a background thread panicked".to_owned();
+                return Err(EngineError::Closed(reason));
+            }
+        }
+        settled
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        // Whoever wants to know whether this worked calls `close` before.
+        let _ = self.close();
+    }
+}
+
+/// Waits until `wanted` or for `at_most`; false if the threads are to end.
+fn wait(shared: &Shared, at_most: Option<Duration>, wanted: impl Fn(&mut Signals) -> bool) -> bool {
+    let end = at_most.map(|at_most| Instant::now() + at_most);
+    let mut signals = shared.signals();
+    loop {
+        if signals.stop {
+            return false;
+        }
+        if wanted(&mut signals) {
+            return true;
+        }
+        let lock = "no panic while the lock is held";
+        signals = match end.map(|end| end.saturating_duration_since(Instant::now())) {
+            None => shared.signalled.wait(signals).expect(lock),
+            Some(Duration::ZERO) => return true,
+            Some(left) => shared.signalled.wait_timeout(signals, left).expect(lock).0,
+        };
+    }
+}
+
+fn fold_until_stopped(shared: &Shared) {
+    let _panics = PoisonOnPanic(shared);
+    while wait(shared, None, |signals| std::mem::take(&mut signals.fold_wanted)) {
+        match shared.fold_sealed() {
+            Ok(_) => shared.signal(|signals| signals.fold_failure = None),
+            Err(error) => {
+                shared.signal(|signals| {
+                    signals.fold_failure = Some(refusal(&error));
+                    signals.fold_wanted = true;
+                });
+                if !wait(shared, Some(FOLD_RETRY), |_| false) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn sync_until_stopped(shared: &Shared) {
+    let interval = Duration::from_millis(shared.options.relaxed_sync_millis);
+    while wait(shared, None, |signals| std::mem::take(&mut signals.sync_wanted)) {
+        if !wait(shared, Some(interval), |_| false) {
+            return; // Closing has synced already.
+        }
+        if shared.settle(Sequence(u64::MAX)).is_err() {
+            // A full disk: try again after the interval. A closed engine: stopped soon.
+            shared.signal(|signals| signals.sync_wanted = true);
+        }
+    }
+}
+
+fn refusal(error: &EngineError) -> Refusal {
+    match error {
+        EngineError::Store(error) | EngineError::Tree(TreeError::Store(error)) => {
+            Refusal::new(error)
+        }
+        other => Refusal::new(&StoreError::io("folding", std::io::Error::other(other.to_string()))),
+    }
+}

@@ -1,0 +1,67 @@
+//! Checking an engine's invariants, and folding everything first where asked.
+
+use frond_store::StoreError;
+
+use crate::error::EngineError;
+use crate::fold::ROOT_NAME;
+use crate::ids::Sequence;
+use crate::shared::Shared;
+use crate::state::State;
+
+impl Shared {
+    /// Folds everything and empties the log.
+    pub fn checkpoint(&self) -> Result<(), EngineError> {
+        let mut queue = self.queue();
+        queue.check_open()?;
+        if queue.segment_bytes > 0 {
+            self.seal(&mut queue);
+        }
+        drop(queue);
+        while self.fold_sealed()? {}
+        Ok(())
+    }
+
+    /// Checks the State, the published root, and every tree's base.
+    pub fn check(&self) -> Result<(), EngineError> {
+        let (state, visible) = self.current();
+        check_state(&state, visible).map_err(|what| damaged(&what))?;
+        self.queue().check().map_err(|what| damaged(&what))?;
+        let root = self.folder().root;
+        if self.store.root(ROOT_NAME)? != Some(root) {
+            return Err(damaged("the root is not the one that was published").into());
+        }
+        let published = self.folder().published;
+        published.bases.check(&*self.store)?;
+        for (_, eras) in state.trees.iter() {
+            for base in eras.iter().filter_map(|era| era.base) {
+                base.tree.check(&*self.store)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks what `state` says of its invariants.
+fn check_state(state: &State, visible: Sequence) -> Result<(), String> {
+    if !state.sealed.is_sorted_by(|left, right| left.last <= right.last) {
+        return Err("sealed memtables are not in order".to_owned());
+    }
+    for memtable in state.memtables() {
+        memtable.check()?;
+    }
+    for (tree, eras) in state.trees.iter() {
+        if !eras.is_sorted_by(|left, right| left.from < right.from) {
+            return Err(format!("the eras of tree {} don't ascend", tree.0));
+        }
+        let newest_visible = eras.iter().rev().find(|era| era.from <= visible);
+        if newest_visible.and_then(|era| era.base).is_some_and(|base| visible < base.folded_to) {
+            return Err(format!("the base of tree {} is ahead of what is visible", tree.0));
+        }
+    }
+    Ok(())
+}
+
+fn damaged(what: &str) -> StoreError {
+    let file = "the engine's state".to_owned();
+    StoreError::Damaged { file, offset: 0, what: what.to_owned() }
+}

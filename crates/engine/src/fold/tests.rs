@@ -1,0 +1,151 @@
+//! Folds at moments that only a test without background threads can choose.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_store::local::{LocalOptions, LocalStore};
+use frond_testkit::SimDisk;
+use frond_tree::{Tree, Value};
+
+use crate::engine::EngineOptions;
+use crate::ids::{Sequence, TreeId};
+use crate::opening;
+use crate::shared::Shared;
+use crate::transaction::{Durability, Transaction};
+
+const FIRST: TreeId = TreeId(2);
+const SECOND: TreeId = TreeId(3);
+
+fn open(disk: &SimDisk) -> Arc<Shared> {
+    let machine = disk.machine();
+    let store = LocalStore::open(&machine, LocalOptions::default()).unwrap();
+    Arc::new(opening::open(&machine, store, EngineOptions::default()).unwrap())
+}
+
+/// An engine with two empty trees.
+fn open_with_trees(disk: &SimDisk) -> Arc<Shared> {
+    let shared = open(disk);
+    let base = Tree::empty(&*shared.store, shared.local_format).unwrap();
+    commit(&shared, Durability::Synced, |transaction| {
+        for expected in [FIRST, SECOND] {
+            assert_eq!(shared.reserve_tree_id(), expected);
+            transaction.set_base(expected, base).unwrap();
+        }
+    });
+    shared
+}
+
+fn commit(
+    shared: &Arc<Shared>,
+    durability: Durability,
+    change: impl FnOnce(&mut Transaction),
+) -> Sequence {
+    let mut transaction = Transaction::new(Arc::clone(shared), shared.begin_transaction());
+    change(&mut transaction);
+    transaction.commit(durability).unwrap()
+}
+
+/// Writes `text` at one key of both trees.
+fn write_both(shared: &Arc<Shared>, durability: Durability, text: &'static str) -> Sequence {
+    commit(shared, durability, |transaction| {
+        for tree in [FIRST, SECOND] {
+            transaction.put(tree, Bytes::from("key"), Value::inline(text)).unwrap();
+        }
+    })
+}
+
+fn seal(shared: &Shared) {
+    shared.seal(&mut shared.queue());
+}
+
+/// What both trees hold at the key.
+fn read_both(shared: &Shared) -> [Option<Value>; 2] {
+    let snapshot = shared.snapshot();
+    [FIRST, SECOND].map(|tree| snapshot.get(tree, b"key").unwrap())
+}
+
+fn both(text: &'static str) -> [Option<Value>; 2] {
+    [Some(Value::inline(text)), Some(Value::inline(text))]
+}
+
+#[test]
+fn a_base_beyond_the_horizon_is_published_only_once_the_log_reaches_it() {
+    let disk = SimDisk::new(1);
+    let shared = open_with_trees(&disk);
+    write_both(&shared, Durability::Synced, "old");
+    seal(&shared);
+    // Relaxed: visible, but only in memory. A version commit of one of the trees folds it.
+    write_both(&shared, Durability::Relaxed, "new");
+    shared.fold(&shared.snapshot(), &[FIRST]).unwrap();
+    assert!(shared.fold_sealed().unwrap());
+    shared.check().unwrap();
+    let restarted = open(&disk.crash());
+    assert_eq!(read_both(&restarted), both("new"), "not half of the relaxed transaction");
+    restarted.check().unwrap();
+}
+
+#[test]
+fn an_era_that_begins_after_the_horizon_is_published_by_the_next_fold() {
+    check_later_era(|_| {});
+    check_later_era(|shared| shared.checkpoint().unwrap());
+}
+
+/// `before_restart` folds again, or leaves that to the restart.
+fn check_later_era(before_restart: impl Fn(&Shared)) {
+    let mut disk = SimDisk::new(2);
+    let shared = open_with_trees(&disk);
+    write_both(&shared, Durability::Synced, "old");
+    let old = shared.fold(&shared.snapshot(), &[FIRST]).unwrap()[0];
+    seal(&shared);
+    let replacing = commit(&shared, Durability::Synced, |transaction| {
+        transaction.set_base(FIRST, old).unwrap();
+        transaction.put(FIRST, Bytes::from("more"), Value::inline("x")).unwrap();
+        transaction.drop_tree(SECOND).unwrap();
+    });
+    // Folds the new era, while the old one still waits to be published.
+    let folded = shared.fold(&shared.snapshot(), &[FIRST]).unwrap()[0];
+    assert!(shared.fold_sealed().unwrap());
+    let (state, _) = shared.current();
+    let newest = state.era(FIRST, replacing).unwrap();
+    assert_eq!((newest.from, newest.base.unwrap().tree), (replacing, folded));
+    assert_eq!(state.era(FIRST, replacing.preceding()).unwrap().base.unwrap().tree, old);
+    before_restart(&shared);
+    for _ in 0..2 {
+        disk = disk.crash();
+        let shared = open(&disk);
+        let snapshot = shared.snapshot();
+        assert_eq!(snapshot.get(FIRST, b"more").unwrap(), Some(Value::inline("x")));
+        assert_eq!(snapshot.get(FIRST, b"key").unwrap(), Some(Value::inline("old")));
+        assert!(!snapshot.has_tree(SECOND));
+        shared.checkpoint().unwrap();
+        assert_eq!(shared.snapshot().clean_base(FIRST).unwrap(), Some(folded));
+        assert!(shared.current().0.trees.get(SECOND).is_empty());
+        shared.check().unwrap();
+    }
+}
+
+#[test]
+fn several_sealed_memtables_are_folded_at_once_and_their_segments_removed() {
+    let disk = SimDisk::new(3);
+    let shared = open_with_trees(&disk);
+    for text in ["a", "b", "c"] {
+        write_both(&shared, Durability::Synced, text);
+        seal(&shared);
+    }
+    let before = shared.snapshot();
+    write_both(&shared, Durability::Synced, "d");
+    let logs = |disk: &SimDisk| {
+        use frond_store::io::Disk;
+        let names = disk.list().unwrap();
+        names.into_iter().filter(|name| name.starts_with("log-")).collect::<Vec<_>>()
+    };
+    assert_eq!(logs(&disk).len(), 4);
+    assert!(shared.fold_sealed().unwrap());
+    assert!(!shared.fold_sealed().unwrap());
+    assert_eq!(logs(&disk), ["log-0000000004"]);
+    assert_eq!(read_both(&shared), both("d"));
+    assert_eq!(before.get(FIRST, b"key").unwrap(), Some(Value::inline("c")));
+    shared.checkpoint().unwrap();
+    assert_eq!(logs(&disk), [""; 0]);
+    assert_eq!(read_both(&open(&disk.crash())), both("d"));
+}

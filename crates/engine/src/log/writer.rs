@@ -1,0 +1,222 @@
+//! Writes records to log segments. Used by one thread at a time: the leader of a group.
+//!
+//! *Invariants*
+//! 1. A segment's file exists only if the segment before it is durable to its end, and its header
+//!    is durable before the first record is written. So only the last segment can have a torn tail.
+//! 2. After a failed write the file is cut back to where it was; if that fails too, or a sync
+//!    fails, the log's state is unknown and the error says so ([`WriteError::Unknown`]).
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_store::StoreError;
+use frond_store::io::{Chance, Disk, DiskFile, Machine};
+
+use super::format::{
+    Chain, LogOffset, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
+    SegmentNumber, VERSION, payload_checksum, record_bytes,
+};
+use crate::ids::Sequence;
+
+/// A record that waits to be written.
+pub(crate) struct PendingRecord {
+    /// The transaction's place.
+    pub sequence: Sequence,
+    /// The segment that it goes to; never less than an earlier record's.
+    pub segment: SegmentNumber,
+    /// Encoded by [`Record`](super::record::Record).
+    pub payload: Bytes,
+    /// Computed where no lock is held.
+    pub payload_checksum: u64,
+}
+
+impl PendingRecord {
+    /// A record whose place is not known yet.
+    pub fn new(payload: Vec<u8>) -> PendingRecord {
+        PendingRecord {
+            sequence: Sequence::ZERO,
+            segment: SegmentNumber(0),
+            payload_checksum: payload_checksum(&payload),
+            payload: payload.into(),
+        }
+    }
+}
+
+/// Why records were not written.
+pub(crate) enum WriteError {
+    /// The first `written` records are, the others are not, and nothing of them remains: the disk
+    /// is full.
+    Refused {
+        /// How many records were written.
+        written: usize,
+        /// What the disk said.
+        error: StoreError,
+    },
+    /// Nobody knows what is on the disk.
+    Unknown(StoreError),
+}
+
+/// What the writer has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WriterCounters {
+    /// Syncs of segments.
+    pub syncs: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+/// The end of the log.
+pub(crate) struct Writer {
+    disk: Arc<dyn Disk>,
+    chance: Arc<dyn Chance>,
+    /// The segment being written; `None` until the first record.
+    open: Option<OpenSegment>,
+    /// The segment after the open one, or after the last one if none is open.
+    next: SegmentNumber,
+    /// Where the segment before the open one ended, or the last segment if none is open.
+    previous: (LogOffset, Chain),
+    counters: WriterCounters,
+}
+
+struct OpenSegment {
+    header: SegmentHeader,
+    file: Arc<dyn DiskFile>,
+    end: LogOffset,
+    synced: LogOffset,
+    chain: Chain,
+}
+
+impl Writer {
+    /// A writer that begins with the new segment `next`, after one that ended as `previous` says.
+    pub fn new(machine: &Machine, next: SegmentNumber, previous: (LogOffset, Chain)) -> Writer {
+        Writer {
+            disk: Arc::clone(&machine.disk),
+            chance: Arc::clone(&machine.chance),
+            open: None,
+            next,
+            previous,
+            counters: WriterCounters::default(),
+        }
+    }
+
+    /// What the writer has done.
+    pub fn counters(&self) -> WriterCounters {
+        self.counters
+    }
+
+    /// Writes all of `records`, in their order, with one write for each segment.
+    pub fn write(&mut self, records: &[PendingRecord]) -> Result<(), WriteError> {
+        let mut written = 0;
+        for group in records.chunk_by(|left, right| left.segment == right.segment) {
+            self.open_segment(group[0].segment).and_then(|()| self.write_group(group)).map_err(
+                |error| match error {
+                    WriteError::Refused { error, .. } => WriteError::Refused { written, error },
+                    unknown => unknown,
+                },
+            )?;
+            written += group.len();
+        }
+        Ok(())
+    }
+
+    /// Makes everything written durable.
+    pub fn sync(&mut self) -> Result<(), WriteError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if open.synced < open.end {
+            let file_name = || open.header.number.file_name();
+            open.file.sync().map_err(|error| unknown(file_name(), error))?;
+            open.synced = open.end;
+            self.counters.syncs += 1;
+        }
+        Ok(())
+    }
+
+    /// Goes on to segment `number`. One between stays empty: its records were refused.
+    fn open_segment(&mut self, number: SegmentNumber) -> Result<(), WriteError> {
+        while self.next <= number {
+            self.sync()?;
+            if let Some(open) = self.open.take() {
+                self.previous = (open.end, open.chain);
+            }
+            self.open = Some(self.create_segment(self.next)?);
+            self.next = self.next.next();
+        }
+        let open = self.open.as_ref().map(|open| open.header.number);
+        assert!(open == Some(number), "records come in the order of their segments");
+        Ok(())
+    }
+
+    fn create_segment(&mut self, number: SegmentNumber) -> Result<OpenSegment, WriteError> {
+        let mut nonce = [0; size_of::<u64>()];
+        self.chance.fill(&mut nonce);
+        let header = SegmentHeader {
+            number,
+            nonce: u64::from_le_bytes(nonce),
+            previous_end: self.previous.0,
+            previous_chain: self.previous.1,
+        };
+        let (bytes, chain) = header.encode();
+        let name = number.file_name();
+        let file = self.disk.create(&name).map_err(|error| refused(&name, error))?;
+        if let Err(error) = file.write_all_at(0, &bytes) {
+            self.disk.remove(&name).map_err(|error| unknown(name.clone(), error))?;
+            return Err(refused(&name, error));
+        }
+        file.sync().map_err(|error| unknown(name.clone(), error))?;
+        self.disk.sync_directory().map_err(|error| unknown(name.clone(), error))?;
+        self.counters.syncs += 1;
+        self.counters.bytes += bytes.len() as u64;
+        let end = LogOffset(SEGMENT_HEADER_BYTES as u64);
+        Ok(OpenSegment { header, file, end, synced: end, chain })
+    }
+
+    /// Writes records of the open segment with one write.
+    fn write_group(&mut self, group: &[PendingRecord]) -> Result<(), WriteError> {
+        let open = self.open.as_mut().expect("a segment was opened for the group");
+        let bytes = group.iter().map(|record| record_bytes(record.payload.len())).sum();
+        let mut buffer: Vec<u8> = Vec::with_capacity(bytes);
+        let mut chain = open.chain;
+        for record in group {
+            let header = RecordHeader {
+                previous: chain,
+                payload_checksum: record.payload_checksum,
+                sequence: record.sequence,
+                synced: open.synced,
+                payload_bytes: u32::try_from(record.payload.len())
+                    .expect("a transaction's limit is below 4 GiB"),
+                version: VERSION,
+            };
+            let (header, next) = header.encode(open.header.nonce);
+            let end = buffer.len() + record_bytes(record.payload.len());
+            assert!(header.len() == RECORD_HEADER_BYTES);
+            buffer.extend_from_slice(&header);
+            buffer.extend_from_slice(&record.payload);
+            buffer.resize(end, 0);
+            chain = next;
+        }
+        let name = || open.header.number.file_name();
+        if let Err(error) = open.file.write_all_at(open.end.0, &buffer) {
+            open.file.set_bytes(open.end.0).map_err(|error| unknown(name(), error))?;
+            return Err(refused(&name(), error));
+        }
+        open.end = LogOffset(open.end.0 + buffer.len() as u64);
+        open.chain = chain;
+        self.counters.bytes += buffer.len() as u64;
+        Ok(())
+    }
+}
+
+/// A failed write. Only a full disk is known to have left everything else as it was.
+fn refused(file: &str, error: io::Error) -> WriteError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            WriteError::Refused { written: 0, error: StoreError::io(file, error) }
+        }
+        _ => unknown(file.to_owned(), error),
+    }
+}
+
+fn unknown(file: String, error: io::Error) -> WriteError {
+    WriteError::Unknown(StoreError::io(file, error))
+}

@@ -1,0 +1,202 @@
+//! Opening: what is published, then what the log says happened since.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex, RwLock};
+
+use frond_store::io::{Chance, Disk, Machine};
+use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
+use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
+
+use crate::engine::EngineOptions;
+use crate::error::EngineError;
+use crate::fold::{ROOT_NAME, swap};
+use crate::ids::{Sequence, TreeId};
+use crate::log::format::{LogOffset, SegmentNumber, damaged};
+use crate::log::record::Record;
+use crate::log::recovery::{LogEnd, replay};
+use crate::log::writer::Writer;
+use crate::queue::Queue;
+use crate::shared::{Counters, Current, Folder, Shared, Signals};
+use crate::state::format::{
+    EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
+};
+use crate::state::{Base, Era, State};
+
+/// Base chunks are read in batches of this.
+const BASES_BATCH: usize = 256;
+/// Chunks from the log are put into the store in batches of about this.
+const CHUNKS_BATCH_BYTES: usize = 4 << 20;
+/// With more segments than this to replay, they are folded at once: each opening adds one.
+const SEGMENT_COUNT_MAX: u64 = 16;
+
+/// Opens an engine without its background threads.
+pub(crate) fn open(
+    machine: &Machine,
+    store: Arc<dyn ChunkStore>,
+    options: EngineOptions,
+) -> Result<Shared, EngineError> {
+    let (root, published) = match store.root(ROOT_NAME)? {
+        Some(root) => (root, EngineState::decode(&store.get(root)?)?),
+        None => create(machine, &*store)?,
+    };
+    let mut replayed = Replayed::new(&store, &published)?;
+    let end = replay(machine, published.segment, &mut |sequence, record| {
+        replayed.apply(sequence, record)
+    })?;
+    replayed.put_chunks()?;
+    let (parts, folder) = (replayed.parts, Folder { root, published });
+    Ok(assemble(machine, store, options, folder, parts, &end))
+}
+
+/// Makes an empty engine: the system tree alone.
+fn create(
+    machine: &Machine,
+    store: &dyn ChunkStore,
+) -> Result<(ChunkHash, EngineState), EngineError> {
+    check_no_log(&*machine.disk)?;
+    let format = TreeFormat::new(random(&*machine.chance));
+    let tree = Tree::empty(store, format)?;
+    let chunk = encode_base(&Base { tree, folded_to: Sequence::ZERO });
+    let edit = (base_key(TreeId::SYSTEM), Edit::Put(base_value(&chunk)));
+    store.put_many(std::slice::from_ref(&chunk))?;
+    let published = EngineState {
+        bases: tree.apply(store, &mut std::iter::once(Ok(edit)))?,
+        horizon: Sequence::ZERO,
+        segment: SegmentNumber(1),
+        next_tree_id: TreeId(TreeId::SYSTEM.0 + 1),
+    };
+    let chunk = published.encode();
+    store.put_many(std::slice::from_ref(&chunk))?;
+    swap(store, None, &chunk)?;
+    Ok((chunk.hash(), published))
+}
+
+/// A log without an engine state means that the store was lost.
+fn check_no_log(disk: &dyn Disk) -> Result<(), StoreError> {
+    let names = disk.list().map_err(|error| StoreError::io("the directory", error))?;
+    match names.iter().find_map(|name| SegmentNumber::of_file_name(name)) {
+        Some(number) => Err(damaged(number, LogOffset(0), "a log, but no engine state")),
+        None => Ok(()),
+    }
+}
+
+fn random(chance: &dyn Chance) -> u64 {
+    let mut bytes = [0; size_of::<u64>()];
+    chance.fill(&mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
+/// What the published state and the log's records amount to.
+struct Replayed<'a> {
+    store: &'a Arc<dyn ChunkStore>,
+    parts: ReplayedParts,
+    chunks: Vec<Chunk>,
+    chunk_bytes: usize,
+}
+
+struct ReplayedParts {
+    state: State,
+    unpublished: BTreeSet<TreeId>,
+    next_tree_id: u64,
+    last: Sequence,
+}
+
+impl<'a> Replayed<'a> {
+    fn new(store: &'a Arc<dyn ChunkStore>, published: &EngineState) -> Result<Self, EngineError> {
+        let mut parts = ReplayedParts {
+            state: State::default(),
+            unpublished: BTreeSet::new(),
+            next_tree_id: published.next_tree_id.0,
+            last: published.horizon,
+        };
+        for (tree, base) in read_bases(store, &published.bases)? {
+            parts.last = parts.last.max(base.folded_to);
+            let era = Era { from: Sequence::ZERO, base: Some(base) };
+            parts.state.trees.modify(tree, |eras| eras.push(era));
+        }
+        Ok(Replayed { store, parts, chunks: Vec::new(), chunk_bytes: 0 })
+    }
+
+    fn apply(&mut self, sequence: Sequence, record: Record) -> Result<(), EngineError> {
+        let parts = &mut self.parts;
+        parts.next_tree_id = parts.next_tree_id.max(record.next_tree_id);
+        parts.last = parts.last.max(sequence);
+        for (tree, base) in record.bases {
+            let base = base.map(|tree| Base { tree, folded_to: sequence.preceding() });
+            parts.state.begin_era(tree, Era { from: sequence, base }, sequence);
+            parts.unpublished.insert(tree);
+        }
+        for (tree, entries) in &record.writes {
+            parts.state.active.insert(*tree, sequence, entries);
+        }
+        self.chunk_bytes += record.chunks.iter().map(|chunk| chunk.encoded().len()).sum::<usize>();
+        self.chunks.extend(record.chunks);
+        if self.chunk_bytes >= CHUNKS_BATCH_BYTES { self.put_chunks() } else { Ok(()) }
+    }
+
+    fn put_chunks(&mut self) -> Result<(), EngineError> {
+        self.store.put_many(&self.chunks)?;
+        self.chunks.clear();
+        self.chunk_bytes = 0;
+        Ok(())
+    }
+}
+
+/// Reads the published bases of all trees.
+fn read_bases(
+    store: &Arc<dyn ChunkStore>,
+    bases: &Tree,
+) -> Result<Vec<(TreeId, Base)>, EngineError> {
+    let mut named: Vec<(TreeId, ChunkHash)> = Vec::new();
+    for entry in bases.range(store, Bounds::all(), Direction::Ascending) {
+        let entry = entry?;
+        named.push((decode_base_key(&entry.key)?, decode_base_value(&entry.value)?));
+    }
+    let mut found = Vec::with_capacity(named.len());
+    for batch in named.chunks(BASES_BATCH) {
+        let hashes: Vec<ChunkHash> = batch.iter().map(|(_, hash)| *hash).collect();
+        for ((tree, _), chunk) in batch.iter().zip(store.get_many(&hashes)?) {
+            found.push((*tree, decode_base(&chunk)?));
+        }
+    }
+    Ok(found)
+}
+
+fn assemble(
+    machine: &Machine,
+    store: Arc<dyn ChunkStore>,
+    options: EngineOptions,
+    folder: Folder,
+    parts: ReplayedParts,
+    end: &LogEnd,
+) -> Shared {
+    let writer = Writer::new(machine, end.next, end.previous);
+    let active = Arc::clone(&parts.state.active);
+    let seed = random(&*machine.chance);
+    let mut queue = Queue::new(writer, end.next, active, parts.last, seed);
+    queue.segment_bytes = end.bytes;
+    let shared = Shared {
+        machine: machine.clone(),
+        local_format: folder.published.bases.format,
+        store,
+        options,
+        next_tree_id: AtomicU64::new(parts.next_tree_id),
+        current: RwLock::new(Current { state: Arc::new(parts.state), visible: parts.last }),
+        queue: Mutex::new(queue),
+        queue_changed: Condvar::new(),
+        transactions: Mutex::new(BTreeMap::new()),
+        folder: Mutex::new(folder),
+        unpublished: Mutex::new(parts.unpublished),
+        signals: Mutex::new(Signals::default()),
+        signalled: Condvar::new(),
+        counters: Counters::default(),
+    };
+    let mut queue = shared.queue();
+    let is_full = queue.active.bytes().max(end.bytes) >= options.memtable_bytes_max;
+    if is_full || end.segment_count > SEGMENT_COUNT_MAX {
+        shared.seal(&mut queue);
+    }
+    drop(queue);
+    shared
+}

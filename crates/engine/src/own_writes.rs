@@ -1,0 +1,286 @@
+//! What a transaction has written so far, and how to take it back to a savepoint.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+
+use bytes::Bytes;
+use frond_store::{Chunk, ChunkHash, ChunkStore, StoreCounters, StoreError};
+use frond_tree::{Bounds, Direction, Tree, Value};
+
+use crate::ids::TreeId;
+use crate::log::record::Record;
+use crate::overlay::interleave::Source;
+use crate::overlay::memtable::{OverlayEntry, entry_bytes};
+
+type TreeWrites = BTreeMap<Bytes, Option<Value>>;
+
+/// The writes of an open transaction.
+#[derive(Default)]
+pub(crate) struct OwnWrites {
+    writes: BTreeMap<TreeId, TreeWrites>,
+    /// Trees that get another base, or go. `writes` lie over these bases.
+    bases: BTreeMap<TreeId, Option<Tree>>,
+    validated: BTreeSet<(TreeId, Bytes)>,
+    chunks: BTreeMap<ChunkHash, Chunk>,
+    event: Option<Bytes>,
+    /// How to undo each change since the first savepoint, which begins the list.
+    undo: Vec<Undo>,
+    has_savepoint: bool,
+    bytes: u64,
+}
+
+/// What a change replaced.
+enum Undo {
+    Write { tree: TreeId, key: Bytes, old: Option<Option<Value>> },
+    Base { tree: TreeId, old: Option<Option<Tree>>, writes: Option<TreeWrites> },
+    Chunk(ChunkHash),
+    Event(Option<Bytes>),
+}
+
+impl OwnWrites {
+    /// About how much memory the transaction takes, and how long its log record will be.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether committing has any effect.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+            && self.bases.is_empty()
+            && self.chunks.is_empty()
+            && self.event.is_none()
+    }
+
+    /// The base that the transaction gave the tree; `Some(None)` if it dropped it.
+    pub fn base(&self, tree: TreeId) -> Option<Option<Tree>> {
+        self.bases.get(&tree).copied()
+    }
+
+    /// What the transaction did to `key`; `Some(None)` if it deleted it.
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Option<Option<Value>> {
+        self.writes.get(&tree)?.get(key).cloned()
+    }
+
+    /// Copies the writes within `bounds`.
+    pub fn source(&self, tree: TreeId, bounds: &Bounds, direction: Direction) -> Option<Source> {
+        let writes = self.writes.get(&tree)?;
+        if let (Some(start), Some(end)) = (&bounds.start, &bounds.end)
+            && start >= end
+        {
+            return None;
+        }
+        let start = bounds.start.as_deref().map_or(Bound::Unbounded, Bound::Included);
+        let end = bounds.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let range = writes.range::<[u8], _>((start, end));
+        let copy = |(key, value): (&Bytes, &Option<Value>)| (key.clone(), value.clone());
+        let copied: VecDeque<OverlayEntry> = match direction {
+            Direction::Ascending => range.map(copy).collect(),
+            Direction::Descending => range.rev().map(copy).collect(),
+        };
+        (!copied.is_empty()).then_some(Source::Copied(copied))
+    }
+
+    /// Gives `key` a value, or deletes it.
+    pub fn write(&mut self, tree: TreeId, key: Bytes, value: Option<Value>) {
+        self.bytes += entry_bytes(&key, value.as_ref());
+        let old = self.writes.entry(tree).or_default().insert(key.clone(), value);
+        if let Some(old) = &old {
+            self.bytes -= entry_bytes(&key, old.as_ref());
+        }
+        self.note(Undo::Write { tree, key, old });
+    }
+
+    /// Gives the tree another base, or drops it. Its writes so far are gone.
+    pub fn set_base(&mut self, tree: TreeId, base: Option<Tree>) {
+        let writes = self.writes.remove(&tree);
+        self.bytes -= writes.as_ref().map_or(0, writes_bytes);
+        let old = self.bases.insert(tree, base);
+        self.note(Undo::Base { tree, old, writes });
+    }
+
+    /// Asks that `key` be unchanged. Not undone by a rollback: what was read may have been used.
+    pub fn validate(&mut self, tree: TreeId, key: Bytes) {
+        self.validated.insert((tree, key));
+    }
+
+    /// Takes a chunk.
+    pub fn put_chunk(&mut self, chunk: &Chunk) {
+        if self.chunks.insert(chunk.hash(), chunk.clone()).is_none() {
+            self.bytes += chunk.encoded().len() as u64;
+            self.note(Undo::Chunk(chunk.hash()));
+        }
+    }
+
+    /// Attaches the event.
+    pub fn set_event(&mut self, event: Bytes) {
+        self.bytes += event.len() as u64;
+        let old = self.event.replace(event);
+        self.bytes -= event_bytes(&old);
+        self.note(Undo::Event(old));
+    }
+
+    /// Marks this point: the count of changes that can be undone.
+    pub fn savepoint(&mut self) -> usize {
+        self.has_savepoint = true;
+        self.undo.len()
+    }
+
+    /// Undoes all changes since there were `undo_count`.
+    pub fn rollback_to(&mut self, undo_count: usize) {
+        while self.undo.len() > undo_count {
+            match self.undo.pop() {
+                Some(Undo::Write { tree, key, old }) => self.undo_write(tree, key, old),
+                Some(Undo::Base { tree, old, writes }) => {
+                    match old {
+                        Some(base) => self.bases.insert(tree, base),
+                        None => self.bases.remove(&tree),
+                    };
+                    if let Some(writes) = writes {
+                        self.bytes += writes_bytes(&writes);
+                        self.writes.insert(tree, writes);
+                    }
+                }
+                Some(Undo::Chunk(hash)) => {
+                    let chunk = self.chunks.remove(&hash);
+                    self.bytes -= chunk.map_or(0, |chunk| chunk.encoded().len() as u64);
+                }
+                Some(Undo::Event(old)) => {
+                    self.bytes += event_bytes(&old);
+                    self.bytes -= event_bytes(&self.event);
+                    self.event = old;
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn undo_write(&mut self, tree: TreeId, key: Bytes, old: Option<Option<Value>>) {
+        let Some(writes) = self.writes.get_mut(&tree) else { return };
+        let undone = match old {
+            Some(old) => {
+                self.bytes += entry_bytes(&key, old.as_ref());
+                writes.insert(key.clone(), old)
+            }
+            None => writes.remove(&key),
+        };
+        if let Some(undone) = undone {
+            self.bytes -= entry_bytes(&key, undone.as_ref());
+        }
+        if writes.is_empty() {
+            self.writes.remove(&tree);
+        }
+    }
+
+    /// Without a savepoint nothing can be undone, and nothing is remembered.
+    fn note(&mut self, undo: Undo) {
+        if self.has_savepoint {
+            self.undo.push(undo);
+        }
+    }
+
+    /// The chunk, if this transaction brought it.
+    pub fn chunk(&self, hash: ChunkHash) -> Option<Chunk> {
+        self.chunks.get(&hash).cloned()
+    }
+
+    /// What was asked to be unchanged.
+    pub fn validated(&self) -> impl Iterator<Item = (TreeId, &[u8])> {
+        self.validated.iter().map(|(tree, key)| (*tree, &key[..]))
+    }
+
+    /// Turns the writes into what the log and the memtable take.
+    pub fn into_record(self, next_tree_id: u64) -> Record {
+        let writes = self.writes.into_iter().filter(|(_, writes)| !writes.is_empty());
+        Record {
+            next_tree_id,
+            bases: self.bases.into_iter().collect(),
+            writes: writes.map(|(tree, writes)| (tree, writes.into_iter().collect())).collect(),
+            chunks: self.chunks.into_values().collect(),
+            event: self.event,
+        }
+    }
+}
+
+fn event_bytes(event: &Option<Bytes>) -> u64 {
+    event.as_ref().map_or(0, |event| event.len() as u64)
+}
+
+fn writes_bytes(writes: &TreeWrites) -> u64 {
+    writes.iter().map(|(key, value)| entry_bytes(key, value.as_ref())).sum()
+}
+
+/// The store as a transaction sees it: with the chunks that it brought.
+pub(crate) struct StoreWithOwn<'a> {
+    /// The transaction's.
+    pub own: &'a OwnWrites,
+    /// Everybody's.
+    pub store: &'a dyn ChunkStore,
+}
+
+impl ChunkStore for StoreWithOwn<'_> {
+    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+        self.own.chunk(hash).map_or_else(|| self.store.get(hash), Ok)
+    }
+
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+        let mut has = self.store.has_many(hashes)?;
+        for (has, hash) in has.iter_mut().zip(hashes) {
+            *has |= self.own.chunks.contains_key(hash);
+        }
+        Ok(has)
+    }
+
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
+        self.store.put_many(chunks)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.store.sync()
+    }
+
+    fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError> {
+        self.store.root(name)
+    }
+
+    fn swap_root(
+        &self,
+        name: &str,
+        expected: Option<ChunkHash>,
+        new: Option<ChunkHash>,
+    ) -> Result<(), StoreError> {
+        self.store.swap_root(name, expected, new)
+    }
+
+    fn counters(&self) -> StoreCounters {
+        self.store.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_store::ChunkKind;
+
+    use super::*;
+
+    #[test]
+    fn a_rollback_gives_back_every_byte_and_every_write() {
+        let mut own = OwnWrites::default();
+        let key = || Bytes::from("key");
+        own.write(TreeId(2), key(), Some(Value::inline("old")));
+        own.set_event(Bytes::from("old event"));
+        let before = own.bytes();
+        let savepoint = own.savepoint();
+        own.write(TreeId(2), key(), None);
+        own.write(TreeId(3), key(), Some(Value::inline("new")));
+        own.set_event(Bytes::from("event"));
+        own.put_chunk(&Chunk::new(ChunkKind::Blob, &[], b"chunk"));
+        own.set_base(TreeId(2), None);
+        own.set_base(TreeId(3), None);
+        own.rollback_to(savepoint);
+        assert_eq!(own.bytes(), before);
+        let record = own.into_record(9);
+        assert_eq!(record.writes, [(TreeId(2), vec![(key(), Some(Value::inline("old")))])]);
+        assert_eq!((record.bases.len(), record.chunks.len()), (0, 0));
+        assert_eq!(record.event.as_deref(), Some(&b"old event"[..]));
+    }
+}

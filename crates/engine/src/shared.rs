@@ -1,0 +1,200 @@
+//! What all handles of an engine share: the current state, and who is looking at it.
+//!
+//! *Locks, in the order in which they may be taken*: `folder`, `queue`, `transactions`, `current`,
+//! `unpublished`, `signals`. None but `folder`'s is held across a write or sync; `folder` only
+//! keeps two folds apart, nobody else waits for it.
+//!
+//! *Visibility*: `current` holds the State and the visible Sequence together, so that a snapshot
+//! takes both at one moment. The visible Sequence only rises, and only under the queue's lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+
+use frond_store::io::Machine;
+use frond_store::{ChunkHash, ChunkStore, StoreError};
+use frond_tree::TreeFormat;
+
+use crate::engine::EngineOptions;
+use crate::error::EngineError;
+use crate::ids::{Sequence, TreeId};
+use crate::queue::{Queue, Refusal};
+use crate::snapshot::Snapshot;
+use crate::state::State;
+use crate::state::format::EngineState;
+
+/// The engine behind its handles.
+pub(crate) struct Shared {
+    pub machine: Machine,
+    pub store: Arc<dyn ChunkStore>,
+    pub options: EngineOptions,
+    pub local_format: TreeFormat,
+    /// Every reserved id is less.
+    pub next_tree_id: AtomicU64,
+    pub current: RwLock<Current>,
+    /// Where transactions line up; see `commit`.
+    pub queue: Mutex<Queue>,
+    /// Something in the queue was written, refused or closed.
+    pub queue_changed: Condvar,
+    /// How many transactions are open at each Sequence.
+    pub transactions: Mutex<BTreeMap<Sequence, u64>>,
+    /// What is published; see `fold`.
+    pub folder: Mutex<Folder>,
+    /// Trees that got another base, or were dropped, and whose published base is not that yet. A
+    /// tree that was only written to is found in the memtables.
+    pub unpublished: Mutex<BTreeSet<TreeId>>,
+    pub signals: Mutex<Signals>,
+    /// Something in `signals` changed, or a fold was installed.
+    pub signalled: Condvar,
+    pub counters: Counters,
+}
+
+/// What is visible now.
+pub(crate) struct Current {
+    pub state: Arc<State>,
+    pub visible: Sequence,
+}
+
+/// What is published: only the fold that holds its lock may change it.
+pub(crate) struct Folder {
+    pub root: ChunkHash,
+    pub published: EngineState,
+}
+
+/// What the background threads are told, and what they tell.
+#[derive(Default)]
+pub(crate) struct Signals {
+    /// The threads are to end.
+    pub stop: bool,
+    /// A memtable was sealed.
+    pub fold_wanted: bool,
+    /// A relaxed transaction waits to be synced.
+    pub sync_wanted: bool,
+    /// Why the last fold failed, until one succeeds.
+    pub fold_failure: Option<Refusal>,
+}
+
+/// Counts since the engine was opened.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub commits: AtomicU64,
+    pub conflicts: AtomicU64,
+    pub folds: AtomicU64,
+}
+
+impl Counters {
+    /// Adds one.
+    pub fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+const NO_PANIC: &str = "no panic while the lock is held";
+
+impl Shared {
+    /// What is visible now.
+    pub fn snapshot(&self) -> Snapshot {
+        let current = self.current.read().expect(NO_PANIC);
+        Snapshot::new(Arc::clone(&self.store), Arc::clone(&current.state), current.visible)
+    }
+
+    /// The current State and the visible Sequence.
+    pub fn current(&self) -> (Arc<State>, Sequence) {
+        let current = self.current.read().expect(NO_PANIC);
+        (Arc::clone(&current.state), current.visible)
+    }
+
+    /// Replaces the State by a changed copy. `change` is told the visible Sequence.
+    pub fn change_state(&self, change: impl FnOnce(&mut State, Sequence)) {
+        let mut current = self.current.write().expect(NO_PANIC);
+        let visible = current.visible;
+        change(Arc::make_mut(&mut current.state), visible);
+    }
+
+    /// Makes everything up to `sequence` visible. The caller holds the queue's lock.
+    pub fn make_visible(&self, sequence: Sequence) {
+        let mut current = self.current.write().expect(NO_PANIC);
+        current.visible = current.visible.max(sequence);
+    }
+
+    /// The snapshot for a new transaction, which must end with `end_transaction`.
+    pub fn begin_transaction(&self) -> Snapshot {
+        let mut transactions = self.transactions.lock().expect(NO_PANIC);
+        // Within the lock, so that `oldest_transaction` never misses one that is about to begin.
+        let snapshot = self.snapshot();
+        *transactions.entry(snapshot.sequence()).or_default() += 1;
+        snapshot
+    }
+
+    /// Ends a transaction that was begun at `sequence`.
+    pub fn end_transaction(&self, sequence: Sequence) {
+        let mut transactions = self.transactions.lock().expect(NO_PANIC);
+        if let Some(count) = transactions.get_mut(&sequence) {
+            *count -= 1;
+            if *count == 0 {
+                transactions.remove(&sequence);
+            }
+        }
+    }
+
+    /// No transaction that is open now, or begins later, has an older snapshot.
+    pub fn oldest_transaction(&self) -> Sequence {
+        let transactions = self.transactions.lock().expect(NO_PANIC);
+        let visible = || self.current.read().expect(NO_PANIC).visible;
+        transactions.keys().next().copied().unwrap_or_else(visible)
+    }
+
+    /// Reserves a tree's id.
+    pub fn reserve_tree_id(&self) -> TreeId {
+        TreeId(self.next_tree_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Whether an id was reserved once.
+    pub fn is_reserved(&self, tree: TreeId) -> bool {
+        tree >= TreeId::SYSTEM && tree.0 < self.next_tree_id.load(Ordering::Relaxed)
+    }
+
+    /// Changes the signals and wakes whoever waits for one.
+    pub fn signal(&self, change: impl FnOnce(&mut Signals)) {
+        change(&mut self.signals());
+        self.signalled.notify_all();
+    }
+
+    /// Locks the signals.
+    pub fn signals(&self) -> MutexGuard<'_, Signals> {
+        self.signals.lock().expect(NO_PANIC)
+    }
+
+    /// Locks the queue.
+    pub fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect(NO_PANIC)
+    }
+
+    /// Locks the set of trees that are to be published.
+    pub fn unpublished(&self) -> MutexGuard<'_, BTreeSet<TreeId>> {
+        self.unpublished.lock().expect(NO_PANIC)
+    }
+
+    /// Locks the folder.
+    pub fn folder(&self) -> MutexGuard<'_, Folder> {
+        self.folder.lock().expect(NO_PANIC)
+    }
+
+    /// Passes on what the store answered to a sync. Any failure but a full disk poisons the engine:
+    /// what is on the disk is unknown.
+    pub fn store_synced(&self, result: Result<(), StoreError>) -> Result<(), EngineError> {
+        result.map_err(|error| {
+            if !is_full(&error) {
+                self.poison(&error.to_string());
+            }
+            error.into()
+        })
+    }
+}
+
+/// Whether the disk is full: the one failure that leaves everything as it was.
+fn is_full(error: &StoreError) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    let StoreError::Io { source, .. } = error else { return false };
+    matches!(source.kind(), StorageFull | QuotaExceeded)
+}

@@ -1,0 +1,250 @@
+//! Reading all trees as they were at one moment.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_store::ChunkStore;
+use frond_tree::{Bounds, Direction, Edit, Tree, TreeError, TreeFormat, Value};
+
+use crate::cursor::EntryCursor;
+use crate::error::EngineError;
+use crate::ids::{Sequence, TreeId};
+use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
+use crate::overlay::memtable::{OverlayEntry, Window};
+use crate::state::{Base, Era, State};
+
+/// How many keys are looked up in the base at once when entries are counted.
+const COUNT_BATCH: usize = 1024;
+
+/// All trees as they were at one moment. Cloning is cheap; writers and folds never disturb it.
+///
+/// *Thread safety*: immutable, read by any number of threads at once. It keeps the memtables of its
+/// moment in memory until it is dropped.
+#[derive(Clone)]
+pub struct Snapshot {
+    store: Arc<dyn ChunkStore>,
+    state: Arc<State>,
+    sequence: Sequence,
+}
+
+impl Snapshot {
+    pub(crate) fn new(
+        store: Arc<dyn ChunkStore>,
+        state: Arc<State>,
+        sequence: Sequence,
+    ) -> Snapshot {
+        Snapshot { store, state, sequence }
+    }
+
+    /// The moment.
+    pub fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    /// Whether the tree exists.
+    pub fn has_tree(&self, tree: TreeId) -> bool {
+        self.era(tree).is_ok()
+    }
+
+    /// The format of a tree.
+    pub fn format(&self, tree: TreeId) -> Result<TreeFormat, EngineError> {
+        Ok(self.base(tree)?.tree.format)
+    }
+
+    /// Returns the value of `key`.
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        let base = self.base(tree)?;
+        let window = self.window(&base);
+        for memtable in self.state.memtables() {
+            if let Some(value) = memtable.get(tree, key, window) {
+                return Ok(value);
+            }
+        }
+        Ok(base.tree.get(&*self.store, key)?)
+    }
+
+    /// Returns the entries within `bounds`, in `direction`. The cursor owns what it needs.
+    pub fn range(
+        &self,
+        tree: TreeId,
+        bounds: Bounds,
+        direction: Direction,
+    ) -> Result<EntryCursor, EngineError> {
+        self.range_under(tree, bounds, direction, None)
+    }
+
+    /// As `range`, with `newest` over everything.
+    pub(crate) fn range_under(
+        &self,
+        tree: TreeId,
+        bounds: Bounds,
+        direction: Direction,
+        newest: Option<Source>,
+    ) -> Result<EntryCursor, EngineError> {
+        let base = self.base(tree)?;
+        let mut sources: Vec<Source> = newest.into_iter().collect();
+        sources.extend(self.overlay_sources(tree, &base, &bounds, direction));
+        let cursor = base.tree.range(&self.store, bounds, direction);
+        Ok(EntryCursor::new(Interleave::new(sources, direction), Some(cursor), direction))
+    }
+
+    /// How many entries: O(log n) plus the overlay's entries of this tree.
+    pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
+        let base = self.base(tree)?;
+        let counted = base.tree.count(&*self.store)?;
+        self.add_overlay_count(counted, &base, self.changes(tree, &base))
+    }
+
+    /// How many entries lie in `bounds`: O(log n) plus the overlay's entries in it.
+    pub fn count_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
+        let base = self.base(tree)?;
+        if let (Some(start), Some(end)) = (&bounds.start, &bounds.end)
+            && start >= end
+        {
+            return Ok(0);
+        }
+        let below_start = match &bounds.start {
+            Some(start) => base.tree.rank(&*self.store, start)?,
+            None => 0,
+        };
+        let below_end = match &bounds.end {
+            Some(end) => base.tree.rank(&*self.store, end)?,
+            None => base.tree.count(&*self.store)?,
+        };
+        let sources = self.overlay_sources(tree, &base, bounds, Direction::Ascending);
+        let entries = Interleave::new(sources, Direction::Ascending);
+        self.add_overlay_count(below_end.saturating_sub(below_start), &base, Box::new(entries))
+    }
+
+    /// Bytes of all keys and values, those out of line too: costs as `count` does.
+    pub fn bytes(&self, tree: TreeId) -> Result<u64, EngineError> {
+        let base = self.base(tree)?;
+        let summary = base.tree.summary(&*self.store)?;
+        let mut bytes = summary.key_bytes.saturating_add(summary.value_bytes);
+        for (key, written) in self.changes(tree, &base) {
+            let size = |value: &Value| value.bytes() + key.len() as u64;
+            let found = base.tree.get(&*self.store, &key)?;
+            bytes = bytes.saturating_sub(found.as_ref().map_or(0, size));
+            bytes = bytes.saturating_add(written.as_ref().map_or(0, size));
+        }
+        Ok(bytes)
+    }
+
+    /// The OR of all entries' flags; may include those of entries deleted since the last fold.
+    pub fn flags(&self, tree: TreeId) -> Result<u8, EngineError> {
+        let base = self.base(tree)?;
+        let window = self.window(&base);
+        let overlay = self.state.memtables().map(|memtable| memtable.flags(tree, window));
+        Ok(base.tree.flags(&*self.store)? | overlay.fold(0, |all, flags| all | flags))
+    }
+
+    /// Reads a value's bytes, wherever they lie.
+    pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
+        Ok(value.read(&*self.store)?)
+    }
+
+    /// Returns the tree's base if the overlay holds nothing for it in this snapshot.
+    pub fn clean_base(&self, tree: TreeId) -> Result<Option<Tree>, EngineError> {
+        let base = self.base(tree)?;
+        let dirty = self.state.touches(tree, self.window(&base));
+        Ok((!dirty).then_some(base.tree))
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn ChunkStore> {
+        &self.store
+    }
+
+    /// The era that `tree` is in.
+    pub(crate) fn era(&self, tree: TreeId) -> Result<(Era, Base), EngineError> {
+        self.state
+            .era(tree, self.sequence)
+            .and_then(|era| era.base.map(|base| (era, base)))
+            .ok_or(EngineError::NoTree(tree))
+    }
+
+    fn base(&self, tree: TreeId) -> Result<Base, EngineError> {
+        self.era(tree).map(|(_, base)| base)
+    }
+
+    fn window(&self, base: &Base) -> Window {
+        Window { after: base.folded_to, upto: self.sequence }
+    }
+
+    fn overlay_sources(
+        &self,
+        tree: TreeId,
+        base: &Base,
+        bounds: &Bounds,
+        direction: Direction,
+    ) -> Vec<Source> {
+        let window = self.window(base);
+        self.state
+            .memtables()
+            .filter(|memtable| memtable.touches(tree, window))
+            .map(|memtable| {
+                let (memtable, bounds) = (Arc::clone(memtable), bounds.clone());
+                Source::Memtable(MemtableCursor::new(memtable, tree, bounds, direction, window))
+            })
+            .collect()
+    }
+
+    /// What the overlay changes in `base`, which is the tree's or one folded from it: the newest
+    /// entry of each key, ascending. Costs what changed since the base was folded.
+    fn changes(&self, tree: TreeId, base: &Base) -> Box<dyn Iterator<Item = OverlayEntry> + '_> {
+        let window = self.window(base);
+        let folded = Window { after: Sequence::ZERO, upto: base.folded_to };
+        if !self.state.touches(tree, folded) {
+            // Everything in the memtables counts: reading them in order is the fastest.
+            let sources = self.overlay_sources(tree, base, &Bounds::all(), Direction::Ascending);
+            return Box::new(Interleave::new(sources, Direction::Ascending));
+        }
+        let mut keys = Vec::new();
+        for memtable in self.state.memtables() {
+            memtable.touched_keys(tree, window, &mut keys);
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        Box::new(keys.into_iter().filter_map(move |key| {
+            let mut memtables = self.state.memtables();
+            let value = memtables.find_map(|memtable| memtable.get(tree, &key, window))?;
+            Some((key, value))
+        }))
+    }
+
+    /// Folds what the overlay changes in `base` into it. `None` if that is nothing.
+    pub(crate) fn fold(&self, tree: TreeId, base: &Base) -> Result<Option<Base>, EngineError> {
+        if !self.state.touches(tree, self.window(base)) {
+            return Ok(None);
+        }
+        let mut edits = self.changes(tree, base).map(|(key, value)| -> Result<_, TreeError> {
+            Ok((key, value.map_or(Edit::Delete, Edit::Put)))
+        });
+        let tree = base.tree.apply(&*self.store, &mut edits)?;
+        Ok(Some(Base { tree, folded_to: self.sequence }))
+    }
+
+    /// Adds to `counted` what `changes`, whose keys ascend, add to the base.
+    fn add_overlay_count(
+        &self,
+        counted: u64,
+        base: &Base,
+        mut changes: Box<dyn Iterator<Item = OverlayEntry> + '_>,
+    ) -> Result<u64, EngineError> {
+        let mut counted = counted;
+        loop {
+            let batch: Vec<OverlayEntry> = changes.by_ref().take(COUNT_BATCH).collect();
+            if batch.is_empty() {
+                return Ok(counted);
+            }
+            let keys: Vec<&[u8]> = batch.iter().map(|(key, _)| &key[..]).collect();
+            let found = base.tree.get_many(&*self.store, &keys)?;
+            for ((_, written), found) in batch.iter().zip(found) {
+                match (written.is_some(), found.is_some()) {
+                    (true, false) => counted += 1,
+                    (false, true) => counted = counted.saturating_sub(1),
+                    _ => {}
+                }
+            }
+        }
+    }
+}

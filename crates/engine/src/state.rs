@@ -1,0 +1,186 @@
+//! What a reader needs, immutable: the bases of all trees and the memtables above them.
+//!
+//! *Invariants*
+//! 1. A tree's eras ascend strictly by `from`; the first that a reader can need is always there.
+//! 2. An entry of tree T belongs to an era's content if `base.folded_to < entry.sequence` and it is
+//!    below the next era's `from`. Entries at or below `folded_to` are in the base already, or were
+//!    replaced with it.
+//! 3. `folded_to` of the newest visible era never exceeds the visible Sequence.
+//! 4. Every entry with a Sequence above all `folded_to` lies in one of the memtables.
+//!
+//! A new State replaces the old one when a memtable is sealed, a fold is installed or a tree is
+//! replaced; a snapshot keeps the State that it was taken in, and so is never disturbed.
+
+pub(crate) mod format;
+pub(crate) mod table;
+
+use std::sync::Arc;
+
+use frond_tree::Tree;
+
+use crate::ids::{Sequence, TreeId};
+use crate::log::format::SegmentNumber;
+use crate::overlay::memtable::{Memtable, Window};
+use table::TreeTable;
+
+/// A tree and up to where it contains the recent writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Base {
+    /// The tree.
+    pub tree: Tree,
+    /// Entries up to this Sequence are in it, or were replaced with it.
+    pub folded_to: Sequence,
+}
+
+/// What a tree is from a moment on, until its next era.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Era {
+    /// When the era began.
+    pub from: Sequence,
+    /// What lies under the overlay; `None` if the tree was dropped.
+    pub base: Option<Base>,
+}
+
+/// A full memtable, which waits to be folded.
+#[derive(Clone)]
+pub(crate) struct Sealed {
+    /// Its entries.
+    pub memtable: Arc<Memtable>,
+    /// No entry of it is above this, none of a later memtable at or below it.
+    pub last: Sequence,
+    /// Its log segments are those below this one.
+    pub segment_end: SegmentNumber,
+}
+
+/// All trees: bases and memtables.
+#[derive(Clone, Default)]
+pub(crate) struct State {
+    /// The eras of each tree.
+    pub trees: TreeTable,
+    /// Full memtables, the oldest first.
+    pub sealed: Vec<Sealed>,
+    /// The memtable that takes writes.
+    pub active: Arc<Memtable>,
+}
+
+impl State {
+    /// The era of `tree` at `sequence`.
+    pub fn era(&self, tree: TreeId, sequence: Sequence) -> Option<Era> {
+        let eras = self.trees.get(tree);
+        eras.iter().rev().find(|era| era.from <= sequence).copied()
+    }
+
+    /// The memtables, the newest first.
+    pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        let sealed = self.sealed.iter().rev().map(|sealed| &sealed.memtable);
+        std::iter::once(&self.active).chain(sealed)
+    }
+
+    /// Whether the overlay holds something of `tree` within `window`.
+    pub fn touches(&self, tree: TreeId, window: Window) -> bool {
+        window.after < window.upto
+            && self.memtables().any(|memtable| memtable.touches(tree, window))
+    }
+
+    /// Begins an era of `tree`, and forgets those that neither a reader at `visible` or later nor a
+    /// fold of a sealed memtable can ask for.
+    pub fn begin_era(&mut self, tree: TreeId, era: Era, visible: Sequence) {
+        let mut moments: Vec<Sequence> = self.sealed.iter().map(|sealed| sealed.last).collect();
+        moments.push(visible);
+        self.trees.modify(tree, |eras| {
+            eras.push(era);
+            forget_eras(eras, &moments);
+        });
+    }
+
+    /// Takes back an era that was refused and never visible.
+    pub fn end_era(&mut self, tree: TreeId, from: Sequence) {
+        self.trees.modify(tree, |eras| eras.retain(|era| era.from != from));
+    }
+
+    /// Forgets the eras of `tree` that were over at `horizon`, and a dropped tree altogether.
+    pub fn forget_eras_below(&mut self, tree: TreeId, horizon: Sequence) {
+        self.trees.modify(tree, |eras| {
+            let over = eras.iter().rposition(|era| era.from <= horizon).unwrap_or(0);
+            eras.drain(..over);
+            if eras.first().is_some_and(|era| era.base.is_none() && era.from <= horizon) {
+                eras.remove(0);
+            }
+        });
+    }
+
+    /// Puts a folded base in the place of the one that it was made from. Harmless if the tree was
+    /// replaced, or folded further, meanwhile.
+    pub fn install_base(&mut self, tree: TreeId, from: Sequence, base: Base) {
+        let improves = |era: &Era| {
+            era.from == from && era.base.is_some_and(|found| found.folded_to < base.folded_to)
+        };
+        if self.trees.get(tree).iter().any(improves) {
+            self.trees.modify(tree, |eras| {
+                eras.iter_mut().filter(|era| improves(era)).for_each(|era| era.base = Some(base));
+            });
+        }
+    }
+}
+
+/// Keeps the last era, those that begin after the last moment, and those in force at a moment.
+/// `moments` end with the visible Sequence, which no other exceeds by anything that has an era.
+fn forget_eras(eras: &mut Vec<Era>, moments: &[Sequence]) {
+    let newest_moment = moments.iter().max().copied().unwrap_or_default();
+    let mut position = 0;
+    let all = eras.clone();
+    eras.retain(|era| {
+        let end = all.get(position + 1).map(|next| next.from);
+        position += 1;
+        end.is_none_or(|end| {
+            newest_moment < end || moments.iter().any(|at| era.from <= *at && *at < end)
+        })
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(froms: &[u64], moments: &[u64], expected: &[u64]) {
+        let mut eras: Vec<Era> =
+            froms.iter().map(|from| Era { from: Sequence(*from), base: None }).collect();
+        let moments: Vec<Sequence> = moments.iter().map(|moment| Sequence(*moment)).collect();
+        forget_eras(&mut eras, &moments);
+        let found: Vec<u64> = eras.iter().map(|era| era.from.0).collect();
+        assert_eq!(found, expected, "{froms:?} at {moments:?}");
+    }
+
+    #[test]
+    fn a_published_fold_forgets_older_eras_and_dropped_trees() {
+        let hash = frond_store::ChunkHash([1; 32]);
+        let tree = Tree { root: hash, format: frond_tree::TreeFormat::new(1) };
+        let base = Some(Base { tree, folded_to: Sequence(2) });
+        let era = |from, base| Era { from: Sequence(from), base };
+        // (eras, horizon, what remains)
+        let cases: [(&[Era], u64, &[Era]); 5] = [
+            (&[era(0, base), era(3, base)], 5, &[era(3, base)]),
+            (&[era(0, base), era(7, base)], 5, &[era(0, base), era(7, base)]),
+            (&[era(0, base), era(3, None)], 5, &[]),
+            (&[era(0, base), era(3, None), era(7, base)], 5, &[era(7, base)]),
+            (&[era(0, base), era(7, None)], 5, &[era(0, base), era(7, None)]),
+        ];
+        for (eras, horizon, expected) in cases {
+            let mut state = State::default();
+            state.trees.modify(TreeId(300), |found| found.extend_from_slice(eras));
+            state.forget_eras_below(TreeId(300), Sequence(horizon));
+            assert_eq!(state.trees.get(TreeId(300)), expected);
+        }
+    }
+
+    #[test]
+    fn eras_that_nobody_can_ask_for_are_forgotten() {
+        check(&[0], &[5], &[0]);
+        check(&[0, 3], &[5], &[3]);
+        check(&[0, 3, 7], &[5], &[3, 7]);
+        check(&[0, 3, 7, 9], &[5], &[3, 7, 9]);
+        check(&[0, 3, 7], &[2, 8], &[0, 7]);
+        check(&[0, 3, 5, 7], &[4, 8], &[3, 7]);
+        check(&[4, 6], &[2, 5], &[4, 6]);
+    }
+}

@@ -1,0 +1,353 @@
+//! Many threads: no lost update, no half of a transaction, one sync for many commits.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, TreeId};
+use frond_store::io::{Disk, DiskFile, Machine};
+use frond_store::memory::MemoryStore;
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+
+use crate::rig::{content, get, make_trees, open, put, quiet};
+
+const THREADS: u64 = 8;
+
+/// Memtables so small that folding runs all the time.
+fn busy() -> EngineOptions {
+    EngineOptions { memtable_bytes_max: 20_000, relaxed_sync_millis: 5, ..EngineOptions::default() }
+}
+
+/// Runs `change` in transactions until one commits.
+fn retry(engine: &Engine, durability: Durability, change: impl Fn(&mut frond_engine::Transaction)) {
+    loop {
+        let mut transaction = engine.begin();
+        change(&mut transaction);
+        match transaction.commit(durability) {
+            Ok(_) => return,
+            Err(EngineError::Conflict { .. }) => thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn number(transaction: &frond_engine::Transaction, tree: TreeId, key: &str) -> i64 {
+    let value = transaction.get(tree, key.as_bytes()).unwrap();
+    value.map_or(0, |value| {
+        let bytes = transaction.read(&value).unwrap();
+        String::from_utf8(bytes.to_vec()).unwrap().parse().unwrap()
+    })
+}
+
+#[test]
+fn concurrent_counters_lose_no_update() {
+    let disk = SimDisk::new(1);
+    let engine = open(&disk, busy()).unwrap();
+    let trees = make_trees(&engine, 3).unwrap();
+    let rounds = 60;
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (engine, trees) = (&engine, &trees);
+            scope.spawn(move || {
+                let mut random = Random::new(thread);
+                for _ in 0..rounds {
+                    let tree = *random.choose(trees);
+                    let key = format!("{}", random.below(5));
+                    let relaxed = random.one_in(3);
+                    let durability = if relaxed { Durability::Relaxed } else { Durability::Synced };
+                    retry(engine, durability, |transaction| {
+                        let count = number(transaction, tree, &key) + 1;
+                        put(transaction, tree, &key, &count.to_string());
+                        let total = number(transaction, trees[0], &format!("of {thread}")) + 1;
+                        put(transaction, trees[0], &format!("of {thread}"), &total.to_string());
+                    });
+                }
+            });
+        }
+        let (engine, trees) = (&engine, &trees);
+        scope.spawn(move || {
+            for _ in 0..30 {
+                engine.fold(&engine.snapshot(), trees).unwrap();
+                thread::yield_now();
+            }
+        });
+    });
+    let check = |engine: &Engine| {
+        let snapshot = engine.snapshot();
+        let mut sum = 0;
+        for tree in &trees {
+            content(&snapshot, *tree);
+            let keys = (0..5).filter_map(|key| get(&snapshot, *tree, &key.to_string()));
+            sum += keys.map(|text| text.parse::<u64>().unwrap()).sum::<u64>();
+        }
+        assert_eq!(sum, THREADS * rounds);
+    };
+    check(&engine);
+    engine.check().unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    check(&open(&disk.crash(), quiet()).unwrap());
+}
+
+#[test]
+fn a_reader_sees_all_of_a_transaction_or_nothing() {
+    let engine = open(&SimDisk::new(2), busy()).unwrap();
+    let trees = make_trees(&engine, 3).unwrap();
+    let accounts = 12;
+    let mut setup = engine.begin();
+    for tree in &trees {
+        (0..accounts).for_each(|account| put(&mut setup, *tree, &format!("{account:02}"), "100"));
+    }
+    setup.commit(Durability::Synced).unwrap();
+    let total = 100 * accounts * trees.len() as i64;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (engine, trees, stop) = (&engine, &trees, &stop);
+        let readers: Vec<_> = (0..3)
+            .map(|reader| {
+                scope.spawn(move || {
+                    let mut reads = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let snapshot = engine.snapshot();
+                        if reader == 0 {
+                            engine.fold(&snapshot, trees).unwrap();
+                        }
+                        let sum: i64 = trees
+                            .iter()
+                            .flat_map(|tree| content(&snapshot, *tree).into_values())
+                            .map(|text| {
+                                String::from_utf8(text.to_vec()).unwrap().parse::<i64>().unwrap()
+                            })
+                            .sum();
+                        assert_eq!(sum, total);
+                        reads += 1;
+                    }
+                    reads
+                })
+            })
+            .collect();
+        let writers: Vec<_> = (0..4)
+            .map(|writer| {
+                scope.spawn(move || {
+                    let mut random = Random::new(writer);
+                    for _ in 0..150 {
+                        let mut place =
+                            || (*random.choose(trees), format!("{:02}", random.below(12)));
+                        let (from, to) = (place(), place());
+                        retry(engine, Durability::Synced, |transaction| {
+                            let amount = number(transaction, from.0, &from.1) - 7;
+                            put(transaction, from.0, &from.1, &amount.to_string());
+                            let amount = number(transaction, to.0, &to.1) + 7;
+                            put(transaction, to.0, &to.1, &amount.to_string());
+                        });
+                    }
+                })
+            })
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        stop.store(true, Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.join().unwrap() > 0);
+        }
+    });
+    engine.checkpoint().unwrap();
+    engine.check().unwrap();
+}
+
+#[test]
+fn commits_share_syncs_when_syncing_is_slow() {
+    let machine = SimDisk::new(3).machine();
+    let disk = SlowDisk { disk: Arc::clone(&machine.disk), syncs: Arc::default() };
+    let syncs = Arc::clone(&disk.syncs);
+    let machine = Machine { disk: Arc::new(disk), ..machine };
+    let engine = Engine::open_over(&machine, MemoryStore::new(), quiet()).unwrap();
+    let trees = make_trees(&engine, 1).unwrap();
+    let before = (engine.counters(), syncs.load(Ordering::Relaxed));
+    let rounds = 25;
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (engine, tree) = (&engine, trees[0]);
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let mut transaction = engine.begin();
+                    put(&mut transaction, tree, &format!("{thread} {round}"), "x");
+                    transaction.commit(Durability::Synced).unwrap();
+                }
+            });
+        }
+    });
+    let after = engine.counters();
+    let commits = after.commits - before.0.commits;
+    let log_syncs = after.log_syncs - before.0.log_syncs;
+    assert_eq!(commits, THREADS * rounds);
+    assert_eq!(log_syncs, syncs.load(Ordering::Relaxed) - before.1);
+    assert!(commits >= 3 * log_syncs, "{commits} commits, {log_syncs} syncs");
+    assert_eq!(content(&engine.snapshot(), trees[0]).len() as u64, commits);
+}
+
+#[test]
+fn relaxed_commits_are_synced_at_the_interval() {
+    let disk = SimDisk::new(4);
+    let options = EngineOptions { relaxed_sync_millis: 1, ..EngineOptions::default() };
+    let engine = open(&disk, options).unwrap();
+    let mut last = 0;
+    for round in 0..5 {
+        let syncs = engine.counters().log_syncs;
+        let mut transaction = engine.begin();
+        put(&mut transaction, TreeId::SYSTEM, "round", &round.to_string());
+        transaction.commit(Durability::Relaxed).unwrap();
+        assert_eq!(get(&engine.snapshot(), TreeId::SYSTEM, "round"), Some(round.to_string()));
+        while engine.counters().log_syncs == syncs {
+            thread::yield_now();
+        }
+        last = round;
+    }
+    let engine = open(&disk.crash(), quiet()).unwrap();
+    assert_eq!(get(&engine.snapshot(), TreeId::SYSTEM, "round"), Some(last.to_string()));
+}
+
+#[test]
+fn writers_outrun_folding_without_losing_anything() {
+    let disk = SimDisk::new(5);
+    let options = EngineOptions { memtable_bytes_max: 4_000, ..quiet() };
+    let engine = open(&disk, options).unwrap();
+    let trees = make_trees(&engine, 2).unwrap();
+    for round in 0..600 {
+        let mut transaction = engine.begin();
+        put(&mut transaction, trees[round % 2], &format!("{round:04}"), "0123456789");
+        transaction.commit(Durability::Relaxed).unwrap();
+    }
+    let check = |engine: &Engine| {
+        let snapshot = engine.snapshot();
+        assert_eq!(trees.iter().map(|tree| content(&snapshot, *tree).len()).sum::<usize>(), 600);
+        engine.check().unwrap();
+    };
+    check(&engine);
+    engine.close().unwrap();
+    check(&open(&disk.crash(), options).unwrap());
+}
+
+#[test]
+fn a_power_cut_among_many_threads_takes_nothing_acknowledged() {
+    for_seeds(60, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let options = EngineOptions { memtable_bytes_max: 2_500, ..busy() };
+        let engine = open(&disk, options).unwrap();
+        let trees = make_trees(&engine, 2).unwrap();
+        disk.crash_after(random.below(200) as u64);
+        let acknowledged: Vec<u64> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..4)
+                .map(|worker| {
+                    scope.spawn({
+                        let (engine, trees) = (&engine, &trees);
+                        move || work_until_the_power_fails(engine, trees, worker)
+                    })
+                })
+                .collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        });
+        let disk = disk.crash();
+        drop(engine);
+        let engine = open(&disk, options).unwrap();
+        engine.check().unwrap();
+        let snapshot = engine.snapshot();
+        for (worker, acknowledged) in acknowledged.into_iter().enumerate() {
+            let found = trees.iter().map(|tree| get(&snapshot, *tree, &worker.to_string()));
+            let found: Vec<u64> =
+                found.map(|text| text.map_or(0, |text| text.parse().unwrap())).collect();
+            assert_eq!(found[0], found[1], "half of a transaction");
+            assert!(acknowledged <= found[0], "{found:?}, {acknowledged} acknowledged");
+        }
+    });
+}
+
+/// Counts in both trees, and returns the last count that was acknowledged as synced.
+fn work_until_the_power_fails(engine: &Engine, trees: &[TreeId], worker: u64) -> u64 {
+    let mut random = Random::new(worker);
+    let mut acknowledged = 0;
+    for count in 1.. {
+        let mut transaction = engine.begin();
+        for tree in trees {
+            put(&mut transaction, *tree, &worker.to_string(), &count.to_string());
+        }
+        let relaxed = random.one_in(3);
+        let durability = if relaxed { Durability::Relaxed } else { Durability::Synced };
+        match transaction.commit(durability) {
+            Ok(_) if relaxed => {}
+            Ok(_) => acknowledged = count,
+            Err(_) => break,
+        }
+        if worker == 0 && random.one_in(4) && engine.fold(&engine.snapshot(), &trees[..1]).is_err()
+        {
+            break;
+        }
+    }
+    acknowledged
+}
+
+/// A disk whose syncs take long, as on a real one.
+struct SlowDisk {
+    disk: Arc<dyn Disk>,
+    syncs: Arc<AtomicU64>,
+}
+
+struct SlowFile {
+    file: Arc<dyn DiskFile>,
+    syncs: Arc<AtomicU64>,
+}
+
+impl SlowDisk {
+    fn slow(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        Arc::new(SlowFile { file, syncs: Arc::clone(&self.syncs) })
+    }
+}
+
+impl Disk for SlowDisk {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.create(name).map(|file| self.slow(file))
+    }
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.open(name).map(|file| self.slow(file))
+    }
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+    fn sync_directory(&self) -> io::Result<()> {
+        self.disk.sync_directory()
+    }
+    fn lock(&self) -> io::Result<()> {
+        self.disk.lock()
+    }
+    fn unlock(&self) {
+        self.disk.unlock();
+    }
+}
+
+impl DiskFile for SlowFile {
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(offset, buffer)
+    }
+    fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(offset, bytes)
+    }
+    fn sync(&self) -> io::Result<()> {
+        thread::sleep(Duration::from_millis(2));
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.file.sync()
+    }
+    fn set_bytes(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_bytes(bytes)
+    }
+    fn bytes(&self) -> io::Result<u64> {
+        self.file.bytes()
+    }
+}

@@ -1,0 +1,428 @@
+//! Power cuts at every write and every sync of a scripted run, and failing disks.
+//!
+//! *Method*: a run of random transactions over several trees, each of which also writes its number
+//! into every tree. The run notes what each tree held after each transaction, which transaction was
+//! acknowledged last, and which was tried last. After a crash all trees must show the same number,
+//! not below the acknowledged and not above the tried one, and exactly what was noted for it.
+
+use bytes::Bytes;
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, Sequence, TreeId};
+use frond_store::io::Disk;
+use frond_store::{Chunk, ChunkKind, StoreError};
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+use frond_tree::{Content as Place, Tree, Value};
+
+use crate::rig::{Content, content, get, make_trees, open, put, quiet, small_nodes};
+
+const TREE_COUNT: usize = 3;
+const NUMBER_KEY: &str = "number";
+
+/// What a run knows about itself.
+#[derive(Default)]
+struct Notes {
+    trees: Vec<TreeId>,
+    /// What each tree held after each transaction.
+    versions: Vec<Vec<Content>>,
+    acknowledged: usize,
+    last_sequence: Sequence,
+}
+
+impl Notes {
+    fn current(&self) -> Vec<Content> {
+        self.versions.last().cloned().unwrap_or_default()
+    }
+}
+
+/// Runs `steps` random steps on `disk`, opening the engine anew now and then.
+fn run(
+    disk: &mut SimDisk,
+    random: &mut Random,
+    steps: usize,
+    notes: &mut Notes,
+) -> Result<(), EngineError> {
+    let mut engine = open(disk, quiet())?;
+    notes.trees = make_trees(&engine, TREE_COUNT)?;
+    notes.versions = vec![vec![Content::new(); TREE_COUNT]];
+    for _ in 0..steps {
+        match random.below(12) {
+            0 => engine.checkpoint()?,
+            1 => {
+                engine.fold(&engine.snapshot(), &notes.trees)?;
+            }
+            2 => {
+                engine.close()?;
+                drop(engine);
+                engine = open(disk, quiet())?;
+            }
+            _ => transact(&engine, random, notes)?,
+        }
+    }
+    Ok(())
+}
+
+/// Commits one transaction, which writes its number into each tree, and some more.
+fn transact(engine: &Engine, random: &mut Random, notes: &mut Notes) -> Result<(), EngineError> {
+    let mut transaction = engine.begin();
+    let mut after = notes.current();
+    let number = notes.versions.len();
+    for (tree, content) in notes.trees.iter().zip(&mut after) {
+        if random.one_in(8) {
+            replace(engine, &mut transaction, *tree, content)?;
+        }
+        for _ in 0..random.below(6) {
+            let key = Bytes::from(format!("{:02}", random.below(40)));
+            if random.one_in(4) {
+                content.remove(&key);
+                transaction.delete(*tree, key)?;
+                continue;
+            }
+            let count = if random.one_in(10) { 3000 } else { random.below(40) };
+            let bytes = Bytes::from(random.bytes(count));
+            let value = match random.one_in(5) {
+                true => chunk_value(&mut transaction, &bytes),
+                false => Value::inline(bytes.clone()),
+            };
+            transaction.put(*tree, key.clone(), value)?;
+            content.insert(key, bytes);
+        }
+        put(&mut transaction, *tree, NUMBER_KEY, &number.to_string());
+        content.insert(Bytes::from(NUMBER_KEY), Bytes::from(number.to_string()));
+    }
+    notes.versions.push(after);
+    let relaxed = random.one_in(4);
+    let durability = if relaxed { Durability::Relaxed } else { Durability::Synced };
+    let sequence = transaction.commit(durability)?;
+    assert!(notes.last_sequence < sequence, "sequences rise");
+    notes.last_sequence = sequence;
+    if !relaxed {
+        notes.acknowledged = number;
+    }
+    Ok(())
+}
+
+/// Gives `tree` another base: half of its entries.
+fn replace(
+    engine: &Engine,
+    transaction: &mut frond_engine::Transaction,
+    tree: TreeId,
+    content: &mut Content,
+) -> Result<(), EngineError> {
+    let keep = content.len() / 2;
+    *content = std::mem::take(content).into_iter().take(keep).collect();
+    let mut entries = content.iter().map(|(key, value)| {
+        Ok(frond_tree::Entry { key: key.clone(), value: Value::inline(value.clone()) })
+    });
+    let base = Tree::build(&**engine.store(), small_nodes(), &mut entries)?;
+    transaction.set_base(tree, base)
+}
+
+fn chunk_value(transaction: &mut frond_engine::Transaction, bytes: &Bytes) -> Value {
+    let chunk = Chunk::new(ChunkKind::Blob, &[], bytes);
+    transaction.put_chunks(std::slice::from_ref(&chunk));
+    let content = Place::Chunk { hash: chunk.hash(), bytes: bytes.len() as u64 };
+    Value { flags: 0, content }
+}
+
+/// Checks what a restart finds, and returns the number of the last transaction in it.
+fn check(engine: &Engine, notes: &Notes) -> usize {
+    engine.check().unwrap();
+    let snapshot = engine.snapshot();
+    let Some(first) = notes.trees.first().filter(|tree| snapshot.has_tree(**tree)) else {
+        assert!(notes.versions.len() <= 1, "the trees were made before the first transaction");
+        return 0;
+    };
+    let number = get(&snapshot, *first, NUMBER_KEY).map_or(0, |text| text.parse().unwrap());
+    assert!(notes.acknowledged <= number, "transaction {} is lost", notes.acknowledged);
+    for (tree, expected) in notes.trees.iter().zip(&notes.versions[number]) {
+        let found = content(&snapshot, *tree);
+        assert!(found == *expected, "tree {} is not as transaction {number} left it", tree.0);
+    }
+    number
+}
+
+/// Opens what a crash left, checks it, and goes on working with it.
+fn check_restart(disk: &SimDisk, notes: &mut Notes, random: &mut Random) {
+    // Recovery may be interrupted too, as often as it likes.
+    let mut disk = disk.clone();
+    for _ in 0..random.below(3) {
+        disk.crash_after(random.below(12) as u64);
+        drop(open(&disk, quiet()));
+        disk = disk.crash();
+    }
+    let engine = open(&disk, quiet()).unwrap();
+    let number = check(&engine, notes);
+    if notes.trees.is_empty() || !engine.snapshot().has_tree(notes.trees[0]) {
+        return;
+    }
+
+    // What was found stays, also if the power fails again at once.
+    notes.acknowledged = number;
+    notes.versions.truncate(number + 1);
+    let disk = disk.crash();
+    drop(engine);
+    let engine = open(&disk, quiet()).unwrap();
+    assert_eq!(check(&engine, notes), number);
+
+    // Work goes on.
+    transact(&engine, random, notes).unwrap();
+    engine.fold(&engine.snapshot(), &notes.trees).unwrap();
+    let disk = disk.crash();
+    drop(engine);
+    let engine = open(&disk, quiet()).unwrap();
+    check(&engine, notes);
+    transact(&engine, random, notes).unwrap();
+    engine.checkpoint().unwrap();
+    transact(&engine, random, notes).unwrap();
+    check(&engine, notes);
+    let disk = disk.crash();
+    drop(engine);
+    check(&open(&disk, quiet()).unwrap(), notes);
+}
+
+#[test]
+fn a_crash_at_any_write_or_sync_loses_nothing_acknowledged_and_leaves_no_half() {
+    for_seeds(5, |random| {
+        let seed = random.clone().next();
+        let mut disk = SimDisk::new(seed);
+        let mut notes = Notes::default();
+        run(&mut disk, &mut random.clone(), 24, &mut notes).unwrap();
+        let operations = disk.operations();
+        assert!(operations > 40);
+        for operation in 0..operations {
+            let mut disk = SimDisk::new(seed);
+            disk.crash_after(operation);
+            let mut notes = Notes::default();
+            let mut random = random.clone();
+            let result = run(&mut disk, &mut random, 24, &mut notes);
+            // Dropping syncs what was relaxed: the last operations may be those.
+            assert!(result.is_err() || operation + 12 > operations, "operation {operation}");
+            let disk = disk.crash();
+            check_restart(&disk, &mut notes, &mut random);
+        }
+    });
+}
+
+#[test]
+fn a_killed_process_leaves_what_a_later_power_cut_cannot_take() {
+    for_seeds(40, |mut random| {
+        let mut disk = SimDisk::new(random.next());
+        let mut notes = Notes::default();
+        if random.one_in(2) {
+            // As after a failed sync: memory and disk differ, and only memory is read.
+            disk.fail_sync_after(3 + random.below(30) as u64);
+        }
+        let steps = random.below(30);
+        let _ = run(&mut disk, &mut random, steps, &mut notes);
+        let disk = disk.kill();
+        check_restart(&disk, &mut notes, &mut random);
+    });
+}
+
+#[test]
+fn a_failed_sync_or_write_closes_the_engine_for_writing() {
+    for fail in [SimDisk::fail_sync_after, SimDisk::fail_write_after] {
+        let disk = SimDisk::new(3);
+        let engine = open(&disk, quiet()).unwrap();
+        let mut notes = Notes { trees: make_trees(&engine, 2).unwrap(), ..Notes::default() };
+        notes.versions = vec![vec![Content::new(); 2]];
+        let mut random = Random::new(5);
+        (0..5).for_each(|_| while transact(&engine, &mut random, &mut notes).is_err() {});
+        let before = engine.snapshot().sequence();
+        fail(&disk, 0);
+        let mut transaction = engine.begin();
+        put(&mut transaction, notes.trees[0], "lost", "x");
+        assert!(matches!(transaction.commit(Durability::Synced), Err(EngineError::Closed(_))));
+        let mut transaction = engine.begin();
+        put(&mut transaction, notes.trees[0], "refused", "x");
+        assert!(matches!(transaction.commit(Durability::Relaxed), Err(EngineError::Closed(_))));
+        assert!(engine.fold(&engine.snapshot(), &notes.trees).is_err());
+        assert!(engine.checkpoint().is_err());
+        assert_eq!(engine.visible(), before);
+        check(&engine, &notes);
+        assert_eq!(get(&engine.snapshot(), notes.trees[0], "lost"), None);
+        let disk = disk.crash();
+        drop(engine);
+        let engine = open(&disk, quiet()).unwrap();
+        assert!(engine.visible() >= before);
+        assert_eq!(get(&engine.snapshot(), notes.trees[0], "refused"), None);
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_room() {
+    for_seeds(30, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let engine = open(&disk, quiet()).unwrap();
+        let mut notes = Notes { trees: make_trees(&engine, 3).unwrap(), ..Notes::default() };
+        notes.versions = vec![vec![Content::new(); 3]];
+        for _ in 0..3 {
+            disk.fill_after(random.below(6000) as u64);
+            let mut refused = 0;
+            while refused < 3 {
+                let before = engine.visible();
+                let count = notes.versions.len();
+                match transact(&engine, &mut random, &mut notes) {
+                    Ok(()) => continue,
+                    Err(error) => {
+                        assert!(is_full(&error), "{error}");
+                        notes.versions.truncate(count);
+                        refused += 1;
+                        assert!(before <= engine.visible());
+                    }
+                }
+                check_relaxed(&engine, &notes);
+            }
+            if let Err(error) = engine.checkpoint() {
+                assert!(is_full(&error), "{error}");
+            }
+            check_relaxed(&engine, &notes);
+            disk.make_room();
+            transact(&engine, &mut random, &mut notes).unwrap();
+            check_relaxed(&engine, &notes);
+            if random.one_in(2) {
+                engine.checkpoint().unwrap();
+            }
+        }
+        engine.close().unwrap();
+        notes.acknowledged = notes.versions.len() - 1;
+        let disk = disk.crash();
+        drop(engine);
+        check_restart(&disk, &mut notes, &mut random);
+    });
+}
+
+/// Relaxed transactions are visible: the last one noted is what is read.
+fn check_relaxed(engine: &Engine, notes: &Notes) {
+    assert_eq!(check(engine, notes), notes.versions.len() - 1);
+}
+
+fn is_full(error: &EngineError) -> bool {
+    let kind = match error {
+        EngineError::Store(StoreError::Io { source, .. }) => source.kind(),
+        EngineError::Tree(frond_tree::TreeError::Store(StoreError::Io { source, .. })) => {
+            source.kind()
+        }
+        _ => return false,
+    };
+    kind == std::io::ErrorKind::StorageFull
+}
+
+/// A disk with eleven log segments of one tree, and what was committed.
+fn disk_with_segments() -> (SimDisk, Notes) {
+    let mut disk = SimDisk::new(11);
+    let engine = open(&disk, quiet()).unwrap();
+    let mut notes = Notes { trees: make_trees(&engine, 1).unwrap(), ..Notes::default() };
+    notes.versions = vec![vec![Content::new(); 1]];
+    drop(engine);
+    for _ in 0..10 {
+        disk = disk.kill();
+        let engine = open(&disk, quiet()).unwrap();
+        for _ in 0..3 {
+            let mut transaction = engine.begin();
+            let mut after = notes.current();
+            let number = notes.versions.len().to_string();
+            put(&mut transaction, notes.trees[0], NUMBER_KEY, &number);
+            after[0].insert(Bytes::from(NUMBER_KEY), Bytes::from(number));
+            transaction.commit(Durability::Synced).unwrap();
+            notes.versions.push(after);
+        }
+    }
+    notes.acknowledged = notes.versions.len() - 1;
+    (disk.kill(), notes)
+}
+
+fn segment_names() -> Vec<String> {
+    (1..=11).map(|number| format!("log-{number:010}")).collect()
+}
+
+#[test]
+fn flipped_bits_of_the_log_are_damage_or_a_torn_tail_never_data() {
+    let (mut disk, mut notes) = disk_with_segments();
+    let mut random = Random::new(12);
+    let last = notes.acknowledged;
+    let names = segment_names();
+    let contents: Vec<Vec<u8>> = names.iter().map(|name| disk.contents(name).unwrap()).collect();
+    for (name, bytes) in names.iter().zip(&contents) {
+        for _ in 0..60 {
+            disk.flip_bit(name, random.below(bytes.len() * 8) as u64);
+            match open(&disk, quiet()) {
+                Err(EngineError::Store(StoreError::Damaged { file, .. })) => {
+                    assert!(file.starts_with("log-"), "{file}");
+                }
+                Err(EngineError::Store(StoreError::Version { file, .. })) => assert!(file == *name),
+                Err(error) => panic!("{name}: {error}"),
+                Ok(engine) => {
+                    assert!(*name == names[10], "only the last segment may have a torn tail");
+                    notes.acknowledged = last - 1;
+                    check(&engine, &notes);
+                }
+            }
+            disk = disk.kill();
+            disk.set_contents(name, bytes);
+        }
+    }
+    notes.acknowledged = last;
+    check(&open(&disk, quiet()).unwrap(), &notes);
+}
+
+#[test]
+fn a_missing_or_shortened_segment_is_damage() {
+    let (mut disk, notes) = disk_with_segments();
+    let names = segment_names();
+    for name in &names[..10] {
+        let bytes = disk.contents(name).unwrap();
+        for end in (0..bytes.len()).step_by(8) {
+            disk.set_contents(name, &bytes[..end]);
+            let error = open(&disk, quiet()).err().unwrap();
+            assert!(
+                matches!(error, EngineError::Store(StoreError::Damaged { .. })),
+                "{name} of {end} bytes: {error}"
+            );
+            disk = disk.kill();
+        }
+        disk.remove(name).unwrap();
+        let error = open(&disk, quiet()).err().unwrap();
+        assert!(error.to_string().contains("missing"), "{name}: {error}");
+        disk = disk.kill();
+        disk.set_contents(name, &bytes);
+    }
+    check(&open(&disk, quiet()).unwrap(), &notes);
+}
+
+#[test]
+fn folding_goes_on_by_itself_once_there_is_room() {
+    let disk = SimDisk::new(21);
+    let options = EngineOptions { memtable_bytes_max: 3_000, ..quiet() };
+    let engine = open(&disk, options).unwrap();
+    let mut notes = Notes { trees: make_trees(&engine, 1).unwrap(), ..Notes::default() };
+    notes.versions = vec![vec![Content::new(); 1]];
+    let mut random = Random::new(22);
+    disk.fill_after(20_000);
+    let refused = loop {
+        let count = notes.versions.len();
+        if let Err(error) = transact(&engine, &mut random, &mut notes) {
+            notes.versions.truncate(count);
+            break error;
+        }
+    };
+    assert!(is_full(&refused), "{refused}");
+    check_relaxed(&engine, &notes);
+    disk.make_room();
+    let tried = std::time::Instant::now();
+    loop {
+        let count = notes.versions.len();
+        let Err(error) = transact(&engine, &mut random, &mut notes) else { break };
+        notes.versions.truncate(count);
+        assert!(is_full(&error) && tried.elapsed().as_secs() < 20, "{error}");
+        std::thread::yield_now();
+    }
+    while engine.counters().memtable_bytes > 3_000 {
+        assert!(tried.elapsed().as_secs() < 20, "nothing was folded");
+        std::thread::yield_now();
+    }
+    check_relaxed(&engine, &notes);
+    engine.close().unwrap();
+    drop(engine);
+    check_relaxed(&open(&disk.crash(), quiet()).unwrap(), &notes);
+}

@@ -1,0 +1,75 @@
+//! What the tests share: opening engines, short names for keys and values, reading a tree whole.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use frond_engine::{Engine, EngineError, EngineOptions, Snapshot, Transaction, TreeId};
+use frond_testkit::SimDisk;
+use frond_tree::{Bounds, Direction, Entry, Tree, TreeFormat, Value};
+
+/// A tree's content.
+pub type Content = BTreeMap<Bytes, Bytes>;
+
+/// Options under which only explicit checkpoints fold: with one thread, runs repeat exactly.
+pub fn quiet() -> EngineOptions {
+    EngineOptions { relaxed_sync_millis: 3_600_000, ..EngineOptions::default() }
+}
+
+/// Small nodes, so that trees have levels.
+pub fn small_nodes() -> TreeFormat {
+    TreeFormat { chunk_bytes_target: 512, inline_bytes_max: 128, salt: 5 }
+}
+
+/// Opens an engine on a simulated disk.
+pub fn open(disk: &SimDisk, options: EngineOptions) -> Result<Engine, EngineError> {
+    Engine::open(&disk.machine(), options)
+}
+
+/// Makes `count` empty trees in one transaction.
+pub fn make_trees(engine: &Engine, count: usize) -> Result<Vec<TreeId>, EngineError> {
+    let mut transaction = engine.begin();
+    let mut trees = Vec::new();
+    for _ in 0..count {
+        let tree = engine.reserve_tree_id();
+        transaction.set_base(tree, Tree::empty(&**engine.store(), small_nodes())?)?;
+        trees.push(tree);
+    }
+    transaction.commit(Default::default())?;
+    Ok(trees)
+}
+
+/// Writes a small value.
+pub fn put(transaction: &mut Transaction, tree: TreeId, key: &str, value: &str) {
+    let (key, value) = (Bytes::copy_from_slice(key.as_bytes()), value.as_bytes().to_vec());
+    transaction.put(tree, key, Value::inline(value)).unwrap();
+}
+
+/// Deletes a key.
+pub fn delete(transaction: &mut Transaction, tree: TreeId, key: &str) {
+    transaction.delete(tree, Bytes::copy_from_slice(key.as_bytes())).unwrap();
+}
+
+/// Reads a small value.
+pub fn get(snapshot: &Snapshot, tree: TreeId, key: &str) -> Option<String> {
+    let value = snapshot.get(tree, key.as_bytes()).unwrap()?;
+    Some(String::from_utf8(snapshot.read(&value).unwrap().to_vec()).unwrap())
+}
+
+/// Reads a whole tree, both ways, by count and by point reads, and checks that they agree.
+pub fn content(snapshot: &Snapshot, tree: TreeId) -> Content {
+    let read = |direction| -> Vec<Entry> {
+        let cursor = snapshot.range(tree, Bounds::all(), direction).unwrap();
+        cursor.map(|entry| entry.unwrap()).collect()
+    };
+    let ascending = read(Direction::Ascending);
+    let mut descending = read(Direction::Descending);
+    descending.reverse();
+    assert_eq!(ascending, descending);
+    assert_eq!(snapshot.count(tree).unwrap(), ascending.len() as u64);
+    let mut content = Content::new();
+    for entry in ascending {
+        assert_eq!(snapshot.get(tree, &entry.key).unwrap().as_ref(), Some(&entry.value));
+        content.insert(entry.key, snapshot.read(&entry.value).unwrap());
+    }
+    content
+}
