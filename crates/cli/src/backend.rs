@@ -27,7 +27,7 @@ pub trait Backend {
     fn close(self: Box<Self>) -> Result<(), Failure>;
 }
 
-impl dyn Backend {
+impl dyn Backend + '_ {
     /// Runs a command on a database.
     pub fn execute(
         &mut self,

@@ -78,7 +78,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ReaderGone,
-            _ => Failure::Failed(format!("standard output: {}", describe(&error))),
+            _ => Failure::Failed(format!("output: {}", describe(&error))),
         }
     }
 }
