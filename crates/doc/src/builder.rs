@@ -3,9 +3,9 @@
 //! The builder writes BSON as it goes: a nested document's length is left open and filled in when
 //! it is closed.
 
-use crate::document::DocumentBuf;
+use crate::document::{Document, DocumentBuf};
 use crate::raw::RawElement;
-use crate::value::Value;
+use crate::value::{Value, ValueBuf};
 
 /// Builds one document; nested ones through `begin_document`, `begin_array` and `end`.
 ///
@@ -99,6 +99,23 @@ impl DocumentBuilder {
         let open = self.open.pop().expect("end() closes something that was opened");
         close(&mut self.bytes, open.offset);
         self
+    }
+
+    /// Replaces the nested document or array that was closed last, and whose element began when
+    /// there were `start` bytes, by what `convert` makes of it, if anything.
+    pub(crate) fn replace_last<E>(
+        &mut self,
+        start: usize,
+        name: &str,
+        convert: impl FnOnce(Document<'_>) -> Result<Option<ValueBuf>, E>,
+    ) -> Result<(), E> {
+        let value_start = start + 1 + name.len() + 1;
+        let nested = Document::from_validated(&self.bytes[value_start..]);
+        if let Some(value) = convert(nested)? {
+            self.bytes.truncate(start);
+            self.append(name, value.as_value());
+        }
+        Ok(())
     }
 
     /// Ends the document. Nested ones must have been closed (asserted).
@@ -225,7 +242,6 @@ macro_rules! document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Document;
     use crate::value::{Binary, Decimal128, ObjectId, Regex, Timestamp};
 
     #[test]

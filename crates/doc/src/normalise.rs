@@ -88,9 +88,9 @@ mod tests {
         );
         check(
             &document! { "a": 2_i32 },
-            r#"{"_id": ObjectId(abababababababababababab), "a": Int32(2)}"#,
+            r#"{"_id": ObjectId(ObjectId(abababababababababababab)), "a": Int32(2)}"#,
         );
-        check(&document! {}, r#"{"_id": ObjectId(abababababababababababab)}"#);
+        check(&document! {}, r#"{"_id": ObjectId(ObjectId(abababababababababababab))}"#);
         let twice = document! { "_id": 1_i32, "_id": 2_i32 };
         assert!(for_insert(&twice, || ObjectId([0; 12])).is_err());
     }
