@@ -137,3 +137,6 @@ impl ValueFilter {
 pub(crate) fn begins_with_operator(document: Document<'_>) -> bool {
     document.iter().next().is_some_and(|(name, _)| operators::is_known(name))
 }
+
+#[cfg(test)]
+mod tests;

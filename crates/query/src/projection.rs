@@ -127,3 +127,6 @@ impl Tree {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

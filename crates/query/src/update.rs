@@ -286,3 +286,6 @@ fn keep_id(
         _ => Err(QueryError::new(Code::ImmutableField, message(new))),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,11 +68,6 @@ impl Branch {
         self.steps.iter()
     }
 
-    /// Whether there are no steps.
-    pub(super) fn is_empty(&self) -> bool {
-        self.steps.is_empty()
-    }
-
     /// Whether a `$` is somewhere in it.
     pub(super) fn has_positional(&self) -> bool {
         self.any_step(&mut |step| *step == Step::Positional)
