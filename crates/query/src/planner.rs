@@ -189,3 +189,6 @@ pub fn index_keys(
     found.dedup();
     Ok((found, met_array))
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use frond_doc::key::Bounds;
 
 use super::IndexFacts;
-use super::conditions::{self, Demand, Meeting};
+use super::conditions::{self, Demand, Rules};
 use super::interval::{Cut, Interval, Intervals};
 use crate::filter::tree::Node;
 use crate::sort::{SortField, SortPattern};
@@ -30,9 +30,13 @@ pub(super) struct Scan {
 
 /// How `facts`'s index can be scanned for `root`; `None` if the index may lack documents that pass.
 pub(super) fn scan(root: &Node, facts: &IndexFacts) -> Option<Scan> {
-    let meeting = if facts.multikey { Meeting::ManyValues } else { Meeting::OneValue };
-    let demands: Vec<Option<Demand>> =
-        facts.fields.iter().map(|field| conditions::of_node(root, &field.path, meeting)).collect();
+    let demands: Vec<Option<Demand>> = facts
+        .fields
+        .iter()
+        .map(|field| {
+            conditions::of_node(root, &field.path, Rules::new(&field.path, facts.multikey))
+        })
+        .collect();
     if facts.sparse && !demands.iter().flatten().any(|demand| demand.is_present) {
         return None;
     }

@@ -17,6 +17,46 @@ pub(super) struct Demand {
     pub(super) is_present: bool,
 }
 
+/// What must be known of the index's path to read conditions on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// How two demands on the path meet.
+    pub(super) meeting: Meeting,
+    /// Whether a part of the path is a number. `a.0` of `{a: [{}]}` is a document to the index; to a
+    /// query it is also absent, since the element has no field `0`. So conditions that an absent
+    /// value fulfils give no intervals.
+    pub(super) has_number: bool,
+    /// Whether the path has one part only, so that it reaches something in every document: then a
+    /// value that isn't null is a value. `a.b` reaches nothing at all in `{a: [1]}`.
+    pub(super) is_top_level: bool,
+}
+
+impl Rules {
+    /// The rules for an index's field.
+    pub(super) fn new(path: &str, multikey: bool) -> Rules {
+        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let meeting = if multikey { Meeting::ManyValues } else { Meeting::OneValue };
+        Rules {
+            meeting,
+            has_number: path.split('.').any(is_number),
+            is_top_level: !path.contains('.'),
+        }
+    }
+
+    fn many_values(self) -> Rules {
+        Rules { meeting: Meeting::ManyValues, ..self }
+    }
+
+    fn one_value(self) -> Rules {
+        Rules { meeting: Meeting::OneValue, ..self }
+    }
+
+    /// What one test demands, if it can be trusted.
+    fn check(self, demand: Demand) -> Option<Demand> {
+        (demand.is_present || !self.has_number).then_some(demand)
+    }
+}
+
 /// How two demands on one path meet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meeting {
@@ -57,55 +97,55 @@ impl Demand {
 }
 
 /// What `node` demands of the values at `path`; `None` if nothing.
-pub(super) fn of_node(node: &Node, path: &str, meeting: Meeting) -> Option<Demand> {
+pub(super) fn of_node(node: &Node, path: &str, rules: Rules) -> Option<Demand> {
     match node {
         Node::And(nodes) => nodes
             .iter()
-            .filter_map(|inner| of_node(inner, path, meeting))
-            .reduce(|left, right| left.and(right, meeting)),
+            .filter_map(|inner| of_node(inner, path, rules))
+            .reduce(|left, right| left.and(right, rules.meeting)),
         Node::Or(nodes) => {
             let branches: Option<Vec<Demand>> =
-                nodes.iter().map(|inner| of_node(inner, path, meeting)).collect();
+                nodes.iter().map(|inner| of_node(inner, path, rules)).collect();
             branches?.into_iter().reduce(Demand::or)
         }
-        Node::Field(field) if field.dotted == path => of_condition(&field.condition, meeting),
+        Node::Field(field) if field.dotted == path => of_condition(&field.condition, rules),
         Node::Field(field) => {
             let below = path.strip_prefix(field.dotted.as_str())?.strip_prefix('.')?;
-            of_elements(&field.condition, below)
+            of_elements(&field.condition, below, rules)
         }
         Node::Nor(_) | Node::Constant(_) | Node::Expression(_) => None,
     }
 }
 
 /// What an `$elemMatch` on an outer path demands of the path `below` its elements.
-fn of_elements(condition: &Condition, below: &str) -> Option<Demand> {
+fn of_elements(condition: &Condition, below: &str, rules: Rules) -> Option<Demand> {
     match condition {
         Condition::All(inner) => inner
             .iter()
-            .filter_map(|inner| of_elements(inner, below))
+            .filter_map(|inner| of_elements(inner, below, rules))
             .reduce(|left, right| left.and(right, Meeting::ManyValues)),
         // A number could name elements of a nested array, which keys don't reach.
         Condition::Test(Test::ElementDocument(node))
             if !below.starts_with(|letter: char| letter.is_ascii_digit()) =>
         {
-            of_node(node, below, Meeting::ManyValues)
+            of_node(node, below, rules.many_values())
         }
         _ => None,
     }
 }
 
-fn of_condition(condition: &Condition, meeting: Meeting) -> Option<Demand> {
+fn of_condition(condition: &Condition, rules: Rules) -> Option<Demand> {
     match condition {
         Condition::All(inner) => inner
             .iter()
-            .filter_map(|inner| of_condition(inner, meeting))
-            .reduce(|left, right| left.and(right, meeting)),
-        Condition::Test(test) => of_test(test),
-        Condition::Not(inner) => of_negation(inner),
+            .filter_map(|inner| of_condition(inner, rules))
+            .reduce(|left, right| left.and(right, rules.meeting)),
+        Condition::Test(test) => rules.check(of_test(test, rules)),
+        Condition::Not(inner) => rules.check(of_negation(inner, rules)?),
     }
 }
 
-fn of_negation(inner: &Condition) -> Option<Demand> {
+fn of_negation(inner: &Condition, rules: Rules) -> Option<Demand> {
     match inner {
         // Absent: null, or undefined where the path leads into an empty array.
         Condition::Test(Test::Exists) => {
@@ -113,17 +153,17 @@ fn of_negation(inner: &Condition) -> Option<Demand> {
             Some(Demand::new(absent.to_vec(), false))
         }
         Condition::Test(Test::Compare(comparison)) if comparison.matches(None) => {
-            Some(Demand::anything(true))
+            Some(Demand::anything(rules.is_top_level))
         }
         Condition::Test(Test::In(membership)) if membership.matches(None) => {
-            Some(Demand::anything(true))
+            Some(Demand::anything(rules.is_top_level))
         }
         _ => None,
     }
 }
 
-fn of_test(test: &Test) -> Option<Demand> {
-    Some(match test {
+fn of_test(test: &Test, rules: Rules) -> Demand {
+    match test {
         Test::Compare(comparison) => of_comparison(comparison),
         Test::In(membership) => {
             let mut intervals = Vec::new();
@@ -151,12 +191,12 @@ fn of_test(test: &Test) -> Option<Demand> {
             Demand::anything(true)
         }
         // One single element fulfils all of it, also on a multikey index.
-        Test::ElementValue(condition) => match of_condition(condition, Meeting::OneValue) {
+        Test::ElementValue(condition) => match of_condition(condition, rules.one_value()) {
             Some(demand) => Demand { is_present: true, ..demand },
             None => Demand::anything(true),
         },
         Test::Never => Demand::new(Vec::new(), true),
-    })
+    }
 }
 
 /// A value whose bracket is that of a type; `None` where keys don't tell: of an array they hold the
@@ -221,7 +261,7 @@ fn matching(pattern: &Pattern) -> Vec<Interval> {
         Some(prefix) => {
             let mut key = frond_doc::key::of_value(Value::String(&prefix)).to_vec();
             key.pop(); // The end of the text: what follows the prefix is free.
-            Interval::prefix(key)
+            Interval::beginning_with(key)
         }
         None => Interval::bracket(Value::String("")),
     };
