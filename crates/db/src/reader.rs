@@ -115,11 +115,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many entries lie within `bounds`, a transaction's own writes not counted.
-    pub fn count_range(&self, tree: TreePlace, bounds: &Bounds) -> Result<u64, Error> {
+    /// About how many entries lie within `bounds`, a transaction's own writes not counted.
+    pub fn estimate_range(&self, tree: TreePlace, bounds: &Bounds) -> Result<u64, Error> {
         match tree {
             TreePlace::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
-            TreePlace::Live(id) => Ok(self.snapshot().count_range(id, bounds)?),
+            TreePlace::Live(id) => Ok(self.snapshot().estimate_range(id, bounds)?),
         }
     }
 

@@ -209,7 +209,7 @@ pub(crate) fn choose(
 fn count_ranges(reader: &Reader<'_>, tree: TreePlace, ranges: &[Bounds]) -> Result<u64, Error> {
     let mut count = 0u64;
     for range in ranges {
-        count = count.saturating_add(reader.count_range(tree, range)?);
+        count = count.saturating_add(reader.estimate_range(tree, range)?);
     }
     Ok(count)
 }

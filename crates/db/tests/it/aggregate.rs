@@ -18,8 +18,14 @@ fn pipelines_read_collections() {
         let found = aggregate(&shop, Some("orders"), pipeline).expect("the pipeline is right");
         assert_eq!(texts(&found), expected, "{pipeline}");
     };
-    check("[]", "[{'_id':1,'item':'a','n':2},{'_id':2,'item':'b','n':3},{'_id':3,'item':'a','n':5}]");
-    check("[{'$match': {'n': {'$gt': 2}}}, {'$project': {'n': 1}}]", "[{'_id':2,'n':3},{'_id':3,'n':5}]");
+    check(
+        "[]",
+        "[{'_id':1,'item':'a','n':2},{'_id':2,'item':'b','n':3},{'_id':3,'item':'a','n':5}]",
+    );
+    check(
+        "[{'$match': {'n': {'$gt': 2}}}, {'$project': {'n': 1}}]",
+        "[{'_id':2,'n':3},{'_id':3,'n':5}]",
+    );
     check(
         "[{'$group': {'_id': '$item', 'sum': {'$sum': '$n'}}}, {'$sort': {'_id': 1}}]",
         "[{'_id':'a','sum':7},{'_id':'b','sum':3}]",

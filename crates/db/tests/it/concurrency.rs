@@ -51,8 +51,9 @@ fn find_and_modify_hands_out_each_number_once() {
             let document = report.expect("conflicts are retried").value.expect("it was upserted");
             document.get("n").and_then(|n| n.as_integer()).expect("a number")
         };
-        let threads: Vec<_> =
-            (0..8).map(|_| scope.spawn(move || (0..25).map(|_| take()).collect::<Vec<_>>())).collect();
+        let threads: Vec<_> = (0..8)
+            .map(|_| scope.spawn(move || (0..25).map(|_| take()).collect::<Vec<_>>()))
+            .collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
     });
     numbers.sort_unstable();
@@ -73,8 +74,7 @@ fn unique_keys_are_given_to_one_of_many() {
                     for number in 0..40 {
                         let document =
                             document! { "_id": thread * 1_000 + number, "name": number % 20 };
-                        let report =
-                            shop.insert("users", &[document], true, Durability::Relaxed);
+                        let report = shop.insert("users", &[document], true, Durability::Relaxed);
                         let report = report.expect("conflicts are retried");
                         inserted += report.count;
                         for error in report.errors {
@@ -98,10 +98,8 @@ fn upserts_of_one_id_make_one_document() {
     let shop = shop();
     let upserted: usize = thread::scope(|scope| {
         let run = || {
-            let statement = UpdateStatement {
-                upsert: true,
-                ..statement("{'_id': 'x'}", "{'$inc': {'n': 1}}")
-            };
+            let statement =
+                UpdateStatement { upsert: true, ..statement("{'_id': 'x'}", "{'$inc': {'n': 1}}") };
             let report = update(&shop, "things", statement);
             assert!(report.errors.is_empty(), "{:?}", report.errors);
             report.upserted.len()

@@ -7,7 +7,8 @@ use frond_query::Code;
 
 use crate::support::*;
 
-const THINGS: &str = "[{'_id': 1, 'a': 1, 't': ['x', 'y']}, {'_id': 2, 'a': 2}, {'_id': 3, 'a': 3}]";
+const THINGS: &str =
+    "[{'_id': 1, 'a': 1, 't': ['x', 'y']}, {'_id': 2, 'a': 2}, {'_id': 3, 'a': 3}]";
 
 #[test]
 fn inserted_documents_are_found() {
@@ -95,7 +96,8 @@ fn updates() {
         &format!("[{{'_id':1,'a':1,'t':['x','z']}},{rest}"),
     );
     check(statement("{'_id': 1}", "{'b': 5}"), (1, 1), &format!("[{{'_id':1,'b':5}},{rest}"));
-    let multi = UpdateStatement { multi: true, ..statement("{'a': {'$gt': 1}}", "{'$inc': {'a': 1}}") };
+    let multi =
+        UpdateStatement { multi: true, ..statement("{'a': {'$gt': 1}}", "{'$inc': {'a': 1}}") };
     check(multi, (2, 2), &format!("{first}{{'_id':2,'a':3}},{{'_id':3,'a':4}}]"));
     let filtered = UpdateStatement {
         array_filters: Some(value("[{'e': 'x'}]")),
@@ -111,12 +113,12 @@ fn updates_that_are_wrong_change_nothing() {
         (statement("{'_id': 1}", "{'_id': 5, 'a': 1}"), Code::ImmutableField),
         (statement("{'_id': 1}", "{'$bad': {'a': 1}}"), Code::FailedToParse),
         (statement("{'_id': 1}", "{'$inc': {'t': 1}}"), Code::TypeMismatch),
+        (UpdateStatement { multi: true, ..statement("{}", "{'a': 1}") }, Code::FailedToParse),
         (
-            UpdateStatement { multi: true, ..statement("{}", "{'a': 1}") },
-            Code::FailedToParse,
-        ),
-        (
-            UpdateStatement { hint: Some(value("'nope'")), ..statement("{}", "{'$set': {'a': 1}}") },
+            UpdateStatement {
+                hint: Some(value("'nope'")),
+                ..statement("{}", "{'$set': {'a': 1}}")
+            },
             Code::BadValue,
         ),
     ];
@@ -161,7 +163,8 @@ fn deletes() {
     assert_eq!(delete(&shop, "things", "{'a': 17}"), 0);
     assert_eq!(delete(&shop, "nothing", "{}"), 0);
     insert(&shop, "things", "[{'_id': 1, 'a': 3}]");
-    let first = frond_db::DeleteStatement { filter: json("{'a': 3}"), only_first: true, hint: None };
+    let first =
+        frond_db::DeleteStatement { filter: json("{'a': 3}"), only_first: true, hint: None };
     let report = shop.delete("things", &[first], true, Durability::Synced).expect("a report");
     assert_eq!(report.count, 1);
     assert_eq!(all(&shop, "things"), "[{'_id':3,'a':3}]");

@@ -46,7 +46,9 @@ fn after_a_close() {
     let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
     fill(&frond);
     frond.close().expect("closes");
-    let error = frond.database("shop").and_then(|shop| shop.insert("t", &[json("{}")], true, Durability::Synced));
+    let error = frond
+        .database("shop")
+        .and_then(|shop| shop.insert("t", &[json("{}")], true, Durability::Synced));
     assert!(error.is_err(), "a closed directory takes nothing");
     drop(frond);
     check(&Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens again"));

@@ -54,10 +54,8 @@ fn documents_that_are_too_large_are_refused() {
     assert_eq!(try_insert(&shop, "things", &[builder.build()]).count, 1);
     let mut set = DocumentBuilder::new();
     set.begin_document("$set").append("more", Value::String(&half)).end();
-    let statement = frond_db::UpdateStatement {
-        update: set.build().into(),
-        ..statement("{'_id': 1}", "{}")
-    };
+    let statement =
+        frond_db::UpdateStatement { update: set.build().into(), ..statement("{'_id': 1}", "{}") };
     let report = update(&shop, "things", statement);
     assert_eq!(report.errors[0].error.code.number(), 17419);
 }

@@ -19,10 +19,17 @@ fn through(database: &Database, index: &str, filter: &str) -> String {
 
 #[test]
 fn specifications() {
-    assert_eq!(text(&spec("{'key': {'a': 1, 'b': -1}}").to_document()),
-        "{'v':2,'key':{'a':1,'b':-1},'name':'a_1_b_-1'}");
-    assert_eq!(text(&spec("{'v': 2, 'key': {'a': 1}, 'name': 'n', 'unique': true, 'sparse': 1}").to_document()),
-        "{'v':2,'key':{'a':1},'name':'n','unique':true,'sparse':true}");
+    assert_eq!(
+        text(&spec("{'key': {'a': 1, 'b': -1}}").to_document()),
+        "{'v':2,'key':{'a':1,'b':-1},'name':'a_1_b_-1'}"
+    );
+    assert_eq!(
+        text(
+            &spec("{'v': 2, 'key': {'a': 1}, 'name': 'n', 'unique': true, 'sparse': 1}")
+                .to_document()
+        ),
+        "{'v':2,'key':{'a':1},'name':'n','unique':true,'sparse':true}"
+    );
     for (wrong, code) in [
         ("{}", Code::FailedToParse),
         ("{'key': 1}", Code::TypeMismatch),
@@ -99,7 +106,11 @@ fn an_index_follows_its_documents() {
         if build_first {
             build();
         }
-        insert(&shop, "things", "[{'_id': 1, 'a': 1, 't': [1, 2]}, {'_id': 2, 'a': 1}, {'_id': 3}]");
+        insert(
+            &shop,
+            "things",
+            "[{'_id': 1, 'a': 1, 't': [1, 2]}, {'_id': 2, 'a': 1}, {'_id': 3}]",
+        );
         update(&shop, "things", statement("{'_id': 2}", "{'$set': {'a': 5}}"));
         update(&shop, "things", statement("{'_id': 1}", "{'$push': {'t': 9}}"));
         if !build_first {
@@ -153,9 +164,8 @@ fn unique_indexes_refuse_a_second_document() {
 fn unique_indexes_are_not_built_over_duplicates() {
     let shop = shop();
     insert(&shop, "things", "[{'_id': 1, 'a': 1}, {'_id': 2, 'a': 1.0}, {'_id': 3}, {'_id': 4}]");
-    let error = shop
-        .create_indexes("things", &[spec("{'key': {'a': 1}, 'unique': true}")])
-        .unwrap_err();
+    let error =
+        shop.create_indexes("things", &[spec("{'key': {'a': 1}, 'unique': true}")]).unwrap_err();
     assert_eq!(error.code, Code::DuplicateKey);
     assert!(error.details.is_some());
     assert_eq!(shop.list_indexes("things").expect("listed").len(), 1);

@@ -96,8 +96,7 @@ fn distinct_values() {
 #[test]
 fn explain_names_the_stages() {
     let shop = shop();
-    let documents: Vec<_> =
-        (0..100).map(|n| document! { "_id": n, "a": n % 10, "b": n }).collect();
+    let documents: Vec<_> = (0..100).map(|n| document! { "_id": n, "a": n % 10, "b": n }).collect();
     assert_eq!(try_insert(&shop, "things", &documents).count, 100);
     let index = frond_db::catalog::IndexSpec::parse(json("{'key': {'a': 1}}").view());
     shop.create_indexes("things", &[index.expect("a proper index")]).expect("built");

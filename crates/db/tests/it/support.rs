@@ -54,11 +54,7 @@ pub fn insert(database: &Database, collection: &str, documents: &str) {
 }
 
 /// Inserts documents in order.
-pub fn try_insert(
-    database: &Database,
-    collection: &str,
-    documents: &[DocumentBuf],
-) -> WriteReport {
+pub fn try_insert(database: &Database, collection: &str, documents: &[DocumentBuf]) -> WriteReport {
     database.insert(collection, documents, true, Durability::Relaxed).expect("the request is right")
 }
 
