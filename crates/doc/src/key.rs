@@ -3,7 +3,7 @@
 //! The authority on the bytes is docs/format/key.md. In short: a tag that tells the type, tags in
 //! the order of the types; then the value so that bytes order as values do; every value ends by
 //! itself. Text ends with `00` and escapes `00` and `01`; documents and arrays are their fields'
-//! keys and end with `00`; all four number types share one encoding ([`number`]), so that equal
+//! keys and end with `00`; all four number types share one encoding (`number`), so that equal
 //! numbers give equal bytes. What a key can't tell, the *type bits* do, one code per number, text
 //! and array.
 //!

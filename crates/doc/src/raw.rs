@@ -2,7 +2,7 @@
 //! long each type's bytes are.
 //!
 //! Bytes were validated when they came in, so names and strings are UTF-8. Safe Rust still has to
-//! be shown that, which [`text`] does; a scan that looks for one name compares bytes and pays it
+//! be shown that, which `text` does; a scan that looks for one name compares bytes and pays it
 //! for the value found alone. Bytes that aren't BSON end a scan early; nothing here panics.
 
 use crate::document::{Array, Document};
