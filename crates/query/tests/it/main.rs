@@ -4,4 +4,5 @@ mod filters;
 mod indexes;
 mod model;
 mod pipelines;
+mod stages;
 mod updates;

@@ -19,6 +19,12 @@ fn name(database: Option<&str>, collection: &str) -> String {
     database.map_or_else(|| collection.to_owned(), |database| format!("{database}.{collection}"))
 }
 
+impl Memory {
+    pub fn set(&self, name: &str, documents: Vec<DocumentBuf>) {
+        self.collections.lock().unwrap().insert(name.to_owned(), documents);
+    }
+}
+
 impl Collections for Memory {
     fn find(
         &self,
@@ -49,7 +55,7 @@ impl Collections for Memory {
     }
 }
 
-fn json(text: &str) -> DocumentBuf {
+pub fn json(text: &str) -> DocumentBuf {
     extended_json::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
