@@ -2,6 +2,7 @@
 
 mod filters;
 mod indexes;
+mod lookups;
 mod model;
 mod pipelines;
 mod stages;

@@ -64,7 +64,7 @@ fn documents(random: &mut Random, count: usize) -> Vec<DocumentBuf> {
 fn run(memory: &Arc<Memory>, input: &[DocumentBuf], stages: &str) -> Vec<DocumentBuf> {
     let wrapped = json(&format!("{{\"v\": {stages}}}"));
     let array = wrapped.get("v").and_then(|value| value.as_array()).unwrap();
-    let input = Box::new(input.to_vec().into_iter().map(Ok));
+    let input = Box::new(input.iter().cloned().map(Ok));
     let pipeline = Pipeline::parse(array).unwrap();
     let documents = pipeline.run(input, Variables::default(), memory.clone()).unwrap();
     documents.collect::<Result<_, _>>().unwrap()
