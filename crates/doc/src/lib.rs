@@ -13,7 +13,9 @@ pub mod key;
 pub mod normalise;
 pub mod order;
 pub mod path;
+pub mod pieces;
 pub mod raw;
+pub mod shape;
 pub mod validate;
 pub mod value;
 

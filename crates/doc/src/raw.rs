@@ -31,6 +31,11 @@ impl<'a> RawElements<'a> {
         RawElements { rest: document.get(4..).unwrap_or(&[]) }
     }
 
+    /// Walks over a document from the element at `offset` on.
+    pub(crate) fn at(document: &'a [u8], offset: usize) -> RawElements<'a> {
+        RawElements { rest: document.get(offset..).unwrap_or(&[]) }
+    }
+
     /// What is left to walk over, the document's final zero included.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
