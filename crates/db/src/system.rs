@@ -3,13 +3,15 @@
 //!
 //! A key is components joined by a zero byte (names hold none), the first one a letter:
 //!
-//!     d/<db>                              the repository                      [`Repository`]
-//!     r/<db>/<branch>                     a ref: the branch's HEAD            [`BranchRef`]
-//!     c/<db>/<commit id, 20 bytes>        the 32 bytes of the commit's chunk
-//!     w/<db>/<branch>/<collection>        a working entry                     [`WorkingEntry`]
-//!     l/<db>/<branch>/<sequence>          what moved the ref
-//!     m/<db>/<branch>                     a merge that waits
-//!     x/<db>/<branch>/<collection>/<key>  a conflict that waits
+//! ```text
+//! d/<db>                              the repository                      Repository
+//! r/<db>/<branch>                     a ref: the branch's HEAD            BranchRef
+//! c/<db>/<commit id, 20 bytes>        the 32 bytes of the commit's chunk
+//! w/<db>/<branch>/<collection>        a working entry                     WorkingEntry
+//! l/<db>/<branch>/<sequence>          what moved the ref
+//! m/<db>/<branch>                     a merge that waits
+//! x/<db>/<branch>/<collection>/<key>  a conflict that waits
+//! ```
 //!
 //! Commit ids, sequences and keys of `_id`s may hold zeros, so they stand last.
 //!
