@@ -102,6 +102,9 @@ pub fn open_failure(directory: &Path, message: &str) -> Failure {
              talk to that with --uri HOST:PORT instead of --data"
         ));
     }
+    if message.starts_with("data directory") {
+        return Failure::failed(message);
+    }
     Failure::failed(format!("data directory {directory}: {message}"))
 }
 

@@ -61,6 +61,7 @@ enum Command {
     Conflicts(commands::conflicts::Conflicts),
     Resolve(commands::resolve::Resolve),
     Reset(commands::reset::Reset),
+    Fsck(commands::fsck::Fsck),
 }
 
 fn main() -> ExitCode {
@@ -91,6 +92,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Conflicts(conflicts) => conflicts.run(terminal),
         Command::Resolve(resolve) => resolve.run(terminal),
         Command::Reset(reset) => reset.run(terminal),
+        Command::Fsck(fsck) => fsck.run(terminal),
     }
 }
 
