@@ -41,7 +41,7 @@ impl Fsck {
             bar.tick();
         });
         bar.finish_and_clear();
-        let report = report.map_err(|error| open_failure(&self.data, &error.message))?;
+        let report = report.map_err(|error| open_failure(&self.data, &error))?;
         for damage in &report.damages {
             writeln!(terminal, "{}", terminal.paint(Style::Removed, damage))?;
         }
