@@ -1,7 +1,7 @@
 //! Large documents as a list of pieces: the items of a sequence, whose chunks are shared.
 //!
-//! The authority on the bytes is docs/format/document.md. In short: one item per element, in the order
-//! of the document; a nested document or array begins with an item and ends with one. Nothing
+//! The authority on the bytes is docs/format/document.md. In short: one item per element, in the
+//! order of the document; a nested document or array begins with an item and ends with one. Nothing
 //! outside an element shows in its item: no lengths, no positions. So a change rewrites its own
 //! items, and equal nested documents are equal items wherever they lie.
 //!

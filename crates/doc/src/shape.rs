@@ -1,13 +1,13 @@
 //! Shapes: the names of a document's fields, interned, so that a field is found without a scan.
 //!
-//! Documents of a collection mostly have the same names in the same order. A [`ShapeRegistry`] knows
-//! each such list of names once, nested documents included (arrays not). A [`FieldIndex`] is a shape's
-//! number and one offset a field; a [`ShapePath`] remembers which ordinal its path has in a shape, so
-//! that a get is two loads. All of it is derived: never stored, never part of a hash.
+//! Documents of a collection mostly have the same names in the same order. A [`ShapeRegistry`]
+//! knows each such list of names once, nested documents included (arrays not). A [`FieldIndex`] is
+//! a shape's number and one offset a field; a [`ShapePath`] remembers which ordinal its path has in
+//! a shape, so that a get is two loads. All of it is derived: never stored, never part of a hash.
 //!
 //! *Invariants*: 1. A registry never holds more than its bound, however documents look: beyond it,
-//! and for documents that are too wide, there is no index and the path scans. 2. What `ShapePath::get`
-//! returns is what [`Path::get`] returns.
+//! and for documents that are too wide, there is no index and the path scans. 2. What
+//! `ShapePath::get` returns is what [`Path::get`] returns.
 
 use std::collections::HashMap;
 
@@ -117,8 +117,8 @@ impl ShapePath {
         ShapePath { path, ordinals: Vec::new() }
     }
 
-    /// The value at the path through documents only, as [`Path::get`]: by the index if there is one,
-    /// by a scan otherwise. `index` is what `registry` made for `document`.
+    /// The value at the path through documents only, as [`Path::get`]: by the index if there is
+    /// one, by a scan otherwise. `index` is what `registry` made for `document`.
     pub fn get<'a>(
         &mut self,
         registry: &ShapeRegistry,

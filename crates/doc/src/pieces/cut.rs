@@ -1,7 +1,7 @@
 //! Where a long item is cut: by its content, so that an insertion moves only the cuts near it.
 //!
-//! A gear hash (Xia et al., FastCDC, 2016, section 4.1) of the last 64 bytes; a piece ends where its
-//! ten highest bits are zero. Integer arithmetic only: the rule is part of the format.
+//! A gear hash (Xia et al., FastCDC, 2016, section 4.1) of the last 64 bytes; a piece ends where
+//! its ten highest bits are zero. Integer arithmetic only: the rule is part of the format.
 
 /// No piece but an item's last is shorter.
 const PIECE_BYTES_MIN: usize = 256;

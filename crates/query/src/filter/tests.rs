@@ -221,6 +221,21 @@ fn patterns() {
 }
 
 #[test]
+fn expressions() {
+    check(
+        r#"{"$expr": {"$gt": ["$a", "$b"]}}"#,
+        &[r#"{"a": 2, "b": 1}"#],
+        &[r#"{"a": 1, "b": 2}"#, "{}"],
+    );
+    check(r#"{"c": 1, "$expr": "$a"}"#, &[r#"{"c": 1, "a": 2}"#], &[r#"{"c": 1, "a": 0}"#]);
+    let filter = r#"{"$expr": {"$divide": [1, "$a"]}}"#;
+    let filter = Filter::parse(json(filter).view()).expect(filter);
+    assert_eq!(filter.try_matches(json(r#"{"a": 2}"#).view()), Ok(true));
+    filter.try_matches(json(r#"{"a": 0}"#).view()).expect_err("a division by zero");
+    assert!(!filter.matches(json(r#"{"a": 0}"#).view()));
+}
+
+#[test]
 fn refused() {
     for (filter, code, message) in [
         (r#"{"a": {"$foo": 1}}"#, 2, "unknown operator: $foo"),
@@ -295,6 +310,21 @@ fn deep_filters_are_asked_or_refused_and_never_overflow() {
     let mut filter = DocumentBuilder::new();
     filter.append("a", Value::from(&deep));
     Filter::parse(filter.build().view()).expect_err("too deep");
+}
+
+#[test]
+fn hostile_patterns_are_refused_or_give_up() {
+    for pattern in ["(".repeat(9000) + &")".repeat(9000), "(a{1000}){1000}".repeat(9)] {
+        let mut filter = DocumentBuilder::new();
+        filter.begin_document("a").append("$regex", Value::String(&pattern)).end();
+        let error = Filter::parse(filter.build().view()).expect_err("too large");
+        assert_eq!(error.code.number(), 51091);
+    }
+    let backtracking = r#"{"a": {"$regex": "^(?=(a+)+$)b"}}"#;
+    let text = format!(r#"{{"a": "{}!"}}"#, "a".repeat(40));
+    check(backtracking, &[], &[&text]);
+    let long = format!(r#"{{"a": {{"$regex": "{}"}}}}"#, "x".repeat(20_000));
+    check_refused(&long, 51091, "too large");
 }
 
 #[test]
