@@ -9,7 +9,9 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::arguments::Target;
 use crate::failure::Failure;
-use crate::output::{answer_json, array_of, counted, documents_of, plain, short_json, text_of};
+use crate::output::{
+    answer_json, array_of, counted, documents_of, plain, short_json, shown_json, text_of,
+};
 use crate::terminal::{Style, Terminal};
 
 /// Columns after which a document that was added or removed is cut, unless all is asked for.
