@@ -506,7 +506,7 @@ def main():
                     report(done, arguments, run, begin)
         except (ServerDied, ConnectionFailure, OperationFailure, threading.BrokenBarrierError) as error:
             print(f"round {done}, seed {arguments.seed}: cannot go on: {error}", flush=True)
-            failed += arguments.rounds - done + 1
+            failed += arguments.rounds - max(done, 1) + 1
             done = arguments.rounds
         finally:
             run.end()

@@ -66,6 +66,7 @@ fn run(arguments: &Arguments, base: &Path) -> Result<bool, Failure> {
     let scale = Scale::of(arguments.count);
     let load_before = load();
     let mut columns: Vec<Column> = arguments.targets.iter().map(|name| column(name)).collect();
+    let idle = measure::idle_bytes_per_second(base);
     let mut probes = Vec::new();
     for repetition in 0..arguments.repetitions {
         probes.push(measure::sync_probe_micros(base)?);
@@ -90,6 +91,10 @@ fn run(arguments: &Arguments, base: &Path) -> Result<bool, Failure> {
     println!("- **Machine**: {}", machine());
     println!("- **Load** (1, 5 and 15 minutes): before {load_before}, at the end {}", load());
     println!("- **Disk**: 4 KB appended and synced take {probes:?} µs (median, each repetition)");
+    match idle {
+        Some(idle) => println!("- **Other writers**: {} KB a second before the run", idle / 1_000),
+        None => println!("- **Bytes written** are not known: no block device counts them here"),
+    }
     println!("- **Source**: {}", source());
     println!("- **Work**: {scale:?}, {} repetitions", arguments.repetitions);
     let bytes = columns.iter().flat_map(|column| &column.repetitions).map(|one| one.document_bytes);

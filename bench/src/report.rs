@@ -100,13 +100,13 @@ pub fn tables(columns: &[Column]) -> String {
     table(&mut text, columns, Better::Less, |column, work| {
         column.figure(work, |sample| sample.cpu_micros as f64 / sample.operations as f64)
     });
-    text += "\n### Bytes written\n\nBytes handed to the disk an operation; less is better. Rows that \
+    text += "\n### Bytes written\n\nBytes that reached the device an operation; less is better. Rows that \
              write nothing are left out.\n\n";
     table(&mut text, columns, Better::Less, |column, work| {
         if matches!(work, Work::ReadById | Work::ReadByIndex | Work::Scan) {
             return None;
         }
-        column.figure(work, |sample| sample.written_bytes as f64 / sample.operations as f64)
+        column.written_bytes(work)
     });
     text += "\n### Size\n\nMegabytes on the disk at the end, after the last checkpoint; less is \
              better.\n\n";
@@ -194,19 +194,20 @@ fn versions(text: &mut String, columns: &[Column]) {
         return;
     };
     for work in ROWS_OF_VERSIONS {
-        let each = |total: u64, sample: &Sample| total as f64 / sample.operations as f64 / 1e3;
-        let wall = frond.figure(work, |sample| each(sample.wall_micros, sample));
-        let written = frond.figure(work, |sample| each(sample.written_bytes, sample));
-        if let (Some(wall), Some(written)) = (wall, written) {
-            let _ = writeln!(
-                text,
-                "| {} | {} ±{:.0} % | {} |",
-                work.title(),
-                number(wall.median),
-                wall.spread_percent / 2.0,
-                number(written.median)
-            );
-        }
+        let wall =
+            frond.figure(work, |sample| sample.wall_micros as f64 / sample.operations as f64 / 1e3);
+        let Some(wall) = wall else {
+            continue;
+        };
+        let written = frond.written_bytes(work);
+        let written = written.map_or("?".into(), |figure| number(figure.median / 1e3));
+        let _ = writeln!(
+            text,
+            "| {} | {} ±{:.0} % | {written} |",
+            work.title(),
+            number(wall.median),
+            wall.spread_percent / 2.0,
+        );
     }
 }
 

@@ -419,7 +419,10 @@ fn add(sum: &mut Option<Sample>, sample: Sample) {
             operations: sum.operations + sample.operations,
             wall_micros: sum.wall_micros + sample.wall_micros,
             cpu_micros: sum.cpu_micros + sample.cpu_micros,
-            written_bytes: sum.written_bytes + sample.written_bytes,
+            written_bytes: sum
+                .written_bytes
+                .zip(sample.written_bytes)
+                .map(|(sum, more)| sum + more),
         },
     });
 }
