@@ -468,15 +468,18 @@ class Run:
             self.server.kill()
 
 
+CANNOT_GO_ON = (ServerDied, ConnectionFailure, OperationFailure, threading.BrokenBarrierError)
+
+
 def report(done, arguments, run, begin):
     """One line on what has happened so far."""
     committer = run.writers[0]
     documents = sum(len(writer.documents) for writer in run.writers)
     requests = sum(writer.requests for writer in run.writers)
     print(
-        f"round {done} of {arguments.rounds}: {requests} requests acknowledged, {documents} documents "
-        f"there, {len(committer.commits)} commits, {len(committer.branches)} branches, killed "
-        f"{run.killed_recovering} times while recovering, {time.monotonic() - begin:.1f} s",
+        f"round {done} of {arguments.rounds}: {requests} requests acknowledged, {documents} "
+        f"documents there, {len(committer.commits)} commits, {len(committer.branches)} branches, "
+        f"killed {run.killed_recovering} times while recovering, {time.monotonic() - begin:.1f} s",
         flush=True,
     )
 
@@ -504,7 +507,7 @@ def main():
                     print(f"round {done}, seed {arguments.seed}: {fault}", flush=True)
                 if done % 10 == 0:
                     report(done, arguments, run, begin)
-        except (ServerDied, ConnectionFailure, OperationFailure, threading.BrokenBarrierError) as error:
+        except CANNOT_GO_ON as error:
             print(f"round {done}, seed {arguments.seed}: cannot go on: {error}", flush=True)
             failed += arguments.rounds - max(done, 1) + 1
             done = arguments.rounds

@@ -2,8 +2,9 @@
 //!
 //!     cargo run --release -p frond-bench --features peers -- --count 100000
 //!
-//! Reading order: [`order`] (the documents), [`target`] (what a database must do), [`workload`] (what
-//! is measured), [`measure`] (what it costs), [`targets`] (the databases), [`report`] (the tables).
+//! Reading order: [`order`] (the documents), [`target`] (what a database must do), [`workload`]
+//! (what is measured), [`measure`] (what it costs), [`targets`] (the databases), [`report`] (the
+//! tables).
 //! The method, and a first run, are in `docs/benchmarks.md`.
 
 mod measure;

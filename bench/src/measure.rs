@@ -5,10 +5,11 @@
 //! second, so a row needs many operations; a child process that has ended is counted in the parent
 //! that waited for it.
 //!
-//! Bytes are what reached the block device, by its own count: of *all* processes, so nothing else may
-//! write meanwhile ([`idle_bytes_per_second`] tells). Surprising, and the reason: `write_bytes` in
-//! `/proc/<process>/io` counts whole folios of the page cache. With Linux 6.18 on ext4, 8 KB written
-//! and synced inside a file that was written before count as 1 MB, while the device gets 8 KB.
+//! Bytes are what reached the block device, by its own count: of *all* processes, so nothing else
+//! may write meanwhile ([`idle_bytes_per_second`] tells). Surprising, and the reason: `write_bytes`
+//! in `/proc/<process>/io` counts whole folios of the page cache. With Linux 6.18 on ext4, 8 KB
+//! written and synced inside a file that was written before count as 1 MB, while the device gets
+//! 8 KB.
 //! PostgreSQL's log is such a file, and would have seemed to write fifty times as much as it does.
 
 use std::fs;

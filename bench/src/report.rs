@@ -1,7 +1,8 @@
 //! The measurements as Markdown: what was measured where, and a table a question.
 //!
-//! A figure is the median of the repetitions. A ratio says how many times better Frond is than the
-//! peer beside which it stands (below 1: worse), so it reads the same way in every table.
+//! A figure is the median of the repetitions, with half of their range. A ratio says how many times
+//! better Frond is than the peer beside which it stands (below 1: worse), so it reads the same way in
+//! every table; in brackets where the ranges overlap, so that nothing is ranked inside the noise.
 
 use std::fmt::Write;
 
@@ -21,8 +22,6 @@ const ROWS: [Work; 9] = [
 ];
 const ROWS_OF_VERSIONS: [Work; 5] =
     [Work::CommitAll, Work::CommitChanged, Work::Branch, Work::Diff, Work::Merge];
-/// Rates that differ by less than this say nothing.
-const NOISE_PERCENT: f64 = 5.0;
 
 /// What came of one target.
 pub struct Column {
@@ -43,23 +42,42 @@ enum Better {
     Less,
 }
 
-/// A number of a table and how far its repetitions lie apart, in percent of it.
+/// A number of a table, over the repetitions.
 #[derive(Clone, Copy)]
 struct Figure {
+    least: f64,
     median: f64,
-    spread_percent: f64,
+    most: f64,
+}
+
+impl Figure {
+    /// Half of the range, in percent of the median.
+    fn spread_percent(self) -> f64 {
+        let half = (self.most - self.least) / 2.0;
+        if self.median > 0.0 { half / self.median * 100.0 } else { 0.0 }
+    }
+
+    fn in_megabytes(self) -> Figure {
+        Figure { least: self.least / 1e6, median: self.median / 1e6, most: self.most / 1e6 }
+    }
 }
 
 impl Column {
     fn figure(&self, work: Work, value: impl Fn(&Sample) -> f64) -> Option<Figure> {
-        let values = self.repetitions.iter().filter_map(|measured| {
-            measured
-                .samples
-                .iter()
-                .find(|(other, _)| *other == work)
-                .map(|(_, sample)| value(sample))
-        });
-        figure(values.collect())
+        figure(self.samples(work).map(value).collect())
+    }
+
+    /// Where the device doesn't count there is no figure.
+    fn written_bytes(&self, work: Work) -> Option<Figure> {
+        let each = |sample: &Sample| {
+            sample.written_bytes.map(|bytes| bytes as f64 / sample.operations as f64)
+        };
+        figure(self.samples(work).filter_map(each).collect())
+    }
+
+    fn samples(&self, work: Work) -> impl Iterator<Item = &Sample> {
+        let samples = self.repetitions.iter().flat_map(|measured| &measured.samples);
+        samples.filter(move |(other, _)| *other == work).map(|(_, sample)| sample)
     }
 
     fn disk_bytes(&self) -> Option<Figure> {
@@ -70,9 +88,7 @@ impl Column {
 fn figure(mut values: Vec<f64>) -> Option<Figure> {
     values.sort_unstable_by(f64::total_cmp);
     let (least, most) = (*values.first()?, *values.last()?);
-    let median = values[values.len() / 2];
-    let spread_percent = if median > 0.0 { (most - least) / median * 100.0 } else { 0.0 };
-    Some(Figure { median, spread_percent })
+    Some(Figure { least, median: values[values.len() / 2], most })
 }
 
 /// The tables, for `columns` of which the first is Frond's.
@@ -100,8 +116,8 @@ pub fn tables(columns: &[Column]) -> String {
     table(&mut text, columns, Better::Less, |column, work| {
         column.figure(work, |sample| sample.cpu_micros as f64 / sample.operations as f64)
     });
-    text += "\n### Bytes written\n\nBytes that reached the device an operation; less is better. Rows that \
-             write nothing are left out.\n\n";
+    text += "\n### Bytes written\n\nBytes that reached the device, an operation; less is better. \
+             Rows that write nothing are left out.\n\n";
     table(&mut text, columns, Better::Less, |column, work| {
         if matches!(work, Work::ReadById | Work::ReadByIndex | Work::Scan) {
             return None;
@@ -111,9 +127,8 @@ pub fn tables(columns: &[Column]) -> String {
     text += "\n### Size\n\nMegabytes on the disk at the end, after the last checkpoint; less is \
              better.\n\n";
     header(&mut text, columns);
-    let sizes: Vec<_> = columns.iter().map(Column::disk_bytes).collect();
-    let megabytes = |figure: Figure| Figure { median: figure.median / 1e6, ..figure };
-    let sizes: Vec<_> = sizes.into_iter().map(|size| size.map(megabytes)).collect();
+    let sizes = columns.iter().map(|column| column.disk_bytes().map(Figure::in_megabytes));
+    let sizes: Vec<_> = sizes.collect();
     row(&mut text, "size on disk, MB", &sizes, Better::Less);
     versions(&mut text, columns);
     text
@@ -163,7 +178,7 @@ fn row(text: &mut String, title: &str, figures: &[Option<Figure>], better: Bette
             *text += if position > 0 { " not run | |" } else { " not run |" };
             continue;
         };
-        let _ = write!(text, " {} ±{:.0} % |", number(figure.median), figure.spread_percent / 2.0);
+        let _ = write!(text, " {} ±{:.0} % |", number(figure.median), figure.spread_percent());
         if position > 0 {
             let _ = match frond {
                 Some(frond) => write!(text, " {} |", ratio(frond, *figure, better)),
@@ -183,8 +198,8 @@ fn ratio(frond: Figure, peer: Figure, better: Better) -> String {
         return String::new();
     }
     let ratio = more / less;
-    let apart = (ratio.max(1.0 / ratio.max(f64::MIN_POSITIVE)) - 1.0) * 100.0;
-    if apart < NOISE_PERCENT { "equal".into() } else { format!("{ratio:.2}x") }
+    let overlap = frond.least <= peer.most && peer.least <= frond.most;
+    if overlap { format!("({ratio:.2}x)") } else { format!("{ratio:.2}x") }
 }
 
 fn versions(text: &mut String, columns: &[Column]) {
@@ -206,7 +221,7 @@ fn versions(text: &mut String, columns: &[Column]) {
             "| {} | {} ±{:.0} % | {written} |",
             work.title(),
             number(wall.median),
-            wall.spread_percent / 2.0,
+            wall.spread_percent(),
         );
     }
 }
@@ -255,10 +270,11 @@ mod tests {
 
     #[test]
     fn above_one_is_better_in_every_table() {
-        let figure = |median| Figure { median, spread_percent: 0.0 };
+        let figure = |median| Figure { least: median, median, most: median };
         assert_eq!(ratio(figure(200.0), figure(100.0), Better::More), "2.00x");
         assert_eq!(ratio(figure(200.0), figure(100.0), Better::Less), "0.50x");
-        assert_eq!(ratio(figure(102.0), figure(100.0), Better::More), "equal");
+        let apart = Figure { least: 90.0, median: 150.0, most: 160.0 };
+        assert_eq!(ratio(apart, figure(100.0), Better::More), "(1.50x)");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is measured, in its order, on one target with an empty directory.
 //!
-//! Each row has two parts: answers are compared with what must come (outside of the clock), then the
-//! same is done many times by the clock. A wrong answer is a failure: the target has no row.
+//! Each row has two parts: answers are compared with what must come (outside of the clock), then
+//! the same is done many times by the clock. A wrong answer is a failure: the target has no row.
 
 use std::thread;
 
@@ -98,11 +98,11 @@ impl Scale {
     pub fn of(count: u64) -> Scale {
         Scale {
             count,
-            singles: (count / 10).clamp(10, 2_000),
+            singles: (count / 10).clamp(10, 5_000),
             reads: (count / 2).clamp(100, 50_000),
             index_reads: (count / 5).clamp(100, 20_000),
             scans: 3,
-            updates: (count / 10).clamp(10, 2_000),
+            updates: (count / 10).clamp(10, 5_000),
             versions: 20,
         }
     }

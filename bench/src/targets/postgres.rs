@@ -23,8 +23,8 @@ const SCHEMA: &str = "
     create index by_created on orders (((doc ->> 'created')::bigint));
     create index by_total on orders (((doc ->> 'total')::bigint));
 ";
-const INSERT: &str = "insert into orders select number, doc::jsonb from unnest($1::bigint[], $2::text[]) \
-     as batch (number, doc)";
+const INSERT: &str = "insert into orders select number, doc::jsonb \
+                      from unnest($1::bigint[], $2::text[]) as batch (number, doc)";
 const INSERT_ONE: &str = "insert into orders values ($1, $2::text::jsonb)";
 const BY_ID: &str = "select doc::text from orders where number = $1";
 const BY_CUSTOMER: &str =

@@ -1,7 +1,7 @@
 //! SQLite, embedded: documents as JSONB, expression indexes, write-ahead log, `synchronous=FULL`.
 //!
-//! SQLite has one writer at a time. Threads take turns by a lock of this process: SQLite's own waiting
-//! sleeps between tries, which would measure the sleep.
+//! SQLite has one writer at a time. Threads take turns by a lock of this process: SQLite's own
+//! waiting sleeps between tries, which would measure the sleep.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
