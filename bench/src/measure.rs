@@ -79,6 +79,48 @@ pub fn measured(
     })
 }
 
+/// What this process and `target`'s have used so far; what all processes of the machine have.
+#[derive(Clone, Copy)]
+pub struct MachineUse {
+    ours_micros: u64,
+    all_micros: u64,
+}
+
+impl MachineUse {
+    /// As it is now, when no target runs yet.
+    pub fn before() -> Result<MachineUse, Failure> {
+        Ok(MachineUse { ours_micros: cpu_micros(Processes::Own)?, all_micros: busy_micros()? })
+    }
+
+    /// Processor time that neither this process nor `target`'s has used since, a second of one
+    /// processor's. The kernel's own threads count as others.
+    pub fn others_since(self, target: &dyn Target, wall: Duration) -> Result<f64, Failure> {
+        let mut ours = cpu_micros(Processes::Own)? - self.ours_micros;
+        if let server @ Processes::Server { .. } = target.processes() {
+            ours += cpu_micros(server)?;
+        }
+        let others = (busy_micros()? - self.all_micros).saturating_sub(ours);
+        Ok(others as f64 / wall.as_micros().max(1) as f64)
+    }
+}
+
+/// What all processors have done since the machine began: user, nice, system, interrupts; neither
+/// idle nor waiting for the disk.
+fn busy_micros() -> Result<u64, Failure> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    let fields: Option<Vec<u64>> = stat
+        .lines()
+        .next()
+        .and_then(|line| line.strip_prefix("cpu "))
+        .and_then(|line| line.split_whitespace().map(|field| field.parse().ok()).collect());
+    match fields.as_deref() {
+        Some([user, nice, system, _idle, _waiting, interrupts, soft_interrupts, ..]) => {
+            Ok((user + nice + system + interrupts + soft_interrupts) * TICK_MICROS)
+        }
+        _ => Err("no times in /proc/stat".into()),
+    }
+}
+
 fn cpu_micros(processes: Processes) -> Result<u64, Failure> {
     match processes {
         Processes::Own => cpu_micros_of("self"),
