@@ -9,6 +9,8 @@ use std::fmt;
 use bytes::Bytes;
 
 use crate::error::DocError;
+use crate::raw::RawElements;
+use crate::validate::validate;
 use crate::value::Value;
 
 /// How deep documents and arrays may be nested, the outermost counted.
@@ -48,12 +50,17 @@ impl<'a> Document<'a> {
 
     /// The fields in their order: name and value.
     pub fn iter(&self) -> Fields<'a> {
-        todo!()
+        Fields { elements: self.elements() }
     }
 
-    /// The value of the first field named `name`; no dotted path.
+    /// The fields in their order, undecoded.
+    pub fn elements(&self) -> RawElements<'a> {
+        RawElements::new(self.0)
+    }
+
+    /// The value of the first field named `name`; no dotted path. Decodes that value alone.
     pub fn get(&self, name: &str) -> Option<Value<'a>> {
-        self.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
+        self.elements().find(|element| element.name == name.as_bytes())?.decode()
     }
 
     /// Whether there are no fields.
@@ -80,12 +87,17 @@ impl<'a> Array<'a> {
 
     /// The elements in their order.
     pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
-        self.as_document().iter().map(|(_, value)| value)
+        self.elements().map_while(|element| element.decode())
+    }
+
+    /// The elements in their order, undecoded.
+    pub fn elements(&self) -> RawElements<'a> {
+        RawElements::new(self.0)
     }
 
     /// The element at `position`, counted from 0.
     pub fn get(&self, position: usize) -> Option<Value<'a>> {
-        self.iter().nth(position)
+        self.elements().nth(position)?.decode()
     }
 
     /// Whether there are no elements.
@@ -110,8 +122,9 @@ impl DocumentBuf {
     /// # Errors
     /// [`DocError::Invalid`] if they are not one whole BSON document (lengths, types, names,
     /// UTF-8, final zeros, nothing after it); [`DocError::TooDeep`].
-    pub fn validated(_bytes: Bytes) -> Result<DocumentBuf, DocError> {
-        todo!()
+    pub fn validated(bytes: Bytes) -> Result<DocumentBuf, DocError> {
+        validate(&bytes)?;
+        Ok(DocumentBuf(bytes))
     }
 
     /// Takes bytes that were validated when they came in.
@@ -148,15 +161,16 @@ impl DocumentBuf {
 /// An iterator over a document's fields.
 #[derive(Clone)]
 pub struct Fields<'a> {
-    rest: &'a [u8],
+    elements: RawElements<'a>,
 }
 
 impl<'a> Iterator for Fields<'a> {
     type Item = (&'a str, Value<'a>);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let _ = self.rest;
-        todo!()
+        let element = self.elements.next()?;
+        Some((element.name()?, element.decode()?))
     }
 }
 

@@ -1,7 +1,17 @@
-//! Extended JSON (relaxed and canonical), both ways.
+//! Extended JSON (relaxed and canonical), both ways, as MongoDB's tools read and write it.
+//!
+//! Types that JSON doesn't have are objects whose first name begins with a dollar: `{"$oid": "..."}`.
+//! Reading makes such an object an ordinary document first and converts it when it ends, so that
+//! wrappers nest and their fields come in any order. Other names with a dollar are operators and
+//! stay documents.
 
-use crate::document::{Document, DocumentBuf};
-use crate::error::DocError;
+mod base64;
+mod parse;
+mod wrapper;
+mod write;
+
+pub use parse::parse;
+pub use write::{write, write_value};
 
 /// Which of the two forms to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,13 +22,5 @@ pub enum Form {
     Canonical,
 }
 
-/// Reads one JSON object with the type wrappers of extended JSON v2 (`$oid`, `$date`, `$numberLong`,
-/// ...), both forms, and the legacy forms that mongoimport takes. Order and duplicates are kept.
-pub fn parse(_text: &str) -> Result<DocumentBuf, DocError> {
-    todo!()
-}
-
-/// Writes a document as one line of JSON.
-pub fn write(_document: Document<'_>, _form: Form, _out: &mut String) {
-    todo!()
-}
+#[cfg(test)]
+mod tests;

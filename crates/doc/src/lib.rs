@@ -13,6 +13,7 @@ pub mod key;
 pub mod normalise;
 pub mod order;
 pub mod path;
+pub mod raw;
 pub mod validate;
 pub mod value;
 

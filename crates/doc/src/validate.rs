@@ -1,1 +1,186 @@
-//! Bytes from outside.
+//! Bytes from outside: the one check after which the rest of the crate trusts them.
+//!
+//! Recursion is bounded by [`DEPTH_MAX`], so hostile nesting ends in an error. Names of an array's
+//! elements are not checked: MongoDB's clients send what they like there, and it is kept.
+
+use crate::document::DEPTH_MAX;
+use crate::error::DocError;
+use crate::raw::{length_at, split_name, value_bytes};
+use crate::value::ElementType;
+
+/// Checks that `bytes` are one whole BSON document and nothing else.
+///
+/// # Errors
+/// [`DocError::Invalid`] with the offset of what is wrong; [`DocError::TooDeep`].
+pub fn validate(bytes: &[u8]) -> Result<(), DocError> {
+    check_document(bytes, 0, 1)
+}
+
+/// Checks one document that begins at `start` of the outermost one.
+fn check_document(bytes: &[u8], start: usize, depth: usize) -> Result<(), DocError> {
+    if depth > DEPTH_MAX {
+        return Err(DocError::TooDeep { max: DEPTH_MAX });
+    }
+    let stated = length_at(bytes, 0).ok_or_else(|| invalid(start, "no length of a document"))?;
+    if stated != bytes.len() {
+        return Err(invalid(
+            start,
+            format!("document says {stated} bytes, there are {}", bytes.len()),
+        ));
+    }
+    if bytes.len() < 5 || bytes[bytes.len() - 1] != 0 {
+        return Err(invalid(start, "document without its final zero"));
+    }
+    let mut rest = &bytes[4..bytes.len() - 1];
+    while let Some((&kind, after_kind)) = rest.split_first() {
+        let offset = start + (bytes.len() - 1 - rest.len());
+        let kind = ElementType::from_byte(kind)
+            .ok_or_else(|| invalid(offset, format!("unknown type 0x{kind:02x}")))?;
+        let (name, after_name) = split_name(after_kind)
+            .ok_or_else(|| invalid(offset + 1, "name without its final zero"))?;
+        check_text(name, offset + 1)?;
+        let offset = start + (bytes.len() - 1 - after_name.len());
+        let value = value_bytes(kind, after_name)
+            .and_then(|count| after_name.split_at_checked(count))
+            .ok_or_else(|| invalid(offset, format!("{} reaches past its document", kind.alias())));
+        let (value, after_value) = value?;
+        check_value(kind, value, offset, depth)?;
+        rest = after_value;
+    }
+    Ok(())
+}
+
+/// Checks what lies inside a value whose length is right already.
+fn check_value(
+    kind: ElementType,
+    value: &[u8],
+    offset: usize,
+    depth: usize,
+) -> Result<(), DocError> {
+    match kind {
+        ElementType::String | ElementType::JavaScript | ElementType::Symbol => {
+            check_string(value, offset)
+        }
+        ElementType::Document | ElementType::Array => check_document(value, offset, depth + 1),
+        ElementType::Binary => {
+            if value[4] == 2
+                && length_at(value, 5).and_then(|n| n.checked_add(9)) != Some(value.len())
+            {
+                return Err(invalid(offset, "binary of subtype 2 with a wrong inner length"));
+            }
+            Ok(())
+        }
+        ElementType::Boolean => match value[0] {
+            0 | 1 => Ok(()),
+            other => Err(invalid(offset, format!("boolean of 0x{other:02x}, expected 0 or 1"))),
+        },
+        ElementType::Regex => check_text(value, offset),
+        ElementType::DbPointer => check_string(&value[..value.len() - 12], offset),
+        ElementType::JavaScriptWithScope => {
+            let scope_offset = length_at(value, 4).and_then(|bytes| bytes.checked_add(8));
+            let (code, scope) = scope_offset
+                .and_then(|scope_offset| value.split_at_checked(scope_offset))
+                .ok_or_else(|| invalid(offset, "code reaches past its element"))?;
+            check_string(&code[4..], offset + 4)?;
+            check_document(scope, offset + code.len(), depth + 1)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks a string: length, text, final zero. The length was used to cut `value` already.
+fn check_string(value: &[u8], offset: usize) -> Result<(), DocError> {
+    match value.split_last() {
+        Some((0, content)) if content.len() >= 4 => check_text(&content[4..], offset + 4),
+        _ => Err(invalid(offset, "string without its final zero")),
+    }
+}
+
+fn check_text(bytes: &[u8], offset: usize) -> Result<(), DocError> {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(invalid(offset + error.valid_up_to(), "text is not UTF-8")),
+    }
+}
+
+fn invalid(offset: usize, what: impl Into<String>) -> DocError {
+    DocError::Invalid { offset, what: what.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &[u8], expected: Option<&str>) {
+        match (validate(bytes), expected) {
+            (Ok(()), None) => {}
+            (Err(error), Some(expected)) => {
+                assert!(error.to_string().contains(expected), "{error} for {bytes:02x?}");
+            }
+            (result, _) => panic!("{result:?} for {bytes:02x?}"),
+        }
+    }
+
+    /// A document around one element.
+    fn around(element: &[u8]) -> Vec<u8> {
+        let mut bytes = ((element.len() + 5) as u32).to_le_bytes().to_vec();
+        bytes.extend(element);
+        bytes.push(0);
+        bytes
+    }
+
+    #[test]
+    fn lengths_and_ends() {
+        check(&[5, 0, 0, 0, 0], None);
+        check(&[], Some("no length"));
+        check(&[5, 0, 0], Some("no length"));
+        check(&[4, 0, 0, 0], Some("final zero"));
+        check(&[5, 0, 0, 0, 1], Some("final zero"));
+        check(&[6, 0, 0, 0, 0], Some("says 6 bytes"));
+        check(&[5, 0, 0, 0, 0, 0], Some("says 5 bytes"));
+        check(&[0xff, 0xff, 0xff, 0xff, 0], Some("no length"));
+    }
+
+    #[test]
+    fn elements() {
+        check(&around(b"\x10a\0\x01\0\0\0"), None);
+        check(&around(b"\x10a\0\x01\0\0"), Some("int reaches past"));
+        check(&around(b"\x42a\0"), Some("unknown type 0x42"));
+        check(&around(b"\x0aabc"), Some("name without"));
+        check(&around(b"\x0a\xff\0"), Some("UTF-8"));
+        check(&around(b"\x08a\0\x01"), None);
+        check(&around(b"\x08a\0\x02"), Some("boolean of 0x02"));
+        check(&around(b"\x02a\0\x02\0\0\0x\0"), None);
+        check(&around(b"\x02a\0\x02\0\0\0xy"), Some("final zero"));
+        check(&around(b"\x02a\0\x02\0\0\0\xc3\0"), Some("UTF-8"));
+        check(&around(b"\x02a\0\0\0\0\0"), Some("final zero"));
+        check(&around(b"\x02a\0\xff\xff\xff\x7fx\0"), Some("string reaches past"));
+        check(&around(b"\x02a\0\xff\xff\xff\xffx\0"), Some("string reaches past"));
+        check(&around(b"\x05a\0\x01\0\0\0\0x"), None);
+        check(&around(b"\x05a\0\x05\0\0\0\x02\x01\0\0\0x"), None);
+        check(&around(b"\x05a\0\x05\0\0\0\x02\x02\0\0\0x"), Some("inner length"));
+        check(&around(b"\x0ba\0x\0i\0"), None);
+        check(&around(b"\x0ba\0x\0i"), Some("regex reaches past"));
+        check(&around(b"\x0ca\0\x02\0\0\0x\0123456789012"), None);
+        check(&around(b"\x0ca\0\x02\0\0\0xy123456789012"), Some("final zero"));
+        check(&around(b"\x0fa\0\x0f\0\0\0\x02\0\0\0x\0\x05\0\0\0\0"), None);
+        check(&around(b"\x0fa\0\x0f\0\0\0\x09\0\0\0x\0\x05\0\0\0\0"), Some("code reaches past"));
+        check(&around(b"\x0fa\0\x0f\0\0\0\x02\0\0\0x\0\x04\0\0\0\0"), Some("says 4 bytes"));
+        check(&around(b"\x0fa\0\x04\0\0\0"), Some("code reaches past"));
+        check(&around(b"\x03a\0\x05\0\0\0\0"), None);
+        check(&around(b"\x03a\0\x04\0\0\0"), Some("final zero"));
+        check(&around(b"\x03a\0\x00\0\0\0"), Some("no length"));
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let nested = |depth: usize| {
+            (1..depth).fold(vec![5, 0, 0, 0, 0], |inner, _| {
+                around(&[b"\x03a\0".as_slice(), &inner].concat())
+            })
+        };
+        check(&nested(DEPTH_MAX), None);
+        check(&nested(DEPTH_MAX + 1), Some("deeper than 180"));
+        check(&nested(20_000), Some("deeper than 180"));
+    }
+}

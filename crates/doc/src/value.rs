@@ -276,6 +276,12 @@ impl Decimal128 {
 pub struct ValueBuf(DocumentBuf);
 
 impl ValueBuf {
+    /// Takes a document whose only field has an empty name.
+    pub(crate) fn from_only_field(document: DocumentBuf) -> ValueBuf {
+        debug_assert!(document.iter().map(|(name, _)| name).eq([""]));
+        ValueBuf(document)
+    }
+
     /// Borrows the value.
     pub fn as_value(&self) -> Value<'_> {
         self.0.iter().next().expect("an owned value has exactly one field").1
@@ -309,7 +315,7 @@ macro_rules! value_from {
 value_from! {
     f64 => Double, &'a str => String, Document<'a> => Document, Array<'a> => Array,
     bool => Boolean, i32 => Int32, i64 => Int64, ObjectId => ObjectId, Timestamp => Timestamp,
-    Decimal128 => Decimal128,
+    Decimal128 => Decimal128, Binary<'a> => Binary, Regex<'a> => Regex,
 }
 
 impl<'a> From<&'a String> for Value<'a> {

@@ -1,0 +1,165 @@
+//! Walking over the elements of a document without decoding them: the one place that knows how
+//! long each type's bytes are.
+//!
+//! Bytes were validated when they came in, so names and strings are UTF-8. Safe Rust still has to be
+//! shown that, which [`text`] does; a scan that looks for one name compares bytes and pays it
+//! for the value found alone. Bytes that aren't BSON end a scan early; nothing here panics.
+
+use crate::document::{Array, Document};
+use crate::value::{Binary, Decimal128, ElementType, ObjectId, Regex, Timestamp, Value};
+
+/// One element: its type, its name, and the bytes of its value.
+#[derive(Clone, Copy, Debug)]
+pub struct RawElement<'a> {
+    /// The type byte.
+    pub kind: ElementType,
+    /// The name without its final zero.
+    pub name: &'a [u8],
+    /// The value's bytes, with the length in front where the type has one.
+    pub value: &'a [u8],
+}
+
+/// An iterator over the elements of a document, undecoded.
+#[derive(Clone)]
+pub struct RawElements<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> RawElements<'a> {
+    /// Walks over a whole document: length, elements, final zero.
+    pub fn new(document: &'a [u8]) -> RawElements<'a> {
+        RawElements { rest: document.get(4..).unwrap_or(&[]) }
+    }
+
+    /// What is left to walk over, the document's final zero included.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for RawElements<'a> {
+    type Item = RawElement<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<RawElement<'a>> {
+        let (&kind, rest) = self.rest.split_first()?;
+        let kind = ElementType::from_byte(kind)?;
+        let (name, rest) = split_name(rest)?;
+        let (value, rest) = rest.split_at_checked(value_bytes(kind, rest)?)?;
+        self.rest = rest;
+        Some(RawElement { kind, name, value })
+    }
+}
+
+impl<'a> RawElement<'a> {
+    /// The name as text.
+    pub fn name(&self) -> Option<&'a str> {
+        text(self.name)
+    }
+
+    /// Decodes the value; `None` if the bytes aren't what the type wants.
+    #[inline]
+    pub fn decode(&self) -> Option<Value<'a>> {
+        decode_value(self.kind, self.value)
+    }
+}
+
+/// Splits a zero-terminated name from the front.
+#[inline]
+pub(crate) fn split_name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    Some((&bytes[..end], &bytes[end + 1..]))
+}
+
+/// Shows safe Rust that bytes are UTF-8.
+#[inline]
+pub(crate) fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+/// The `COUNT` bytes at `offset`.
+#[inline]
+pub(crate) fn array_at<const COUNT: usize>(bytes: &[u8], offset: usize) -> Option<[u8; COUNT]> {
+    bytes.get(offset..)?.first_chunk().copied()
+}
+
+/// A length: BSON's are signed, and never negative.
+#[inline]
+pub(crate) fn length_at(bytes: &[u8], offset: usize) -> Option<usize> {
+    usize::try_from(i32::from_le_bytes(array_at(bytes, offset)?)).ok()
+}
+
+/// How many bytes a value takes that begins at the front of `rest`. They need not all be there.
+#[inline]
+pub(crate) fn value_bytes(kind: ElementType, rest: &[u8]) -> Option<usize> {
+    use ElementType::*;
+    Some(match kind {
+        Double | DateTime | Timestamp | Int64 => 8,
+        Int32 => 4,
+        ObjectId => 12,
+        Boolean => 1,
+        Decimal128 => 16,
+        Undefined | Null | MinKey | MaxKey => 0,
+        String | JavaScript | Symbol => length_at(rest, 0)?.checked_add(4)?,
+        Document | Array | JavaScriptWithScope => length_at(rest, 0)?,
+        Binary => length_at(rest, 0)?.checked_add(5)?,
+        DbPointer => length_at(rest, 0)?.checked_add(16)?,
+        Regex => {
+            let (pattern, rest) = split_name(rest)?;
+            let (options, _) = split_name(rest)?;
+            pattern.len() + options.len() + 2
+        }
+    })
+}
+
+/// Decodes a value whose bytes are exactly `bytes`.
+#[inline]
+pub(crate) fn decode_value(kind: ElementType, bytes: &[u8]) -> Option<Value<'_>> {
+    Some(match kind {
+        ElementType::Double => Value::Double(f64::from_le_bytes(array_at(bytes, 0)?)),
+        ElementType::String => Value::String(string(bytes)?),
+        ElementType::Document => Value::Document(Document::from_validated(bytes)),
+        ElementType::Array => Value::Array(Array::from_validated(bytes)),
+        ElementType::Binary => {
+            Value::Binary(Binary { subtype: *bytes.get(4)?, bytes: bytes.get(5..)? })
+        }
+        ElementType::Undefined => Value::Undefined,
+        ElementType::ObjectId => Value::ObjectId(ObjectId(array_at(bytes, 0)?)),
+        ElementType::Boolean => Value::Boolean(*bytes.first()? != 0),
+        ElementType::DateTime => Value::DateTime(i64::from_le_bytes(array_at(bytes, 0)?)),
+        ElementType::Null => Value::Null,
+        ElementType::Regex => {
+            let (pattern, rest) = split_name(bytes)?;
+            let (options, _) = split_name(rest)?;
+            Value::Regex(Regex { pattern: text(pattern)?, options: text(options)? })
+        }
+        ElementType::DbPointer => {
+            let split = bytes.len().checked_sub(12)?;
+            let namespace = string(&bytes[..split])?;
+            Value::DbPointer { namespace, id: ObjectId(array_at(bytes, split)?) }
+        }
+        ElementType::JavaScript => Value::JavaScript(string(bytes)?),
+        ElementType::Symbol => Value::Symbol(string(bytes)?),
+        ElementType::JavaScriptWithScope => {
+            let scope_offset = length_at(bytes, 4)?.checked_add(8)?;
+            Value::JavaScriptWithScope {
+                code: string(bytes.get(4..scope_offset)?)?,
+                scope: Document::from_validated(bytes.get(scope_offset..)?),
+            }
+        }
+        ElementType::Int32 => Value::Int32(i32::from_le_bytes(array_at(bytes, 0)?)),
+        ElementType::Timestamp => {
+            Value::Timestamp(Timestamp(u64::from_le_bytes(array_at(bytes, 0)?)))
+        }
+        ElementType::Int64 => Value::Int64(i64::from_le_bytes(array_at(bytes, 0)?)),
+        ElementType::Decimal128 => Value::Decimal128(Decimal128(array_at(bytes, 0)?)),
+        ElementType::MinKey => Value::MinKey,
+        ElementType::MaxKey => Value::MaxKey,
+    })
+}
+
+/// The text of a string's bytes: length, text, final zero.
+#[inline]
+fn string(bytes: &[u8]) -> Option<&str> {
+    text(bytes.get(4..bytes.len().checked_sub(1)?)?)
+}

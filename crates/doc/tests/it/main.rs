@@ -1,0 +1,4 @@
+//! Properties of documents, for random documents of all types.
+
+mod generate;
+mod keys;
