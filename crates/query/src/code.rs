@@ -84,6 +84,7 @@ codes! {
     QueryExceededMemoryLimitNoDiskUseAllowed = 292,
     NoSuchTransaction = 251,
     InvalidPipelineOperator = 168,
+    CannotIndexParallelArrays = 171,
     CommandOnShardedViewNotSupportedOnMongod = 169,
     TooManyLogicalSessions = 261,
     OperationNotSupportedInTransaction = 263,

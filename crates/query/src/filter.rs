@@ -1,37 +1,142 @@
 //! Filters: `{qty: {$gt: 5}, tags: "red"}`.
+//!
+//! A filter is parsed once into a tree ([`tree`]) and then asked document by document
+//! ([`evaluate`]). Reading order: `tree` (what a filter is), `parse` (from BSON), `operators` (the
+//! one table of operators), the families (`compare`, `membership`, `pattern`, `shape`, `array`,
+//! `number`), `evaluate` (how a path fans out), `position` (what `$` stands for), `equalities`
+//! (what an upsert takes over).
+//!
+//! *Surprises*: a condition on a path holds if **any** value that the path reaches fulfils it, and
+//! two conditions on one path may be fulfilled by two different elements of an array; a negated
+//! condition (`$ne`, `$nin`, `$not`) holds if **no** value fulfils the inner one.
 
-use frond_doc::Document;
+mod array;
+mod compare;
+mod equalities;
+mod evaluate;
+mod membership;
+mod number;
+mod operators;
+mod parse;
+mod pattern;
+mod position;
+mod shape;
+pub(crate) mod tree;
+
+use std::sync::Arc;
+
+use frond_doc::{Document, Value};
 
 use crate::error::QueryError;
+use crate::expression::Variables;
+use evaluate::Run;
+use tree::{Condition, Node};
 
-/// A parsed filter.
+pub(crate) use compare::{Comparison, Relation};
+pub(crate) use pattern::Pattern;
+
+/// A parsed filter. Cloning is cheap: the tree is shared.
 #[derive(Clone, Debug)]
-pub struct Filter {}
+pub struct Filter {
+    root: Arc<Node>,
+    /// What `$expr` sees besides the document.
+    variables: Variables,
+}
 
 impl Filter {
     /// Parses a filter document.
-    pub fn parse(_filter: Document<'_>) -> Result<Filter, QueryError> {
-        todo!()
+    ///
+    /// # Errors
+    /// MongoDB's codes and words, where it has them: unknown operators, operands of the wrong
+    /// type, invalid patterns, a tree deeper than 100.
+    pub fn parse(filter: Document<'_>) -> Result<Filter, QueryError> {
+        Ok(Filter { root: Arc::new(parse::document(filter, 0)?), variables: Variables::default() })
     }
 
     /// The filter that everything passes.
     pub fn all() -> Filter {
-        todo!()
+        Filter { root: Arc::new(Node::And(Vec::new())), variables: Variables::default() }
+    }
+
+    /// Gives `$expr` its variables (`$$NOW`, a command's `let`, those of `$lookup`).
+    pub fn with_variables(mut self, variables: Variables) -> Filter {
+        self.variables = variables;
+        self
+    }
+
+    /// Whether `document` passes. A document on which `$expr` fails does not pass: see
+    /// [`Filter::try_matches`].
+    pub fn matches(&self, document: Document<'_>) -> bool {
+        self.try_matches(document).unwrap_or(false)
     }
 
     /// Whether `document` passes.
-    pub fn matches(&self, _document: Document<'_>) -> bool {
-        todo!()
+    ///
+    /// # Errors
+    /// What evaluating `$expr` failed with.
+    pub fn try_matches(&self, document: Document<'_>) -> Result<bool, QueryError> {
+        let run = Run::new(&self.variables);
+        let passes = evaluate::node(&self.root, document, &run);
+        run.finish(passes)
     }
 
     /// As `matches`, and tells the position of the first array element that matched on a path
     /// through an array: what `$` in an update stands for.
-    pub fn matches_position(&self, _document: Document<'_>) -> (bool, Option<usize>) {
-        todo!()
+    pub fn matches_position(&self, document: Document<'_>) -> (bool, Option<usize>) {
+        if !self.matches(document) {
+            return (false, None);
+        }
+        let run = Run::new(&self.variables);
+        (true, position::node(&self.root, document, &run))
     }
 
     /// Whether every document passes.
     pub fn is_all(&self) -> bool {
-        todo!()
+        matches!(&*self.root, Node::And(nodes) if nodes.is_empty())
+    }
+
+    /// The tree, for the planner.
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// The paths that a passing document must have with one certain value (`$eq`, `$and`, `$in`,
+    /// `$all` and `$or` of a single value), in the filter's order: what an upsert inserts.
+    ///
+    /// # Errors
+    /// `NotSingleValueField` if a path is given twice, or one path lies within another.
+    pub fn equalities(&self) -> Result<Vec<(&str, Value<'_>)>, QueryError> {
+        equalities::of(&self.root)
     }
 }
+
+/// A condition on one value, as `$pull` and array filters have it.
+#[derive(Clone, Debug)]
+pub(crate) struct ValueFilter(Condition);
+
+impl ValueFilter {
+    /// Parses `{$gt: 5, ...}`, all operators.
+    pub(crate) fn parse(operators: Document<'_>) -> Result<ValueFilter, QueryError> {
+        parse::operators("", operators, 0).map(ValueFilter)
+    }
+
+    /// Parses a value that must be equal, a pattern that must match.
+    pub(crate) fn implicit(value: Value<'_>) -> Result<ValueFilter, QueryError> {
+        parse::implicit("", value).map(ValueFilter)
+    }
+
+    /// Whether `value` fulfils it.
+    pub(crate) fn matches(&self, value: Value<'_>) -> bool {
+        let variables = Variables::default();
+        evaluate::condition_on_value(&self.0, Some(value), &Run::new(&variables))
+    }
+}
+
+/// Whether the document's first field is an operator on a value (`{$gt: 5}`), not a logical one
+/// (`{$or: ...}`), nor a part of a plain document.
+pub(crate) fn begins_with_operator(document: Document<'_>) -> bool {
+    document.iter().next().is_some_and(|(name, _)| operators::is_known(name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,10 +8,13 @@ pub mod code;
 pub mod error;
 pub mod expression;
 pub mod filter;
+mod keys;
+mod number;
 pub mod pipeline;
 pub mod planner;
 pub mod projection;
 pub mod sort;
+mod text;
 pub mod update;
 
 pub use code::Code;

@@ -1,31 +1,132 @@
 //! Projections of `find`: inclusion, exclusion, `$slice`, `$elemMatch`, positional, expressions.
+//!
+//! 1. `parse` ([`parse`]) makes a tree of names and decides whether what isn't named stays
+//!    (exclusion) or goes (inclusion).
+//! 2. `apply` ([`apply`]) copies the document in its order, entering what the tree names. Computed
+//!    fields come after the others.
 
-use frond_doc::{Document, DocumentBuf};
+mod apply;
+mod parse;
+
+use frond_doc::{Document, DocumentBuf, ValueBuf};
 
 use crate::error::QueryError;
+use crate::expression::{Expression, Variables};
 use crate::filter::Filter;
 
 /// A parsed projection.
 #[derive(Clone, Debug)]
-pub struct Projection {}
+pub struct Projection {
+    kind: Kind,
+    root: Tree,
+    has_positional: bool,
+    variables: Variables,
+}
+
+/// What happens to fields that aren't named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Inclusion,
+    Exclusion,
+}
+
+/// The named fields of one level, in the projection's order.
+#[derive(Clone, Debug, Default)]
+struct Tree {
+    fields: Vec<(String, Node)>,
+}
+
+/// What happens to a named field.
+#[derive(Clone, Debug)]
+enum Node {
+    /// It stays.
+    Include,
+    /// It goes.
+    Exclude,
+    /// Something in it is named.
+    Inner(Tree),
+    /// Some of its elements stay.
+    Slice(Slice),
+    /// Of an array the element stays that made the filter match.
+    Positional,
+    /// Of an array the first element stays that passes: a filter on `{"": [element]}`.
+    ElementMatch(Filter),
+    /// It is computed.
+    Computed(Box<Computed>),
+}
+
+/// A computed field's value.
+#[derive(Clone, Debug)]
+enum Computed {
+    Expression(Expression),
+    Literal(ValueBuf),
+}
+
+/// A `$slice`.
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    /// Elements that are skipped; negative: where to begin, counted from the end.
+    skip: i64,
+    /// How many stay; `None`: to the end.
+    limit: Option<i64>,
+}
 
 impl Projection {
     /// Parses a projection document; an empty one lets everything through.
-    pub fn parse(_projection: Document<'_>) -> Result<Projection, QueryError> {
-        todo!()
+    ///
+    /// # Errors
+    /// MongoDB's codes: inclusion mixed with exclusion (31253, 31254), colliding paths (31249,
+    /// 31250), operands that are none.
+    pub fn parse(projection: Document<'_>) -> Result<Projection, QueryError> {
+        parse::document(projection)
+    }
+
+    /// Gives expressions their variables.
+    pub fn with_variables(mut self, variables: Variables) -> Projection {
+        self.variables = variables;
+        self
     }
 
     /// Projects a document that `filter` (for the positional `$`) let through.
+    ///
+    /// # Errors
+    /// What an expression failed with; code 51246 where `$` has nothing to stand for.
     pub fn apply(
         &self,
-        _document: Document<'_>,
-        _filter: &Filter,
+        document: Document<'_>,
+        filter: &Filter,
     ) -> Result<DocumentBuf, QueryError> {
-        todo!()
+        apply::document(self, document, filter)
     }
 
     /// Whether documents go through unchanged.
     pub fn is_identity(&self) -> bool {
-        todo!()
+        self.kind == Kind::Exclusion && self.root.fields.is_empty()
     }
 }
+
+impl Tree {
+    fn get(&self, name: &[u8]) -> Option<&Node> {
+        self.fields.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, node)| node)
+    }
+
+    /// Whether something in it is made where nothing is.
+    fn makes_fields(&self) -> bool {
+        self.fields.iter().any(|(_, node)| match node {
+            Node::Computed(_) => true,
+            Node::Inner(tree) => tree.makes_fields(),
+            _ => false,
+        })
+    }
+
+    fn has_positional(&self) -> bool {
+        self.fields.iter().any(|(_, node)| match node {
+            Node::Positional => true,
+            Node::Inner(tree) => tree.has_positional(),
+            _ => false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

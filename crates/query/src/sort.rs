@@ -1,9 +1,14 @@
 //! Sort patterns: `{a: 1, b: -1}`.
+//!
+//! A document's sort key is the least of the keys under which an index with the pattern's fields
+//! would file it, so that an index scan and a sort agree, also on arrays.
 
 use bytes::Bytes;
-use frond_doc::Document;
+use frond_doc::{Document, Value};
 
+use crate::code::Code;
 use crate::error::QueryError;
+use crate::{keys, text};
 
 /// A parsed sort pattern.
 #[derive(Clone, Debug)]
@@ -22,15 +27,116 @@ pub struct SortField {
 }
 
 impl SortPattern {
-    /// Parses `{field: 1 | -1, ...}`.
-    pub fn parse(_pattern: Document<'_>) -> Result<SortPattern, QueryError> {
-        todo!()
+    /// Parses `{field: 1 | -1, ...}`. `$natural` is the order of `_id`, in which documents lie.
+    ///
+    /// # Errors
+    /// For other values than 1 and -1, `$meta`, and paths that are none.
+    pub fn parse(pattern: Document<'_>) -> Result<SortPattern, QueryError> {
+        let mut fields = Vec::new();
+        for (path, value) in pattern.iter() {
+            if value.as_document().is_some_and(|document| document.get("$meta").is_some()) {
+                return Err(QueryError::new(
+                    Code::CommandNotSupported,
+                    format!("sorting by $meta is not supported (field '{path}')"),
+                ));
+            }
+            if !value.is_number() {
+                return Err(QueryError::new(
+                    Code::Location(15974),
+                    format!("Illegal key in $sort specification: {}", text::field(path, value)),
+                ));
+            }
+            let descending = match value.as_integer() {
+                Some(1) => false,
+                Some(-1) => true,
+                _ => return Err(wrong_direction()),
+            };
+            let path = if path == "$natural" { "_id" } else { path };
+            check_field_path(path)?;
+            fields.push(SortField { path: path.to_owned(), descending });
+        }
+        Ok(SortPattern { fields })
     }
 
     /// The key by which `document` is sorted: keys compare as bytes. Of an array the least element
     /// counts (the greatest where descending), an empty array sorts as undefined before null, an
     /// absent field as null.
-    pub fn key(&self, _document: Document<'_>) -> Bytes {
-        todo!()
+    pub fn key(&self, document: Document<'_>) -> Bytes {
+        least_key(&self.fields, document)
+            // Arrays in parallel have no common keys: each field counts by itself then.
+            .unwrap_or_else(|| {
+                let each = self.fields.iter().map(std::slice::from_ref);
+                each.flat_map(|field| least_key(field, document).unwrap_or_default()).collect()
+            })
+            .into()
     }
+}
+
+fn wrong_direction() -> QueryError {
+    QueryError::new(
+        Code::Location(15975),
+        "$sort key ordering must be 1 (for ascending) or -1 (for descending)",
+    )
+}
+
+fn least_key(fields: &[SortField], document: Document<'_>) -> Option<Vec<u8>> {
+    let mut least: Option<Vec<u8>> = None;
+    let mut key = Vec::with_capacity(16 * fields.len());
+    keys::for_each(fields, document, &mut |values| {
+        key.clear();
+        keys::append(&mut key, fields, values);
+        if least.as_ref().is_none_or(|least| key < *least) {
+            least = Some(key.clone());
+        }
+    })
+    .ok()?;
+    least
+}
+
+/// Checks that `path` can be a field's path.
+pub(crate) fn check_field_path(path: &str) -> Result<(), QueryError> {
+    let refuse = |code, message: &str| Err(QueryError::new(Code::Location(code), message));
+    if path.is_empty() {
+        return refuse(40352, "FieldPath cannot be constructed with empty string");
+    }
+    if path.ends_with('.') {
+        return refuse(40353, "FieldPath must not end with a '.'.");
+    }
+    for part in path.split('.') {
+        if part.is_empty() {
+            return refuse(15998, "FieldPath field names may not be empty strings.");
+        }
+        if part.starts_with('$') && !matches!(part, "$id" | "$ref" | "$db") {
+            return refuse(
+                16410,
+                "FieldPath field names may not start with '$'. Consider using $getField or \
+                 $setField.",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The direction of an index's field: any positive or negative number.
+///
+/// # Errors
+/// For zero and whatever is no number (`"text"`, `"2dsphere"`, `"hashed"`).
+pub fn index_field(path: &str, value: Value<'_>) -> Result<SortField, QueryError> {
+    check_field_path(path)
+        .map_err(|error| QueryError::new(Code::CannotCreateIndex, error.message))?;
+    let number = match value {
+        Value::Double(number) => number,
+        _ if value.is_number() => value.as_integer().unwrap_or(0) as f64,
+        _ => f64::NAN,
+    };
+    if number.is_nan() || number == 0.0 {
+        return Err(QueryError::new(
+            Code::CannotCreateIndex,
+            format!(
+                "Values in the index key pattern must be numbers above or below 0, found {}",
+                text::field(path, value)
+            ),
+        ));
+    }
+    Ok(SortField { path: path.to_owned(), descending: number < 0.0 })
 }

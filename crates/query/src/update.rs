@@ -1,13 +1,59 @@
 //! Updates: operators, replacements, upserts.
+//!
+//! 1. `parse`: every path of every operator goes into one tree of steps ([`tree`]); two paths of
+//!    which one lies within the other conflict there.
+//! 2. `apply`: one pass ([`walk`]) copies the document's bytes and edits where the tree has a
+//!    step; what no step names is copied as it lies. Fields that are new come after the others, in
+//!    the order of their paths.
+//! 3. Nothing changed if the bytes are the same.
+//!
+//! Reading order: `tree`, `operators` (the one table), the families (`assign`, `arithmetic`,
+//! `push`, `pull`), `walk`, `array_filters`.
 
-use frond_doc::{Array, Document, DocumentBuf, ObjectId, Value};
+mod arithmetic;
+mod array_filters;
+mod assign;
+mod modifier;
+mod operators;
+mod pull;
+mod push;
+mod tree;
+mod walk;
 
+use frond_doc::document::DEPTH_MAX;
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ObjectId, Value, normalise, order};
+
+use crate::code::Code;
 use crate::error::QueryError;
 use crate::filter::Filter;
+use crate::text;
+use array_filters::ArrayFilters;
+use assign::Rename;
+use modifier::Modifier;
+use tree::Branch;
+use walk::Scope;
 
 /// A parsed update: operators, or a replacement document.
 #[derive(Clone, Debug)]
-pub struct Update {}
+pub struct Update {
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Operators(Operators),
+    Replacement(DocumentBuf),
+}
+
+/// What the operators of an update ask for.
+#[derive(Clone, Debug, Default)]
+struct Operators {
+    root: Branch,
+    renames: Vec<Rename>,
+    filters: ArrayFilters,
+    /// Whether the result could be nested deeper than a document may be, so that it is checked.
+    may_be_deep: bool,
+}
 
 /// What an update needs to know besides the document.
 #[derive(Clone, Copy, Debug)]
@@ -20,37 +66,226 @@ pub struct UpdateContext {
     pub position: Option<usize>,
 }
 
+/// Whether a document is changed or made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Occasion {
+    Update,
+    Insert,
+}
+
 impl Update {
     /// Parses the `u` of an update statement. `array_filters` must be used up by `$[name]`.
+    ///
+    /// # Errors
+    /// MongoDB's codes: unknown operators, operands of the wrong type, paths in conflict.
     pub fn parse(
-        _update: Value<'_>,
-        _array_filters: Option<Array<'_>>,
+        update: Value<'_>,
+        array_filters: Option<Array<'_>>,
     ) -> Result<Update, QueryError> {
-        todo!()
+        let document = match update {
+            Value::Document(document) => document,
+            Value::Array(_) => {
+                let message = "updates by an aggregation pipeline are not supported";
+                return Err(QueryError::new(Code::CommandNotSupported, message));
+            }
+            _ => {
+                let message = "Update argument must be either an object or an array";
+                return Err(QueryError::new(Code::FailedToParse, message));
+            }
+        };
+        let first = document.iter().next().map(|(name, _)| name);
+        let form = if first.is_some_and(|name| name.starts_with('$')) {
+            let filters = ArrayFilters::parse(array_filters)?;
+            let operators = operators::parse(document, filters)?;
+            operators.filters.check_used(&operators.root, document)?;
+            Form::Operators(operators)
+        } else {
+            if array_filters.is_some_and(|filters| !filters.is_empty()) {
+                let message = "Cannot specify arrayFilters with a replacement update";
+                return Err(QueryError::new(Code::FailedToParse, message));
+            }
+            Form::Replacement(replacement(document)?)
+        };
+        Ok(Update { form })
     }
 
     /// Whether this is a replacement document (which `multi` forbids).
     pub fn is_replacement(&self) -> bool {
-        todo!()
+        matches!(self.form, Form::Replacement(_))
+    }
+
+    /// Whether a positional `$` is used, so that the position that the filter matched is wanted.
+    pub fn needs_position(&self) -> bool {
+        match &self.form {
+            Form::Operators(operators) => operators.root.has_positional(),
+            Form::Replacement(_) => false,
+        }
     }
 
     /// Returns the changed document, or `None` if nothing changes. `_id` stays as it is.
+    ///
+    /// # Errors
+    /// MongoDB's codes: values of the wrong type, paths that can't be made, a changed `_id`.
     pub fn apply(
         &self,
-        _document: Document<'_>,
-        _context: &UpdateContext,
+        document: Document<'_>,
+        context: &UpdateContext,
     ) -> Result<Option<DocumentBuf>, QueryError> {
-        todo!()
+        let changed = match &self.form {
+            Form::Operators(operators) => {
+                let changed = operators.apply(document, context, Occasion::Update)?;
+                keep_id(document, changed, |_| {
+                    "Performing an update on the path '_id' would modify the immutable field '_id'"
+                        .to_owned()
+                })?
+            }
+            Form::Replacement(replacement) => {
+                let changed = match replacement.get("_id") {
+                    Some(_) => normalise::for_insert(replacement, || ObjectId([0; 12]))
+                        .map_err(|error| QueryError::new(Code::BadValue, error.to_string()))?,
+                    None => with_id(document.get("_id"), replacement.view()),
+                };
+                keep_id(document, changed, |id| {
+                    let id = id.map_or("missing".to_owned(), |id| text::field("_id", id));
+                    format!(
+                        "After applying the update, the (immutable) field '_id' was found to have \
+                         been altered to {id}"
+                    )
+                })?
+            }
+        };
+        Ok((changed.as_bytes() != document.as_bytes()).then_some(changed))
     }
 
     /// Returns the document that an upsert inserts: the equalities of `filter`, then this update
     /// (with `$setOnInsert`), `_id` first and made by `new_id` where nobody gave one.
+    ///
+    /// # Errors
+    /// As [`Update::apply`], and if the filter's equalities contradict each other.
     pub fn upsert(
         &self,
-        _filter: &Filter,
-        _context: &UpdateContext,
-        _new_id: &mut dyn FnMut() -> ObjectId,
+        filter: &Filter,
+        context: &UpdateContext,
+        new_id: &mut dyn FnMut() -> ObjectId,
     ) -> Result<DocumentBuf, QueryError> {
-        todo!()
+        let made = match &self.form {
+            Form::Operators(operators) => {
+                let mut base = Operators::default();
+                for (path, value) in filter.equalities()? {
+                    base.root.insert(path, Modifier::Set(value.to_buf()))?;
+                }
+                let base = base.apply(Document::empty(), context, Occasion::Insert)?;
+                let made = operators.apply(base.view(), context, Occasion::Insert)?;
+                match base.get("_id") {
+                    Some(_) => keep_id(base.view(), made, |_| {
+                        "Performing an update on the path '_id' would modify the immutable field \
+                         '_id'"
+                            .to_owned()
+                    })?,
+                    None => made,
+                }
+            }
+            Form::Replacement(replacement) => {
+                let equalities = filter.equalities()?;
+                let id = equalities.iter().find(|(path, _)| *path == "_id").map(|(_, id)| *id);
+                match (id, replacement.get("_id")) {
+                    (Some(id), None) => with_id(Some(id), replacement.view()),
+                    (Some(id), Some(other)) if !order::equal(id, other) => {
+                        return Err(QueryError::new(
+                            Code::ImmutableField,
+                            format!(
+                                "After applying the update, the (immutable) field '_id' was found \
+                                 to have been altered to {}",
+                                text::field("_id", other)
+                            ),
+                        ));
+                    }
+                    _ => replacement.clone(),
+                }
+            }
+        };
+        let made = normalise::for_insert(&made, new_id)
+            .map_err(|error| QueryError::new(Code::BadValue, error.to_string()))?;
+        normalise::check_id(made.view())
+            .map_err(|reason| QueryError::new(Code::InvalidIdField, reason))?;
+        Ok(made)
     }
 }
+
+impl Operators {
+    fn apply(
+        &self,
+        document: Document<'_>,
+        context: &UpdateContext,
+        occasion: Occasion,
+    ) -> Result<DocumentBuf, QueryError> {
+        for rename in &self.renames {
+            rename.check(document)?;
+        }
+        let mut out = DocumentBuilder::with_capacity(document.as_bytes().len() + 64);
+        let scope = Scope { document, context, filters: &self.filters, occasion };
+        walk::root(&mut out, &self.root, &scope)?;
+        let changed = out.build();
+        if self.may_be_deep && !is_within_depth(changed.view(), DEPTH_MAX) {
+            let message = format!("the updated document is nested deeper than {DEPTH_MAX}");
+            return Err(QueryError::new(Code::Overflow, message));
+        }
+        Ok(changed)
+    }
+}
+
+/// Whether documents and arrays are nested at most `depth` deep, `document` counted.
+fn is_within_depth(document: Document<'_>, depth: usize) -> bool {
+    depth > 0
+        && document.iter().all(|(_, value)| match value {
+            Value::Document(inner) => is_within_depth(inner, depth - 1),
+            Value::Array(inner) => is_within_depth(inner.as_document(), depth - 1),
+            Value::JavaScriptWithScope { scope, .. } => is_within_depth(scope, depth - 1),
+            _ => true,
+        })
+}
+
+/// Checks a replacement document's names.
+fn replacement(document: Document<'_>) -> Result<DocumentBuf, QueryError> {
+    if let Some((name, _)) = document.iter().find(|(name, _)| name.starts_with('$')) {
+        return Err(QueryError::new(
+            Code::DollarPrefixedFieldName,
+            format!(
+                "The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context \
+                 of an update's replacement document. Consider using an aggregation pipeline with \
+                 $replaceWith."
+            ),
+        ));
+    }
+    Ok(document.to_buf())
+}
+
+/// The document with `id` in front of its fields other than `_id`.
+fn with_id(id: Option<Value<'_>>, document: Document<'_>) -> DocumentBuf {
+    let mut out = DocumentBuilder::with_capacity(document.as_bytes().len() + 32);
+    if let Some(id) = id {
+        out.append("_id", id);
+    }
+    for element in document.elements().filter(|element| element.name != b"_id") {
+        out.append_element(&element);
+    }
+    out.build()
+}
+
+/// Refuses a changed `_id`; an equal one of another number type stays as it was.
+fn keep_id(
+    before: Document<'_>,
+    after: DocumentBuf,
+    message: impl Fn(Option<Value<'_>>) -> String,
+) -> Result<DocumentBuf, QueryError> {
+    let Some(old) = before.get("_id") else { return Ok(after) };
+    let new = after.get("_id");
+    match new {
+        Some(new) if new == old => Ok(after),
+        Some(new) if order::equal(new, old) => Ok(with_id(Some(old), after.view())),
+        _ => Err(QueryError::new(Code::ImmutableField, message(new))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! `$eq`, `$gt`, `$gte`, `$lt`, `$lte`: comparisons that stay within one type.
+//!
+//! *Invariants*
+//! 1. Values of different types (numbers count as one, strings and symbols too) never fulfil a
+//!    comparison, except with MinKey and MaxKey, which are below and above everything.
+//! 2. An absent field counts as null. Undefined is of another type than null.
+//! 3. NaN equals NaN, and is neither below nor above anything.
+
+use std::cmp::Ordering;
+
+use frond_doc::{Value, ValueBuf, order};
+
+/// How a value must stand to the operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Relation {
+    /// `$eq`
+    Equal,
+    /// `$gt`
+    Greater,
+    /// `$gte`
+    GreaterOrEqual,
+    /// `$lt`
+    Less,
+    /// `$lte`
+    LessOrEqual,
+}
+
+impl Relation {
+    fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Relation::Equal => ordering.is_eq(),
+            Relation::Greater => ordering.is_gt(),
+            Relation::GreaterOrEqual => ordering.is_ge(),
+            Relation::Less => ordering.is_lt(),
+            Relation::LessOrEqual => ordering.is_le(),
+        }
+    }
+
+    fn allows_equal(self) -> bool {
+        self.holds(Ordering::Equal)
+    }
+}
+
+/// A relation and its operand.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    relation: Relation,
+    operand: ValueBuf,
+}
+
+impl Comparison {
+    /// Makes a comparison.
+    pub(crate) fn new(relation: Relation, operand: ValueBuf) -> Comparison {
+        Comparison { relation, operand }
+    }
+
+    /// Makes an equality.
+    pub(crate) fn equal(operand: ValueBuf) -> Comparison {
+        Comparison::new(Relation::Equal, operand)
+    }
+
+    /// The relation.
+    pub(crate) fn relation(&self) -> Relation {
+        self.relation
+    }
+
+    /// What is compared with.
+    pub(crate) fn operand(&self) -> Value<'_> {
+        self.operand.as_value()
+    }
+
+    /// Whether `value` (`None`: absent) fulfils the comparison.
+    pub(crate) fn matches(&self, value: Option<Value<'_>>) -> bool {
+        let operand = self.operand.as_value();
+        let value = match (value, operand) {
+            (Some(value), _) => value,
+            (None, Value::Null) => return self.relation.allows_equal(),
+            (None, _) => Value::Undefined,
+        };
+        let type_of = |value: Value<'_>| order::type_order(value.element_type());
+        if type_of(value) != type_of(operand) {
+            return match operand {
+                Value::MinKey => self.relation.holds(Ordering::Greater),
+                Value::MaxKey => self.relation.holds(Ordering::Less),
+                _ => false,
+            };
+        }
+        match (is_nan(value), is_nan(operand)) {
+            (false, false) => self.relation.holds(order::compare(value, operand)),
+            (true, true) => self.relation.allows_equal(),
+            _ => false,
+        }
+    }
+}
+
+fn is_nan(value: Value<'_>) -> bool {
+    match value {
+        Value::Double(number) => number.is_nan(),
+        Value::Decimal128(_) => order::equal(value, Value::Double(f64::NAN)),
+        _ => false,
+    }
+}

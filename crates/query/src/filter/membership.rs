@@ -1,0 +1,71 @@
+//! `$in` and `$nin`: one of many values, or patterns.
+
+use frond_doc::{Value, ValueBuf, order};
+
+use super::operators::Operand;
+use super::parse::{bad_value, is_operators};
+use super::pattern::Pattern;
+use super::tree::{Condition, Test};
+use crate::error::QueryError;
+
+/// The values and patterns of a `$in`.
+///
+/// *Invariants*: `values` ascend strictly in MongoDB's order, so that a lookup is a binary search.
+#[derive(Clone, Debug)]
+pub(crate) struct Membership {
+    values: Vec<ValueBuf>,
+    patterns: Vec<Pattern>,
+    /// Whether null is among the values: an absent field matches then.
+    has_null: bool,
+}
+
+impl Membership {
+    fn parse(operand: Operand<'_>) -> Result<Membership, QueryError> {
+        let Some(array) = operand.value.as_array() else {
+            return Err(bad_value(format!("{} needs an array", operand.name)));
+        };
+        let mut values = Vec::new();
+        let mut patterns = Vec::new();
+        for value in array.iter() {
+            match value {
+                Value::Regex(regex) => patterns.push(Pattern::new(regex.pattern, regex.options)?),
+                Value::Document(document) if is_operators(document) => {
+                    return Err(bad_value(format!("cannot nest $ under {}", operand.name)));
+                }
+                Value::Undefined => return Err(bad_value("cannot compare to undefined")),
+                _ => values.push(value.to_buf()),
+            }
+        }
+        values.sort_by(|left, right| order::compare(left.as_value(), right.as_value()));
+        values.dedup_by(|left, right| order::equal(left.as_value(), right.as_value()));
+        let has_null = values.iter().any(|value| value.as_value() == Value::Null);
+        Ok(Membership { values, patterns, has_null })
+    }
+
+    /// The values, ascending.
+    pub(crate) fn values(&self) -> &[ValueBuf] {
+        &self.values
+    }
+
+    /// The patterns.
+    pub(crate) fn patterns(&self) -> &[Pattern] {
+        &self.patterns
+    }
+
+    /// Whether `value` (`None`: absent) is one of the values or matches a pattern.
+    pub(crate) fn matches(&self, value: Option<Value<'_>>) -> bool {
+        let Some(value) = value else { return self.has_null };
+        self.values.binary_search_by(|known| order::compare(known.as_value(), value)).is_ok()
+            || self.patterns.iter().any(|pattern| pattern.matches(value))
+    }
+}
+
+/// `$in`
+pub(super) fn is_in(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    Ok(Condition::Test(Test::In(Membership::parse(operand)?)))
+}
+
+/// `$nin`
+pub(super) fn is_not_in(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    Ok(is_in(operand)?.negated())
+}

@@ -1,0 +1,148 @@
+//! The operators that can stand at a path: one sorted table, supported or not.
+
+use frond_doc::{Document, Value};
+
+use super::compare::{Comparison, Relation};
+use super::parse::{bad_value, unsupported};
+use super::tree::{Condition, Test};
+use super::{array, membership, number, parse, pattern, shape};
+use crate::error::QueryError;
+
+/// What a family needs to parse one operator.
+#[derive(Clone, Copy)]
+pub(super) struct Operand<'a> {
+    /// The operator.
+    pub(super) name: &'a str,
+    /// What stands after it.
+    pub(super) value: Value<'a>,
+    /// The path whose condition this is.
+    pub(super) path: &'a str,
+    /// All operators at the path: `$regex` looks for its `$options`.
+    pub(super) siblings: Document<'a>,
+    /// How deep in the filter.
+    pub(super) depth: usize,
+}
+
+type Parse = fn(Operand<'_>) -> Result<Condition, QueryError>;
+
+#[derive(Clone, Copy)]
+enum Operator {
+    /// Becomes a condition.
+    Condition(Parse),
+    /// Belongs to another operator, which reads it; is checked here.
+    Companion(fn(Operand<'_>) -> Result<(), QueryError>),
+    /// MongoDB has it.
+    Unsupported,
+}
+
+use Operator::{Companion, Unsupported};
+
+/// Sorted by name.
+const OPERATORS: &[(&str, Operator)] = &[
+    ("$all", Operator::Condition(array::all)),
+    ("$bitsAllClear", Operator::Condition(number::bits)),
+    ("$bitsAllSet", Operator::Condition(number::bits)),
+    ("$bitsAnyClear", Operator::Condition(number::bits)),
+    ("$bitsAnySet", Operator::Condition(number::bits)),
+    ("$elemMatch", Operator::Condition(array::element)),
+    ("$eq", Operator::Condition(equal)),
+    ("$exists", Operator::Condition(shape::exists)),
+    ("$geoIntersects", Unsupported),
+    ("$geoWithin", Unsupported),
+    ("$gt", Operator::Condition(comparison)),
+    ("$gte", Operator::Condition(comparison)),
+    ("$in", Operator::Condition(membership::is_in)),
+    ("$lt", Operator::Condition(comparison)),
+    ("$lte", Operator::Condition(comparison)),
+    ("$maxDistance", Unsupported),
+    ("$minDistance", Unsupported),
+    ("$mod", Operator::Condition(number::remainder)),
+    ("$ne", Operator::Condition(not_equal)),
+    ("$near", Unsupported),
+    ("$nearSphere", Unsupported),
+    ("$nin", Operator::Condition(membership::is_not_in)),
+    ("$not", Operator::Condition(not)),
+    ("$options", Companion(pattern::options)),
+    ("$regex", Operator::Condition(pattern::regex)),
+    ("$size", Operator::Condition(shape::size)),
+    ("$type", Operator::Condition(shape::type_is)),
+    ("$within", Unsupported),
+];
+
+/// Parses one operator; `None` if it says nothing by itself.
+pub(super) fn parse(operand: Operand<'_>) -> Result<Option<Condition>, QueryError> {
+    let found = OPERATORS.binary_search_by_key(&operand.name, |(name, _)| name);
+    let Ok(place) = found else {
+        return Err(bad_value(format!("unknown operator: {}", operand.name)));
+    };
+    match OPERATORS[place].1 {
+        Operator::Condition(parse) => parse(operand).map(Some),
+        Companion(check) => check(operand).map(|()| None),
+        Unsupported => Err(unsupported(operand.name)),
+    }
+}
+
+/// Whether `name` is in the table.
+pub(super) fn is_known(name: &str) -> bool {
+    OPERATORS.binary_search_by_key(&name, |(known, _)| known).is_ok()
+}
+
+/// A value that must be equal.
+pub(super) fn equality(_path: &str, value: Value<'_>) -> Result<Condition, QueryError> {
+    if value == Value::Undefined {
+        return Err(bad_value("cannot compare to undefined"));
+    }
+    Ok(Condition::equal(value.to_buf()))
+}
+
+fn equal(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    equality(operand.path, operand.value)
+}
+
+fn not_equal(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    if matches!(operand.value, Value::Regex(_)) {
+        return Err(bad_value("Can't have regex as arg to $ne."));
+    }
+    Ok(equality(operand.path, operand.value)?.negated())
+}
+
+fn comparison(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    if matches!(operand.value, Value::Regex(_)) {
+        let path = operand.path;
+        return Err(bad_value(format!(
+            "Can't have RegEx as arg to predicate over field '{path}'."
+        )));
+    }
+    if operand.value == Value::Undefined {
+        return Err(bad_value("cannot compare to undefined"));
+    }
+    let relation = match operand.name {
+        "$gt" => Relation::Greater,
+        "$gte" => Relation::GreaterOrEqual,
+        "$lt" => Relation::Less,
+        _ => Relation::LessOrEqual,
+    };
+    Ok(Condition::Test(Test::Compare(Comparison::new(relation, operand.value.to_buf()))))
+}
+
+fn not(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    let inner = match operand.value {
+        Value::Regex(_) => parse::implicit(operand.path, operand.value)?,
+        Value::Document(document) if document.is_empty() => {
+            return Err(bad_value("$not cannot be empty"));
+        }
+        Value::Document(document) => parse::operators(operand.path, document, operand.depth + 1)?,
+        _ => return Err(bad_value("$not needs a regex or a document")),
+    };
+    Ok(inner.negated())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted() {
+        assert!(OPERATORS.is_sorted_by(|left, right| left.0 < right.0));
+    }
+}

@@ -1,0 +1,128 @@
+//! From BSON to the tree.
+
+use frond_doc::path::Path;
+use frond_doc::{Document, Value};
+
+use super::operators::{self, Operand};
+use super::pattern::Pattern;
+use super::tree::{Condition, Field, Node, TREE_DEPTH_MAX, Test};
+use crate::code::Code;
+use crate::error::QueryError;
+use crate::expression::Expression;
+
+/// An operand that MongoDB refuses with `BadValue`.
+pub(super) fn bad_value(message: impl Into<String>) -> QueryError {
+    QueryError::new(Code::BadValue, message)
+}
+
+/// Parses a filter document: paths with conditions, and logical operators.
+pub(super) fn document(filter: Document<'_>, depth: usize) -> Result<Node, QueryError> {
+    check_depth(depth)?;
+    let mut nodes = Vec::new();
+    for (name, value) in filter.iter() {
+        if name.starts_with('$') {
+            nodes.extend(top_level(name, value, depth)?);
+        } else {
+            let condition = condition(name, value, depth)?;
+            nodes.push(Node::Field(Field {
+                dotted: name.to_owned(),
+                path: Path::new(name),
+                condition,
+            }));
+        }
+    }
+    Ok(if nodes.len() == 1 { nodes.remove(0) } else { Node::And(nodes) })
+}
+
+fn check_depth(depth: usize) -> Result<(), QueryError> {
+    if depth > TREE_DEPTH_MAX {
+        let message = format!("exceeded maximum query tree depth of {TREE_DEPTH_MAX}");
+        return Err(bad_value(message));
+    }
+    Ok(())
+}
+
+/// An operator in the place of a path; `None` where it asks nothing (`$comment`).
+fn top_level(name: &str, value: Value<'_>, depth: usize) -> Result<Option<Node>, QueryError> {
+    let node = match name {
+        "$and" => Node::And(branches(name, value, depth)?),
+        "$or" => Node::Or(branches(name, value, depth)?),
+        "$nor" => Node::Nor(branches(name, value, depth)?),
+        "$expr" => Node::Expression(Expression::parse(value)?),
+        "$comment" => return Ok(None),
+        "$alwaysTrue" => Node::And(Vec::new()),
+        "$alwaysFalse" => Node::Constant(false),
+        "$jsonSchema" | "$sampleRate" | "$text" | "$where" => return Err(unsupported(name)),
+        _ => {
+            return Err(bad_value(format!(
+                "unknown top level operator: {name}. If you have a field name that starts with a \
+                 '$' symbol, consider using $getField or $setField."
+            )));
+        }
+    };
+    Ok(Some(node))
+}
+
+/// An operator that MongoDB has and Frond has not.
+pub(super) fn unsupported(name: &str) -> QueryError {
+    QueryError::new(Code::CommandNotSupported, format!("the operator {name} is not supported"))
+}
+
+fn branches(name: &str, value: Value<'_>, depth: usize) -> Result<Vec<Node>, QueryError> {
+    let Some(array) = value.as_array() else {
+        return Err(bad_value(format!("{name} must be an array")));
+    };
+    let mut nodes = Vec::new();
+    for branch in array.iter() {
+        let Some(branch) = branch.as_document() else {
+            return Err(bad_value("$or/$and/$nor entries need to be full objects"));
+        };
+        nodes.push(document(branch, depth + 1)?);
+    }
+    if nodes.is_empty() {
+        return Err(bad_value("$and/$or/$nor must be a nonempty array"));
+    }
+    Ok(nodes)
+}
+
+/// The condition that stands at a path: operators, or a value that must be equal.
+fn condition(path: &str, value: Value<'_>, depth: usize) -> Result<Condition, QueryError> {
+    match value {
+        Value::Document(document) if is_operators(document) => {
+            self::operators(path, document, depth)
+        }
+        _ => implicit(path, value),
+    }
+}
+
+/// A value in the place of operators: equality, or a pattern.
+pub(super) fn implicit(path: &str, value: Value<'_>) -> Result<Condition, QueryError> {
+    match value {
+        Value::Regex(regex) => {
+            Ok(Condition::Test(Test::Pattern(Pattern::new(regex.pattern, regex.options)?)))
+        }
+        _ => operators::equality(path, value),
+    }
+}
+
+/// Whether the first field is an operator on a value.
+pub(super) fn is_operators(document: Document<'_>) -> bool {
+    let first = document.iter().next().map(|(name, _)| name);
+    // A reference is a plain document, though its names begin with a dollar.
+    first.is_some_and(|name| name.starts_with('$') && !matches!(name, "$ref" | "$id" | "$db"))
+}
+
+/// Parses `{$gt: 5, $lt: 9}`.
+pub(super) fn operators(
+    path: &str,
+    operators: Document<'_>,
+    depth: usize,
+) -> Result<Condition, QueryError> {
+    check_depth(depth)?;
+    let mut conditions = Vec::new();
+    for (name, value) in operators.iter() {
+        let operand = Operand { name, value, path, siblings: operators, depth };
+        conditions.extend(operators::parse(operand)?);
+    }
+    Ok(if conditions.len() == 1 { conditions.remove(0) } else { Condition::All(conditions) })
+}

@@ -1,0 +1,132 @@
+//! `$regex` with `$options`, and patterns in the place of values.
+//!
+//! Compiled once, when the filter is parsed. The engine backtracks only where a pattern needs it
+//! (look-around, references), with a limit: a pattern that exceeds it on some string doesn't match
+//! that string, so that no pattern can hold a server up.
+
+use std::sync::Arc;
+
+use frond_doc::Value;
+
+use super::operators::Operand;
+use super::parse::bad_value;
+use super::tree::{Condition, Test};
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// Longer patterns are refused, as MongoDB does.
+const PATTERN_BYTES_MAX: usize = 16_384;
+
+/// A compiled pattern.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    source: String,
+    /// Sorted, without repetitions.
+    options: String,
+    regex: Arc<fancy_regex::Regex>,
+}
+
+impl Pattern {
+    /// Compiles a pattern with options out of `imsxu`.
+    ///
+    /// # Errors
+    /// Codes 51091 (pattern), 51108 (option).
+    pub(crate) fn new(source: &str, options: &str) -> Result<Pattern, QueryError> {
+        let mut flags: Vec<char> = options.chars().collect();
+        flags.sort_unstable();
+        flags.dedup();
+        if let Some(flag) = flags.iter().find(|flag| !"imsxu".contains(**flag)) {
+            let message = format!("invalid flag in regex options: {flag}");
+            return Err(QueryError::new(Code::Location(51108), message));
+        }
+        if source.len() > PATTERN_BYTES_MAX {
+            return Err(invalid(source, "regular expression is too large"));
+        }
+        let options: String = flags.into_iter().collect();
+        // Strings are UTF-8 here anyway, so that `u` changes nothing.
+        let inline: String = options.chars().filter(|flag| *flag != 'u').collect();
+        let compiled = if inline.is_empty() {
+            fancy_regex::Regex::new(source)
+        } else {
+            fancy_regex::Regex::new(&format!("(?{inline}){source}"))
+        };
+        let regex = compiled.map_err(|error| invalid(source, &error.to_string()))?;
+        Ok(Pattern { source: source.to_owned(), options, regex: Arc::new(regex) })
+    }
+
+    /// Whether a string matches, or a value is this very pattern.
+    pub(crate) fn matches(&self, value: Value<'_>) -> bool {
+        match value {
+            Value::String(text) | Value::Symbol(text) => self.regex.is_match(text).unwrap_or(false),
+            Value::Regex(regex) => regex.pattern == self.source && regex.options == self.options,
+            _ => false,
+        }
+    }
+
+    /// The pattern and its options as written.
+    pub(crate) fn source(&self) -> (&str, &str) {
+        (&self.source, &self.options)
+    }
+
+    /// The letters with which every matching string begins; `None` if there is no such beginning.
+    /// A pattern like `^abc` is a range of an index.
+    pub(crate) fn prefix(&self) -> Option<String> {
+        // Other options change what letters, spaces or `^` mean; an alternative has its own begin.
+        if !self.options.chars().all(|flag| "su".contains(flag)) || self.source.contains('|') {
+            return None;
+        }
+        let mut rest = self.source.strip_prefix('^')?.chars().peekable();
+        let mut prefix = String::new();
+        while let Some(letter) = rest.next() {
+            let literal = match letter {
+                '\\' if rest.peek().is_some_and(|next| next.is_ascii_punctuation()) => rest.next(),
+                '\\' | '.' | '[' | '(' | ')' | '$' | '^' | '+' => None,
+                '*' | '?' | '{' => {
+                    prefix.pop(); // The letter before may be absent.
+                    None
+                }
+                _ => Some(letter),
+            };
+            match literal {
+                Some(letter) => prefix.push(letter),
+                None => break,
+            }
+        }
+        (!prefix.is_empty()).then_some(prefix)
+    }
+}
+
+fn invalid(source: &str, reason: &str) -> QueryError {
+    let shown: String = source.chars().take(100).collect();
+    QueryError::new(
+        Code::Location(51091),
+        format!("Regular expression is invalid: {reason} in /{shown}/"),
+    )
+}
+
+/// `$regex`
+pub(super) fn regex(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    let options = match operand.siblings.get("$options") {
+        Some(Value::String(options)) => Some(options),
+        Some(_) => return Err(bad_value("$options has to be a string")),
+        None => None,
+    };
+    let (source, own_options) = match operand.value {
+        Value::String(source) => (source, ""),
+        Value::Regex(regex) => (regex.pattern, regex.options),
+        _ => return Err(bad_value("$regex has to be a string")),
+    };
+    if options.is_some() && !own_options.is_empty() {
+        let message = "options set in both $regex and $options";
+        return Err(QueryError::new(Code::Location(51075), message));
+    }
+    Ok(Condition::Test(Test::Pattern(Pattern::new(source, options.unwrap_or(own_options))?)))
+}
+
+/// `$options`, which `$regex` reads: checks that there is one.
+pub(super) fn options(operand: Operand<'_>) -> Result<(), QueryError> {
+    if operand.siblings.get("$regex").is_none() {
+        return Err(bad_value("$options needs a $regex"));
+    }
+    Ok(())
+}

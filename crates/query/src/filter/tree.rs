@@ -1,0 +1,102 @@
+//! What a filter is once it is parsed.
+
+use frond_doc::ValueBuf;
+use frond_doc::path::Path;
+
+use super::compare::Comparison;
+use super::membership::Membership;
+use super::number::{BitTest, Remainder};
+use super::pattern::Pattern;
+use super::shape::TypeSet;
+use crate::expression::Expression;
+
+/// Filters deeper than this are refused, as MongoDB does; it bounds every recursion over a tree.
+pub(crate) const TREE_DEPTH_MAX: usize = 100;
+
+/// A filter on a whole document.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    /// All of them pass; everything passes where there is none.
+    And(Vec<Node>),
+    /// At least one passes.
+    Or(Vec<Node>),
+    /// None passes.
+    Nor(Vec<Node>),
+    /// Everything passes, or nothing.
+    Constant(bool),
+    /// A condition on what a path reaches.
+    Field(Field),
+    /// `$expr`: a truthy result passes.
+    Expression(Expression),
+}
+
+/// A path and its condition.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    /// The path as it was written.
+    pub(crate) dotted: String,
+    /// The path, cut.
+    pub(crate) path: Path,
+    /// The condition.
+    pub(crate) condition: Condition,
+}
+
+/// A condition on what a path reaches, or on one value (in `$elemMatch`, `$pull`).
+#[derive(Clone, Debug)]
+pub(crate) enum Condition {
+    /// Each of them holds, on a path perhaps for different array elements.
+    All(Vec<Condition>),
+    /// The inner one holds for nothing that the path reaches.
+    Not(Box<Condition>),
+    /// It holds for something that the path reaches.
+    Test(Test),
+}
+
+/// A question to one value.
+#[derive(Clone, Debug)]
+pub(crate) enum Test {
+    /// `$eq`, `$gt`, `$gte`, `$lt`, `$lte`.
+    Compare(Comparison),
+    /// `$in`.
+    In(Membership),
+    /// `$regex`, or a pattern where a value could stand.
+    Pattern(Pattern),
+    /// `$exists: true`.
+    Exists,
+    /// `$type`.
+    Type(TypeSet),
+    /// `$mod`.
+    Remainder(Remainder),
+    /// `$bitsAllSet` and its relatives.
+    Bits(BitTest),
+    /// `$size`.
+    Size(i64),
+    /// `$elemMatch` with operators: the condition holds for one single element.
+    ElementValue(Box<Condition>),
+    /// `$elemMatch` with a filter: one element is a document that passes.
+    ElementDocument(Box<Node>),
+    /// `$all: []`: holds for nothing.
+    Never,
+}
+
+impl Test {
+    /// Whether the test asks arrays as a whole only, so that their elements are not asked.
+    pub(crate) fn is_on_whole_arrays(&self) -> bool {
+        matches!(
+            self,
+            Test::Size(_) | Test::ElementValue(_) | Test::ElementDocument(_) | Test::Exists
+        )
+    }
+}
+
+impl Condition {
+    /// The condition that a value equals `value`.
+    pub(crate) fn equal(value: ValueBuf) -> Condition {
+        Condition::Test(Test::Compare(Comparison::equal(value)))
+    }
+
+    /// The opposite.
+    pub(crate) fn negated(self) -> Condition {
+        Condition::Not(Box::new(self))
+    }
+}

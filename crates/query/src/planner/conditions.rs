@@ -1,0 +1,269 @@
+//! What a filter demands of one path, as intervals of an index's keys.
+//!
+//! Whatever is not understood demands nothing, so that intervals are never too narrow.
+
+use frond_doc::{Value, ValueBuf};
+
+use super::interval::{Cut, Interval, Intervals};
+use crate::filter::tree::{Condition, Node, Test};
+use crate::filter::{Comparison, Pattern, Relation};
+
+/// What every passing document has at a path.
+#[derive(Clone, Debug)]
+pub(super) struct Demand {
+    /// One of the document's keys for the path lies in them.
+    pub(super) intervals: Intervals,
+    /// Whether something must be there, so that a sparse index has the document.
+    pub(super) is_present: bool,
+}
+
+/// What must be known of the index's path to read conditions on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// How two demands on the path meet.
+    pub(super) meeting: Meeting,
+    /// Whether a part of the path is a number. `a.0` of `{a: [{}]}` is a document to the index; to a
+    /// query it is also absent, since the element has no field `0`. So conditions that an absent
+    /// value fulfils give no intervals.
+    pub(super) has_number: bool,
+    /// Whether the path has one part only, so that it reaches something in every document: then a
+    /// value that isn't null is a value. `a.b` reaches nothing at all in `{a: [1]}`.
+    pub(super) is_top_level: bool,
+}
+
+impl Rules {
+    /// The rules for an index's field.
+    pub(super) fn new(path: &str, multikey: bool) -> Rules {
+        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let meeting = if multikey { Meeting::ManyValues } else { Meeting::OneValue };
+        Rules {
+            meeting,
+            has_number: path.split('.').any(is_number),
+            is_top_level: !path.contains('.'),
+        }
+    }
+
+    fn many_values(self) -> Rules {
+        Rules { meeting: Meeting::ManyValues, ..self }
+    }
+
+    fn one_value(self) -> Rules {
+        Rules { meeting: Meeting::OneValue, ..self }
+    }
+
+    /// What one test demands, if it can be trusted.
+    fn check(self, demand: Demand) -> Option<Demand> {
+        (demand.is_present || !self.has_number).then_some(demand)
+    }
+}
+
+/// How two demands on one path meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Meeting {
+    /// One value fulfils both: their intervals are intersected.
+    OneValue,
+    /// Different array elements may fulfil them: one of them is chosen.
+    ManyValues,
+}
+
+impl Demand {
+    fn new(intervals: Vec<Interval>, is_present: bool) -> Demand {
+        Demand { intervals: Intervals::union_of(intervals), is_present }
+    }
+
+    fn anything(is_present: bool) -> Demand {
+        Demand { intervals: Intervals::all(), is_present }
+    }
+
+    /// Both demands.
+    fn and(self, other: Demand, meeting: Meeting) -> Demand {
+        let is_present = self.is_present || other.is_present;
+        let intervals = match meeting {
+            Meeting::OneValue => self.intervals.intersection(&other.intervals),
+            Meeting::ManyValues if other.intervals.width() < self.intervals.width() => {
+                other.intervals
+            }
+            Meeting::ManyValues => self.intervals,
+        };
+        Demand { intervals, is_present }
+    }
+
+    /// One of the two demands.
+    fn or(self, other: Demand) -> Demand {
+        let mut intervals = self.intervals.into_vec();
+        intervals.extend(other.intervals.into_vec());
+        Demand::new(intervals, self.is_present && other.is_present)
+    }
+}
+
+/// What `node` demands of the values at `path`; `None` if nothing.
+pub(super) fn of_node(node: &Node, path: &str, rules: Rules) -> Option<Demand> {
+    match node {
+        Node::And(nodes) => nodes
+            .iter()
+            .filter_map(|inner| of_node(inner, path, rules))
+            .reduce(|left, right| left.and(right, rules.meeting)),
+        Node::Or(nodes) => {
+            let branches: Option<Vec<Demand>> =
+                nodes.iter().map(|inner| of_node(inner, path, rules)).collect();
+            branches?.into_iter().reduce(Demand::or)
+        }
+        Node::Field(field) if field.dotted == path => of_condition(&field.condition, rules),
+        Node::Field(field) => {
+            let below = path.strip_prefix(field.dotted.as_str())?.strip_prefix('.')?;
+            of_elements(&field.condition, below, rules)
+        }
+        Node::Nor(_) | Node::Constant(_) | Node::Expression(_) => None,
+    }
+}
+
+/// What an `$elemMatch` on an outer path demands of the path `below` its elements.
+fn of_elements(condition: &Condition, below: &str, rules: Rules) -> Option<Demand> {
+    match condition {
+        Condition::All(inner) => inner
+            .iter()
+            .filter_map(|inner| of_elements(inner, below, rules))
+            .reduce(|left, right| left.and(right, Meeting::ManyValues)),
+        // A number could name elements of a nested array, which keys don't reach.
+        Condition::Test(Test::ElementDocument(node))
+            if !below.starts_with(|letter: char| letter.is_ascii_digit()) =>
+        {
+            of_node(node, below, rules.many_values())
+        }
+        _ => None,
+    }
+}
+
+fn of_condition(condition: &Condition, rules: Rules) -> Option<Demand> {
+    match condition {
+        Condition::All(inner) => inner
+            .iter()
+            .filter_map(|inner| of_condition(inner, rules))
+            .reduce(|left, right| left.and(right, rules.meeting)),
+        Condition::Test(test) => rules.check(of_test(test, rules)),
+        Condition::Not(inner) => rules.check(of_negation(inner, rules)?),
+    }
+}
+
+fn of_negation(inner: &Condition, rules: Rules) -> Option<Demand> {
+    match inner {
+        // Absent: null, or undefined where the path leads into an empty array.
+        Condition::Test(Test::Exists) => {
+            let absent = [Value::Undefined, Value::Null].map(Interval::point);
+            Some(Demand::new(absent.to_vec(), false))
+        }
+        Condition::Test(Test::Compare(comparison)) if comparison.matches(None) => {
+            Some(Demand::anything(rules.is_top_level))
+        }
+        Condition::Test(Test::In(membership)) if membership.matches(None) => {
+            Some(Demand::anything(rules.is_top_level))
+        }
+        _ => None,
+    }
+}
+
+fn of_test(test: &Test, rules: Rules) -> Demand {
+    match test {
+        Test::Compare(comparison) => of_comparison(comparison),
+        Test::In(membership) => {
+            let mut intervals = Vec::new();
+            for value in membership.values() {
+                intervals.extend(equal(value.as_value()));
+            }
+            for pattern in membership.patterns() {
+                intervals.extend(matching(pattern));
+            }
+            Demand::new(intervals, !membership.matches(None))
+        }
+        Test::Pattern(pattern) => Demand::new(matching(pattern), true),
+        Test::Type(types) => {
+            let samples = types.types().iter().map(|kind| sample(*kind));
+            match samples.collect::<Option<Vec<ValueBuf>>>() {
+                Some(samples) => Demand::new(
+                    samples.iter().map(|sample| Interval::bracket(sample.as_value())).collect(),
+                    true,
+                ),
+                None => Demand::anything(true),
+            }
+        }
+        Test::Remainder(_) => Demand::new(vec![Interval::bracket(Value::Int32(0))], true),
+        Test::Exists | Test::Bits(_) | Test::Size(_) | Test::ElementDocument(_) => {
+            Demand::anything(true)
+        }
+        // One single element fulfils all of it, also on a multikey index.
+        Test::ElementValue(condition) => match of_condition(condition, rules.one_value()) {
+            Some(demand) => Demand { is_present: true, ..demand },
+            None => Demand::anything(true),
+        },
+        Test::Never => Demand::new(Vec::new(), true),
+    }
+}
+
+/// A value whose bracket is that of a type; `None` where keys don't tell: of an array they hold the
+/// elements.
+fn sample(kind: frond_doc::ElementType) -> Option<ValueBuf> {
+    use frond_doc::ElementType as Type;
+    Some(
+        match kind {
+            Type::Double | Type::Int32 | Type::Int64 | Type::Decimal128 => Value::Int32(0),
+            Type::String | Type::Symbol => Value::String(""),
+            Type::ObjectId => Value::ObjectId(frond_doc::ObjectId([0; 12])),
+            Type::Boolean => Value::Boolean(false),
+            Type::DateTime => Value::DateTime(0),
+            Type::Timestamp => Value::Timestamp(frond_doc::Timestamp(0)),
+            Type::Null => Value::Null,
+            Type::MinKey => Value::MinKey,
+            Type::MaxKey => Value::MaxKey,
+            _ => return None,
+        }
+        .to_buf(),
+    )
+}
+
+fn of_comparison(comparison: &Comparison) -> Demand {
+    let operand = comparison.operand();
+    let is_present = !comparison.matches(None);
+    let relation = comparison.relation();
+    if relation == Relation::Equal {
+        return Demand::new(equal(operand), is_present);
+    }
+    // Arrays are compared as wholes, which keys don't hold; MinKey and MaxKey with all types.
+    if matches!(operand, Value::Array(_) | Value::MinKey | Value::MaxKey) {
+        return Demand::anything(is_present);
+    }
+    let mut interval = Interval::bracket(operand);
+    let key = frond_doc::key::of_value(operand).to_vec();
+    match relation {
+        Relation::Greater => interval.start = Cut::After(key),
+        Relation::GreaterOrEqual => interval.start = Cut::Before(key),
+        Relation::Less => interval.end = Cut::Before(key),
+        Relation::LessOrEqual => interval.end = Cut::After(key),
+        Relation::Equal => {}
+    }
+    Demand::new(vec![interval], is_present)
+}
+
+/// The keys of documents that have `value`: of an array, its first element's, or undefined if it is
+/// empty; or its own where it is an element itself.
+fn equal(value: Value<'_>) -> Vec<Interval> {
+    let mut intervals = vec![Interval::point(value)];
+    if let Value::Array(array) = value {
+        intervals.push(Interval::point(array.iter().next().unwrap_or(Value::Undefined)));
+    }
+    intervals
+}
+
+/// Strings that may match, and patterns as values.
+fn matching(pattern: &Pattern) -> Vec<Interval> {
+    let (source, options) = pattern.source();
+    let itself = Value::Regex(frond_doc::Regex { pattern: source, options });
+    let strings = match pattern.prefix() {
+        Some(prefix) => {
+            let mut key = frond_doc::key::of_value(Value::String(&prefix)).to_vec();
+            key.pop(); // The end of the text: what follows the prefix is free.
+            Interval::prefix(key)
+        }
+        None => Interval::bracket(Value::String("")),
+    };
+    vec![strings, Interval::point(itself)]
+}

@@ -1,0 +1,204 @@
+//! Copying a document as a projection asks. Recursion follows the projection's tree, and arrays in
+//! arrays, both bounded by validation.
+
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+
+use super::{Computed, Kind, Node, Projection, Slice, Tree};
+use crate::code::Code;
+use crate::error::QueryError;
+use crate::filter::Filter;
+
+/// What stays the same for one document.
+struct Scope<'a> {
+    projection: &'a Projection,
+    root: Document<'a>,
+    /// What the positional `$` stands for.
+    position: Option<usize>,
+}
+
+/// Projects a whole document.
+pub(super) fn document(
+    projection: &Projection,
+    document: Document<'_>,
+    filter: &Filter,
+) -> Result<DocumentBuf, QueryError> {
+    if projection.is_identity() {
+        return Ok(document.to_buf());
+    }
+    let position = match projection.has_positional {
+        true => filter.matches_position(document).1,
+        false => None,
+    };
+    let scope = Scope { projection, root: document, position };
+    let mut out = DocumentBuilder::new();
+    fields(&mut out, document, &projection.root, &scope)?;
+    Ok(out.build())
+}
+
+fn fields(
+    out: &mut DocumentBuilder,
+    document: Document<'_>,
+    tree: &Tree,
+    scope: &Scope<'_>,
+) -> Result<(), QueryError> {
+    let is_exclusion = scope.projection.kind == Kind::Exclusion;
+    for element in document.elements() {
+        match tree.get(element.name) {
+            None if !is_exclusion => {}
+            None | Some(Node::Include) => {
+                out.append_element(&element);
+            }
+            Some(Node::Exclude | Node::Computed(_) | Node::ElementMatch(_)) => {}
+            Some(node) => {
+                if let (Some(name), Some(value)) = (element.name(), element.decode()) {
+                    named(out, name, value, node, scope)?;
+                }
+            }
+        }
+    }
+    for (name, node) in &tree.fields {
+        match node {
+            Node::Computed(computed) => compute(out, name, computed, scope)?,
+            Node::ElementMatch(filter) => {
+                if let Some(Value::Array(array)) = document.get(name) {
+                    first_match(out, name, array, filter);
+                }
+            }
+            Node::Inner(inner) if inner.makes_fields() && document.get(name).is_none() => {
+                out.begin_document(name);
+                fields(out, Document::empty(), inner, scope)?;
+                out.end();
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A field that is there and of which a part stays.
+fn named(
+    out: &mut DocumentBuilder,
+    name: &str,
+    value: Value<'_>,
+    node: &Node,
+    scope: &Scope<'_>,
+) -> Result<(), QueryError> {
+    match (node, value) {
+        (Node::Inner(tree), _) => return inner(out, Some(name), value, tree, scope),
+        (Node::Slice(slice), Value::Array(array)) => {
+            let (skip, take) = slice.range(array.iter().count());
+            out.begin_array(name);
+            array.iter().skip(skip).take(take).for_each(|element| {
+                out.push(element);
+            });
+            out.end();
+        }
+        (Node::Positional, Value::Array(array)) => {
+            let element = positional_element(array, scope)?;
+            out.begin_array(name).push(element).end();
+        }
+        _ => {
+            out.append(name, value);
+        }
+    }
+    Ok(())
+}
+
+fn positional_element<'a>(array: Array<'a>, scope: &Scope<'_>) -> Result<Value<'a>, QueryError> {
+    scope.position.and_then(|position| array.get(position)).ok_or_else(|| {
+        QueryError::new(
+            Code::Location(51246),
+            "Executor error during find command :: caused by :: positional operator '.$' couldn't \
+             find a matching element in the array",
+        )
+    })
+}
+
+/// A value of which the tree names parts; `name` is `None` for an array's element.
+fn inner(
+    out: &mut DocumentBuilder,
+    name: Option<&str>,
+    value: Value<'_>,
+    tree: &Tree,
+    scope: &Scope<'_>,
+) -> Result<(), QueryError> {
+    match (value, name) {
+        (Value::Document(document), _) => {
+            match name {
+                Some(name) => out.begin_document(name),
+                None => out.push_begin_document(),
+            };
+            fields(out, document, tree, scope)?;
+            out.end();
+        }
+        (Value::Array(array), _) => {
+            match name {
+                Some(name) => out.begin_array(name),
+                None => out.push_begin_array(),
+            };
+            if tree.has_positional() {
+                inner(out, None, positional_element(array, scope)?, tree, scope)?;
+            } else {
+                for element in array.iter() {
+                    inner(out, None, element, tree, scope)?;
+                }
+            }
+            out.end();
+        }
+        // The tree names parts that a scalar doesn't have; computed ones take its place.
+        _ if tree.makes_fields() => {
+            return inner(out, name, Value::Document(Document::empty()), tree, scope);
+        }
+        _ if scope.projection.kind == Kind::Inclusion => {}
+        (_, Some(name)) => {
+            out.append(name, value);
+        }
+        (_, None) => {
+            out.push(value);
+        }
+    }
+    Ok(())
+}
+
+fn compute(
+    out: &mut DocumentBuilder,
+    name: &str,
+    computed: &Computed,
+    scope: &Scope<'_>,
+) -> Result<(), QueryError> {
+    match computed {
+        Computed::Literal(value) => {
+            out.append(name, value.as_value());
+        }
+        Computed::Expression(expression) => {
+            if let Some(value) = expression.evaluate(scope.root, &scope.projection.variables)? {
+                out.append(name, value.as_value());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes the first element that passes, in an array of its own.
+fn first_match(out: &mut DocumentBuilder, name: &str, array: Array<'_>, filter: &Filter) {
+    for element in array.iter() {
+        let mut alone = DocumentBuilder::new();
+        alone.begin_array("").push(element).end();
+        if filter.matches(alone.build().view()) {
+            out.begin_array(name).push(element).end();
+            return;
+        }
+    }
+}
+
+impl Slice {
+    /// How many elements of `count` are skipped, and how many are taken.
+    fn range(&self, count: usize) -> (usize, usize) {
+        let skip = match usize::try_from(self.skip) {
+            Ok(skip) => skip.min(count),
+            Err(_) => count.saturating_sub(self.skip.unsigned_abs() as usize),
+        };
+        let take = self.limit.map_or(count, |limit| usize::try_from(limit).unwrap_or(0));
+        (skip, take)
+    }
+}

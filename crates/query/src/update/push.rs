@@ -1,0 +1,224 @@
+//! `$push` (with `$each`, `$position`, `$slice`, `$sort`) and `$addToSet` (with `$each`).
+
+use std::cmp::Ordering;
+
+use frond_doc::path::Path;
+use frond_doc::{Array, Document, Value, ValueBuf, order};
+
+use super::modifier::{Modifier, Slot};
+use super::walk::{Scope, Trail};
+use crate::code::Code;
+use crate::error::QueryError;
+use crate::text;
+
+/// A parsed `$push`.
+#[derive(Clone, Debug)]
+pub(super) struct Push {
+    values: Vec<ValueBuf>,
+    /// Where the values go; negative: counted from the end. `None`: at the end.
+    position: Option<i64>,
+    /// How many elements stay: the first ones, or, negative, the last ones.
+    slice: Option<i64>,
+    sort: Option<PushSort>,
+}
+
+/// How a `$push` sorts the array.
+#[derive(Clone, Debug)]
+enum PushSort {
+    /// Elements as a whole.
+    Elements { descending: bool },
+    /// Documents by their fields.
+    Fields(Vec<(Path, bool)>),
+}
+
+fn bad_value(message: String) -> QueryError {
+    QueryError::new(Code::BadValue, message)
+}
+
+/// `$push`
+pub(super) fn push(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryError> {
+    let mut push = Push { values: Vec::new(), position: None, slice: None, sort: None };
+    let clauses = operand.as_document().filter(|document| document.get("$each").is_some());
+    let Some(clauses) = clauses else {
+        push.values.push(operand.to_buf());
+        return Ok(Modifier::Push(push));
+    };
+    for (name, value) in clauses.iter() {
+        match name {
+            "$each" => push.values = each("$push", value)?,
+            "$position" => {
+                push.position = Some(value.as_integer().ok_or_else(|| {
+                    bad_value(format!(
+                        "The value for $position must be an integer value, not of type: {}",
+                        value.element_type().alias()
+                    ))
+                })?);
+            }
+            "$slice" => {
+                push.slice = Some(value.as_integer().ok_or_else(|| {
+                    bad_value(format!(
+                        "The value for $slice must be an integer value but was given type: {}",
+                        value.element_type().alias()
+                    ))
+                })?);
+            }
+            "$sort" => push.sort = Some(PushSort::parse(value)?),
+            _ => return Err(bad_value(format!("Unrecognized clause in $push: {name}"))),
+        }
+    }
+    Ok(Modifier::Push(push))
+}
+
+fn each(operator: &str, value: Value<'_>) -> Result<Vec<ValueBuf>, QueryError> {
+    match value {
+        Value::Array(array) => Ok(array.iter().map(|value| value.to_buf()).collect()),
+        _ => Err(bad_value(format!(
+            "The argument to $each in {operator} must be an array but it was of type: {}",
+            value.element_type().alias()
+        ))),
+    }
+}
+
+/// `$addToSet`
+pub(super) fn add_to_set(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryError> {
+    let first = operand.as_document().and_then(|document| document.iter().next());
+    let values = match first {
+        Some(("$each", values)) => each("$addToSet", values)?,
+        _ => vec![operand.to_buf()],
+    };
+    Ok(Modifier::AddToSet(values))
+}
+
+impl PushSort {
+    fn parse(value: Value<'_>) -> Result<PushSort, QueryError> {
+        let refuse = || {
+            bad_value(
+                "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to \
+                 sort embedded fields"
+                    .to_owned(),
+            )
+        };
+        let direction = |value: Value<'_>| match value.as_integer() {
+            Some(1) => Ok(false),
+            Some(-1) => Ok(true),
+            _ => Err(refuse()),
+        };
+        match value {
+            Value::Document(fields) if !fields.is_empty() => {
+                let mut parsed = Vec::new();
+                for (name, value) in fields.iter() {
+                    if name.is_empty() || name.split('.').any(str::is_empty) {
+                        return Err(bad_value(
+                            "The $sort field is a dotted field but has an empty part".to_owned(),
+                        ));
+                    }
+                    parsed.push((Path::new(name), direction(value)?));
+                }
+                Ok(PushSort::Fields(parsed))
+            }
+            Value::Document(_) => Err(refuse()),
+            _ => Ok(PushSort::Elements { descending: direction(value)? }),
+        }
+    }
+
+    fn compare(&self, left: Value<'_>, right: Value<'_>) -> Ordering {
+        match (self, left, right) {
+            (PushSort::Fields(fields), Value::Document(left), Value::Document(right)) => {
+                compare_fields(fields, left, right)
+            }
+            (PushSort::Elements { descending: true }, ..) => order::compare(right, left),
+            _ => order::compare(left, right),
+        }
+    }
+}
+
+fn compare_fields(fields: &[(Path, bool)], left: Document<'_>, right: Document<'_>) -> Ordering {
+    for (path, descending) in fields {
+        let left = path.get(left).unwrap_or(Value::Null);
+        let right = path.get(right).unwrap_or(Value::Null);
+        let ordering = order::compare(left, right);
+        if ordering.is_ne() {
+            return if *descending { ordering.reverse() } else { ordering };
+        }
+    }
+    Ordering::Equal
+}
+
+/// Writes the array with the new elements.
+pub(super) fn apply_push(
+    slot: Slot<'_, '_>,
+    push: &Push,
+    scope: &Scope<'_>,
+    trail: &Trail,
+) -> Result<(), QueryError> {
+    let mut elements: Vec<Value<'_>> = match slot.current {
+        None => Vec::new(),
+        Some(Value::Array(array)) => array.iter().collect(),
+        Some(other) => {
+            return Err(bad_value(format!(
+                "The field '{}' must be an array but is of type {} in document {}",
+                trail.dotted(),
+                other.element_type().alias(),
+                text::id(scope.document)
+            )));
+        }
+    };
+    let count = elements.len();
+    let place = match push.position {
+        None => count,
+        Some(position) if position >= 0 => count.min(position as usize),
+        Some(position) => count.saturating_sub(position.unsigned_abs() as usize),
+    };
+    elements.splice(place..place, push.values.iter().map(|value| value.as_value()));
+    if let Some(sort) = &push.sort {
+        elements.sort_by(|left, right| sort.compare(*left, *right));
+    }
+    match push.slice {
+        Some(slice) if slice >= 0 => elements.truncate(slice as usize),
+        Some(slice) => {
+            let surplus = elements.len().saturating_sub(slice.unsigned_abs() as usize);
+            elements.drain(..surplus);
+        }
+        None => {}
+    }
+    write_array(slot, elements.into_iter());
+    Ok(())
+}
+
+/// Writes an array of the values.
+pub(super) fn write_array<'a>(slot: Slot<'_, '_>, elements: impl Iterator<Item = Value<'a>>) {
+    slot.out.begin_array(slot.name);
+    for element in elements {
+        slot.out.push(element);
+    }
+    slot.out.end();
+}
+
+/// Writes the array with those of `values` that it lacks.
+pub(super) fn apply_add_to_set(slot: Slot<'_, '_>, values: &[ValueBuf]) -> Result<(), QueryError> {
+    let array = match slot.current {
+        None => Array::from_validated(&frond_doc::document::EMPTY),
+        Some(Value::Array(array)) => array,
+        Some(other) => {
+            return Err(bad_value(format!(
+                "Cannot apply $addToSet to non-array field. Field named '{}' has non-array type {}",
+                slot.name,
+                other.element_type().alias()
+            )));
+        }
+    };
+    let mut added: Vec<Value<'_>> = Vec::new();
+    for value in values {
+        let value = value.as_value();
+        let is_known = |known: Value<'_>| order::equal(known, value);
+        if !added.iter().copied().any(is_known) && !array.iter().any(is_known) {
+            added.push(value);
+        }
+    }
+    if added.is_empty() && slot.current.is_some() {
+        slot.keep();
+    } else {
+        write_array(slot, array.iter().chain(added));
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! The planner's bounds hold a key of every document that passes, and a sorted scan is sorted.
+//!
+//! A map from keys to documents stands for the index. Counts that make every index look cheap force
+//! the planner to use each one that it may use.
+
+use std::collections::BTreeMap;
+
+use frond_doc::DocumentBuf;
+use frond_doc::key::{self, Bounds};
+use frond_query::planner::{self, IndexFacts, Plan};
+use frond_query::sort::SortField;
+use frond_query::{Filter, SortPattern};
+use frond_testkit::Random;
+use frond_testkit::random::for_seeds;
+
+use crate::model::{self, Model};
+
+struct Collection {
+    documents: Vec<(Model, DocumentBuf)>,
+    facts: IndexFacts,
+    /// Key and position of the document.
+    index: BTreeMap<Vec<u8>, Vec<usize>>,
+}
+
+fn fields(random: &mut Random) -> Vec<SortField> {
+    let mut fields: Vec<SortField> = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        let path = random.choose(&model::PATHS).to_string();
+        if !fields.iter().any(|field| field.path == path) {
+            fields.push(SortField { path, descending: random.one_in(2) });
+        }
+    }
+    fields
+}
+
+/// Random documents, of which those stay that the index takes.
+fn collection(random: &mut Random, depth: usize) -> Collection {
+    let mut facts = IndexFacts {
+        name: "i".to_owned(),
+        fields: fields(random),
+        multikey: false,
+        sparse: random.one_in(3),
+        unique: false,
+    };
+    let mut documents = Vec::new();
+    let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
+    for id in 0..12 {
+        let document = model::document(random, depth);
+        let stored = model::to_bson(&document, id);
+        let keys = planner::index_keys(&facts.fields, facts.sparse, stored.view());
+        let Ok((keys, met_array)) = keys else { continue };
+        assert!(keys.is_sorted_by(|left, right| left < right));
+        facts.multikey |= met_array;
+        for key in keys {
+            index.entry(key).or_default().push(documents.len());
+        }
+        documents.push((document, stored));
+    }
+    Collection { documents, facts, index }
+}
+
+fn holds(bounds: &[Bounds], key: &[u8]) -> bool {
+    bounds.iter().any(|bounds| {
+        bounds.start.as_deref().is_none_or(|start| start <= key)
+            && bounds.end.as_deref().is_none_or(|end| key < end)
+    })
+}
+
+fn check_disjoint(bounds: &[Bounds]) {
+    for pair in bounds.windows(2) {
+        assert!(pair[0].end.is_some() && pair[0].end <= pair[1].start, "{bounds:?}");
+    }
+}
+
+/// Indexes cost nothing, the collection much.
+fn cheap(index: Option<usize>, _bounds: &[Bounds]) -> u64 {
+    if index.is_some() { 0 } else { 1_000_000 }
+}
+
+#[test]
+fn bounds_hold_every_document_that_passes() {
+    let mut used = 0;
+    for_seeds(12_000, |mut random| {
+        let depth = random.below(4);
+        let collection = collection(&mut random, depth);
+        let parts = (0..3).map(|_| model::filter(&mut random, 1)).collect();
+        let filter = model::Filter::Logic("$and", parts);
+        let parsed = Filter::parse(filter.to_bson().view()).expect("a filter");
+        let facts = std::slice::from_ref(&collection.facts);
+        let plan = planner::plan(&parsed, None, facts, &mut cheap);
+        let Plan::IndexScan { bounds, .. } = plan else { return };
+        used += 1;
+        check_disjoint(&bounds);
+        for (document, stored) in &collection.documents {
+            if !filter.matches(document) {
+                continue;
+            }
+            let facts = &collection.facts;
+            let (keys, _) = planner::index_keys(&facts.fields, facts.sparse, stored.view())
+                .expect("it was indexed before");
+            assert!(
+                keys.iter().any(|key| holds(&bounds, key)),
+                "{facts:?}\n{:?}\n{stored:?}\n{keys:?}\n{bounds:?}",
+                filter.to_bson()
+            );
+        }
+    });
+    assert!(used > 1000 || used <= 1, "only {used} plans used an index");
+}
+
+#[test]
+fn ids_are_within_the_bounds() {
+    for_seeds(500, |mut random| {
+        let ids: Vec<Model> = (0..3).map(|_| Model::Int(random.below(20) as i32)).collect();
+        let filter = match random.below(3) {
+            0 => model::Condition::In(ids),
+            1 => model::Condition::Compare("$gt", ids[0].clone()),
+            _ => model::Condition::Compare("$eq", ids[0].clone()),
+        };
+        let filter = model::Filter::Field("_id", vec![filter]);
+        let parsed = Filter::parse(filter.to_bson().view()).expect("a filter");
+        let mut few = |_: Option<usize>, bounds: &[Bounds]| {
+            if bounds == [Bounds::all()] { 100 } else { 1 }
+        };
+        let Plan::IdScan { bounds } = planner::plan(&parsed, None, &[], &mut few) else {
+            panic!("{parsed:?} should be a scan of ids");
+        };
+        check_disjoint(&bounds);
+        for id in 0..20 {
+            let stored = model::to_bson(&Model::Document(Vec::new()), id);
+            let id = key::of_value(stored.get("_id").expect("it has one"));
+            assert_eq!(parsed.matches(stored.view()), holds(&bounds, &id), "{parsed:?} {stored:?}");
+        }
+    });
+}
+
+#[test]
+fn sorted_scans_are_sorted() {
+    let mut used = 0;
+    for_seeds(12_000, |mut random| {
+        let depth = random.below(2);
+        let collection = collection(&mut random, depth);
+        let filter = model::filter(&mut random, 1);
+        let parsed = Filter::parse(filter.to_bson().view()).expect("a filter");
+        // Part of the index's fields, forwards or backwards: what it may be able to give.
+        let backwards = random.one_in(2);
+        let skipped = random.below(collection.facts.fields.len());
+        let mut wanted: Vec<SortField> = collection.facts.fields[skipped..].to_vec();
+        wanted.truncate(1 + random.below(wanted.len()));
+        wanted.iter_mut().for_each(|field| field.descending ^= backwards);
+        let sort = SortPattern { fields: wanted };
+        let facts = std::slice::from_ref(&collection.facts);
+        let plan = planner::plan(&parsed, Some(&sort), facts, &mut cheap);
+        let Plan::IndexScan { bounds, descending, sorted: true, .. } = plan else { return };
+        used += 1;
+        let mut scanned: Vec<usize> = collection
+            .index
+            .iter()
+            .filter(|(key, _)| holds(&bounds, key))
+            .flat_map(|(_, documents)| documents.iter().copied())
+            .collect();
+        if descending {
+            scanned.reverse();
+        }
+        let found: Vec<&DocumentBuf> = scanned
+            .iter()
+            .map(|position| &collection.documents[*position].1)
+            .filter(|stored| parsed.matches(stored.view()))
+            .collect();
+        let passing = collection.documents.iter().filter(|(model, _)| filter.matches(model));
+        assert_eq!(found.len(), passing.count(), "each document comes once");
+        assert!(
+            found.is_sorted_by_key(|stored| sort.key(stored.view())),
+            "{:?}\n{:?}\n{sort:?}\n{found:?}",
+            collection.facts,
+            filter.to_bson()
+        );
+    });
+    assert!(used > 500 || used <= 1, "only {used} plans were sorted");
+}

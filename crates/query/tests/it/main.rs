@@ -1,0 +1,6 @@
+//! The query language against naive models.
+
+mod filters;
+mod indexes;
+mod model;
+mod updates;
