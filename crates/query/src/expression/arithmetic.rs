@@ -1,0 +1,343 @@
+//! `$add`, `$subtract`, `$multiply`, `$divide`, `$mod`, and the functions of one number.
+//!
+//! Null where an argument is null or missing, and an error for what is no number. Dates are added
+//! to and subtracted from in milliseconds.
+
+use frond_doc::{Value, decimal};
+
+use super::evaluated::Evaluated;
+use super::failure;
+use super::node::Answer;
+use super::number::{Number, Sum};
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// `$add`
+pub(super) fn add(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+    let mut sum = Sum::default();
+    let mut date = None;
+    for argument in &arguments {
+        match argument.value() {
+            None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
+            Some(Value::DateTime(_)) if date.is_some() => {
+                return Err(failure(16612, "only one date allowed in an $add expression"));
+            }
+            Some(Value::DateTime(millis)) => date = Some(millis),
+            Some(value) => sum.add(Number::of(value).ok_or_else(|| {
+                mismatch(format!(
+                    "$add only supports numeric or date types, not {}",
+                    argument.type_name()
+                ))
+            })?),
+        }
+    }
+    match date {
+        Some(millis) => shift(millis, sum.total()),
+        None => Ok(sum.total().into()),
+    }
+}
+
+/// A date so many milliseconds later.
+fn shift(millis: i64, by: Number) -> Answer<'static> {
+    let by = match by.integer() {
+        Some(by) => Some(by),
+        None => {
+            let by = by.double().round();
+            (by.abs() < 9.2e18).then_some(by as i64)
+        }
+    };
+    match by.and_then(|by| millis.checked_add(by)) {
+        Some(millis) => Ok(Evaluated::Borrowed(Value::DateTime(millis))),
+        None => Err(QueryError::new(Code::Overflow, "date overflow")),
+    }
+}
+
+/// `$subtract`
+pub(super) fn subtract<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
+    if left.is_nullish() || right.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let (left_value, right_value) = (left.or_null(), right.or_null());
+    match (left_value, right_value, Number::of(left_value), Number::of(right_value)) {
+        (_, _, Some(left), Some(right)) => {
+            let difference = left.combine(
+                right,
+                i64::checked_sub,
+                |left, right| left - right,
+                decimal::subtract,
+            );
+            Ok(difference.into())
+        }
+        (Value::DateTime(left), Value::DateTime(right), ..) => match left.checked_sub(right) {
+            Some(millis) => Ok(Evaluated::Borrowed(Value::Int64(millis))),
+            None => Err(QueryError::new(Code::Overflow, "overflow in date subtraction")),
+        },
+        (Value::DateTime(millis), _, _, Some(by)) => {
+            let negated = Number::Int(0).combine(
+                by,
+                i64::checked_sub,
+                |left, right| left - right,
+                decimal::subtract,
+            );
+            shift(millis, negated)
+        }
+        _ => Err(mismatch(format!(
+            "can't $subtract {} from {}",
+            right.type_name(),
+            left.type_name()
+        ))),
+    }
+}
+
+/// `$multiply`
+pub(super) fn multiply(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+    let mut product = Number::Int(1);
+    for argument in &arguments {
+        if argument.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        let number = Number::of(argument.or_null()).ok_or_else(|| {
+            mismatch(format!("$multiply only supports numeric types, not {}", argument.type_name()))
+        })?;
+        product =
+            product.combine(number, i64::checked_mul, |left, right| left * right, decimal::multiply);
+    }
+    Ok(product.into())
+}
+
+/// `$divide`
+pub(super) fn divide<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
+    let Some((dividend, divisor)) = two_numbers(&left, &right, |left, right| {
+        mismatch(format!("$divide only supports numeric types, not {left} and {right}"))
+    })?
+    else {
+        return Ok(Evaluated::NULL);
+    };
+    if is_zero(divisor) {
+        return Err(QueryError::new(Code::BadValue, "can't $divide by zero"));
+    }
+    Ok(match (dividend, divisor) {
+        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
+            Number::Decimal(decimal::divide(dividend.decimal(), divisor.decimal())).into()
+        }
+        _ => Evaluated::from(dividend.double() / divisor.double()),
+    })
+}
+
+/// `$mod`
+pub(super) fn modulo<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
+    let Some((dividend, divisor)) = two_numbers(&left, &right, |left, right| {
+        failure(16611, format!("$mod only supports numeric types, not {left} and {right}"))
+    })?
+    else {
+        return Ok(Evaluated::NULL);
+    };
+    if is_zero(divisor) {
+        return Err(failure(16610, "can't $mod by zero"));
+    }
+    // The remainder of the least integer by -1 overflows in the processor; it is 0.
+    let remainder = dividend.combine(
+        divisor,
+        |left, right| Some(left.wrapping_rem(right)),
+        |left, right| left % right,
+        decimal::remainder,
+    );
+    Ok(remainder.into())
+}
+
+fn is_zero(number: Number) -> bool {
+    match number {
+        Number::Decimal(number) => number.is_zero(),
+        other => other.double() == 0.0,
+    }
+}
+
+/// Two numbers, or `None` where one of the values is null or missing.
+fn two_numbers(
+    left: &Evaluated<'_>,
+    right: &Evaluated<'_>,
+    error: impl FnOnce(&str, &str) -> QueryError,
+) -> Result<Option<(Number, Number)>, QueryError> {
+    if left.is_nullish() || right.is_nullish() {
+        return Ok(None);
+    }
+    match (Number::of(left.or_null()), Number::of(right.or_null())) {
+        (Some(left), Some(right)) => Ok(Some((left, right))),
+        _ => Err(error(left.type_name(), right.type_name())),
+    }
+}
+
+/// The one number that an argument is; `None` where it is null or missing.
+pub(super) fn one_number(
+    operator: &str,
+    argument: &Evaluated<'_>,
+) -> Result<Option<Number>, QueryError> {
+    if argument.is_nullish() {
+        return Ok(None);
+    }
+    Number::of(argument.or_null()).map(Some).ok_or_else(|| {
+        let name = argument.type_name();
+        failure(28765, format!("{operator} only supports numeric types, not {name}"))
+    })
+}
+
+/// `$abs`
+pub(super) fn abs(argument: Evaluated<'_>) -> Answer<'_> {
+    Ok(match one_number("$abs", &argument)? {
+        None => Evaluated::NULL,
+        Some(Number::Double(number)) => number.abs().into(),
+        Some(Number::Decimal(number)) if is_negative(number) => decimal::negate(number).into(),
+        Some(Number::Decimal(number)) => number.into(),
+        Some(Number::Int(number)) => match number.checked_abs() {
+            Some(number) => number.into(),
+            None => i64::from(number).abs().into(),
+        },
+        Some(Number::Long(number)) => match number.checked_abs() {
+            Some(number) => number.into(),
+            None => return Err(failure(28680, "can't take $abs of long long min")),
+        },
+    })
+}
+
+fn is_negative(number: frond_doc::Decimal128) -> bool {
+    decimal::compare(number, decimal::from_i64(0)).is_lt() && !decimal::to_f64(number).is_nan()
+}
+
+/// A function of one double; the result of a decimal is a decimal, of a double's precision.
+fn of_double(
+    operator: &str,
+    argument: &Evaluated<'_>,
+    function: impl FnOnce(f64) -> Result<f64, QueryError>,
+) -> Answer<'static> {
+    Ok(match one_number(operator, argument)? {
+        None => Evaluated::NULL,
+        Some(number @ Number::Decimal(_)) => {
+            decimal::from_f64(function(number.double())?).into()
+        }
+        Some(number) => function(number.double())?.into(),
+    })
+}
+
+/// `$exp`
+pub(super) fn exp(argument: Evaluated<'_>) -> Answer<'_> {
+    of_double("$exp", &argument, |number| Ok(number.exp()))
+}
+
+/// `$ln`
+pub(super) fn ln(argument: Evaluated<'_>) -> Answer<'_> {
+    of_double("$ln", &argument, |number| {
+        positive(28766, "$ln's argument must be a positive number", number).map(f64::ln)
+    })
+}
+
+/// `$log10`
+pub(super) fn log10(argument: Evaluated<'_>) -> Answer<'_> {
+    of_double("$log10", &argument, |number| {
+        positive(28761, "$log10's argument must be a positive number", number).map(f64::log10)
+    })
+}
+
+/// `$sqrt`
+pub(super) fn sqrt(argument: Evaluated<'_>) -> Answer<'_> {
+    of_double("$sqrt", &argument, |number| {
+        if number < 0.0 {
+            let message = "$sqrt's argument must be greater than or equal to 0";
+            return Err(failure(28714, message));
+        }
+        Ok(number.sqrt())
+    })
+}
+
+/// NaN passes, as it does in MongoDB.
+fn positive(code: i32, rule: &str, number: f64) -> Result<f64, QueryError> {
+    if number <= 0.0 {
+        return Err(failure(code, format!("{rule}, but is {number}")));
+    }
+    Ok(number)
+}
+
+/// `$log`
+pub(super) fn log<'a>(argument: Evaluated<'a>, base: Evaluated<'a>) -> Answer<'a> {
+    if argument.is_nullish() || base.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let number = Number::of(argument.or_null()).ok_or_else(|| {
+        let name = argument.type_name();
+        failure(28756, format!("$log's argument must be numeric, not {name}"))
+    })?;
+    let base_number = Number::of(base.or_null()).ok_or_else(|| {
+        failure(28757, format!("$log's base must be numeric, not {}", base.type_name()))
+    })?;
+    let double = positive(28758, "$log's argument must be a positive number", number.double())?;
+    let rule = "$log's base must be a positive number not equal to 1";
+    let base = positive(28759, rule, base_number.double())?;
+    if base == 1.0 {
+        return Err(failure(28759, format!("{rule}, but is 1")));
+    }
+    let result = double.ln() / base.ln();
+    Ok(match (number, base_number) {
+        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
+            decimal::from_f64(result).into()
+        }
+        _ => result.into(),
+    })
+}
+
+/// `$pow`
+pub(super) fn pow<'a>(base: Evaluated<'a>, exponent: Evaluated<'a>) -> Answer<'a> {
+    if base.is_nullish() || exponent.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let left = Number::of(base.or_null()).ok_or_else(|| {
+        failure(28762, format!("$pow's base must be numeric, not {}", base.type_name()))
+    })?;
+    let right = Number::of(exponent.or_null()).ok_or_else(|| {
+        failure(28763, format!("$pow's exponent must be numeric, not {}", exponent.type_name()))
+    })?;
+    if is_zero(left) && right.double() < 0.0 {
+        let message = "$pow cannot take a base of 0 and a negative exponent";
+        return Err(failure(28764, message));
+    }
+    let double = left.double().powf(right.double());
+    if matches!(left, Number::Decimal(_)) || matches!(right, Number::Decimal(_)) {
+        return Ok(decimal_power(left, right).unwrap_or(decimal::from_f64(double)).into());
+    }
+    let (Some(left_integer), Some(right_integer)) = (left.integer(), right.integer()) else {
+        return Ok(double.into());
+    };
+    let Some(power) = integer_power(left_integer, right_integer) else {
+        return Ok(double.into());
+    };
+    Ok(match (left, right, i32::try_from(power)) {
+        (Number::Int(_), Number::Int(_), Ok(power)) => power.into(),
+        _ => power.into(),
+    })
+}
+
+/// The exact power, if it is an integer of 64 bits.
+fn integer_power(base: i64, exponent: i64) -> Option<i64> {
+    match (base, exponent) {
+        (1, _) => Some(1),
+        (-1, _) => Some(if exponent % 2 == 0 { 1 } else { -1 }),
+        _ => base.checked_pow(u32::try_from(exponent).ok()?),
+    }
+}
+
+/// A decimal to a small whole power, by repeated squaring, which keeps its digits.
+fn decimal_power(base: Number, exponent: Number) -> Option<frond_doc::Decimal128> {
+    let mut exponent = exponent.whole().filter(|exponent| (0..=6144).contains(exponent))?;
+    let mut square = base.decimal();
+    let mut power = decimal::from_i64(1);
+    while exponent > 0 {
+        if exponent % 2 == 1 {
+            power = decimal::multiply(power, square);
+        }
+        square = decimal::multiply(square, square);
+        exponent /= 2;
+    }
+    Some(power)
+}
+
+fn mismatch(message: String) -> QueryError {
+    QueryError::new(Code::TypeMismatch, message)
+}

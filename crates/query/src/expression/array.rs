@@ -1,0 +1,230 @@
+//! Arrays: sizes, positions, parts. What runs an expression for each element is in `iterate`.
+
+use frond_doc::{Array, Value, order};
+
+use super::evaluated::{Elements, Evaluated, check_bytes, elements};
+use super::failure;
+use super::node::Answer;
+use super::number::as_i32;
+use super::substring::position;
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// A 32-bit integer; the codes are for what is no number, and for a number that is none.
+fn integer(
+    value: &Evaluated<'_>,
+    (code_type, code_range): (i32, i32),
+    (words_type, words_range): (&str, &str),
+) -> Result<i32, QueryError> {
+    if !value.or_null().is_number() {
+        return Err(failure(code_type, format!("{words_type} {}", value.type_name())));
+    }
+    as_i32(value.or_null())
+        .ok_or_else(|| failure(code_range, format!("{words_range} {}", value.text())))
+}
+
+/// `$size`
+pub(super) fn size(argument: Evaluated<'_>) -> Answer<'_> {
+    let array = elements(&argument, 17124, |name| {
+        format!("The argument to $size must be an array, but was of type: {name}")
+    })?;
+    Ok(i32::try_from(array.elements().count()).unwrap_or(i32::MAX).into())
+}
+
+/// `$isArray`
+pub(super) fn is_array(argument: Evaluated<'_>) -> Answer<'_> {
+    Ok(matches!(argument.value(), Some(Value::Array(_))).into())
+}
+
+/// `$arrayElemAt`
+pub(super) fn element_at<'a>(array: Evaluated<'a>, position: Evaluated<'a>) -> Answer<'a> {
+    if array.is_nullish() || position.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    elements(&array, 28689, |name| {
+        format!("$arrayElemAt's first argument must be an array, but is {name}")
+    })?;
+    let position = integer(
+        &position,
+        (28690, 28691),
+        (
+            "$arrayElemAt's second argument must be a numeric value, but is",
+            "$arrayElemAt's second argument must be representable as a 32-bit integer:",
+        ),
+    )?;
+    Ok(array.part(|value| at(value.as_array()?, position)))
+}
+
+/// The element at a position, counted from the end where negative.
+fn at(array: Array<'_>, position: i32) -> Option<Value<'_>> {
+    match usize::try_from(position) {
+        Ok(position) => array.get(position),
+        Err(_) => {
+            let count = array.elements().count();
+            array.get(count.checked_sub(position.unsigned_abs() as usize)?)
+        }
+    }
+}
+
+/// `$first`
+pub(super) fn first(argument: Evaluated<'_>) -> Answer<'_> {
+    end("$first", argument, 0)
+}
+
+/// `$last`
+pub(super) fn last(argument: Evaluated<'_>) -> Answer<'_> {
+    end("$last", argument, -1)
+}
+
+fn end<'a>(operator: &str, argument: Evaluated<'a>, position: i32) -> Answer<'a> {
+    if argument.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    elements(&argument, 28689, |name| {
+        format!("{operator}'s argument must be an array, but is {name}")
+    })?;
+    Ok(argument.part(|value| at(value.as_array()?, position)))
+}
+
+/// `$slice`
+pub(super) fn slice(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+    if arguments.iter().any(Evaluated::is_nullish) {
+        return Ok(Evaluated::NULL);
+    }
+    let mut arguments = arguments.iter();
+    let missing = Evaluated::Missing;
+    let array = elements(arguments.next().unwrap_or(&missing), 28724, |name| {
+        format!("First argument to $slice must be an array, but is of type: {name}")
+    })?;
+    let second = integer(
+        arguments.next().unwrap_or(&missing),
+        (28725, 28726),
+        (
+            "Second argument to $slice must be a numeric value, but is of type:",
+            "Second argument to $slice can't be represented as a 32-bit integer:",
+        ),
+    )?;
+    let size = array.elements().count();
+    let from_end = |position: i32| size.saturating_sub(position.unsigned_abs() as usize);
+    let (start, count) = match arguments.next() {
+        None if second < 0 => (from_end(second), size),
+        None => (0, second as usize),
+        Some(third) => {
+            let third = integer(
+                third,
+                (28727, 28728),
+                (
+                    "Third argument to $slice must be numeric, but is of type:",
+                    "Third argument to $slice can't be represented as a 32-bit integer:",
+                ),
+            )?;
+            if third <= 0 {
+                let message = format!("Third argument to $slice must be positive: {third}");
+                return Err(failure(28729, message));
+            }
+            (if second < 0 { from_end(second) } else { second as usize }, third as usize)
+        }
+    };
+    Elements::collect(array.iter().skip(start).take(count))
+}
+
+/// `$concatArrays`
+pub(super) fn concat_arrays(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+    let mut joined = Elements::new();
+    for argument in &arguments {
+        if argument.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        let array = elements(argument, 28664, |name| {
+            format!("$concatArrays only supports arrays, not {name}")
+        })?;
+        for element in array.iter() {
+            joined.push(element)?;
+        }
+    }
+    Ok(joined.finish())
+}
+
+/// `$in`
+pub(super) fn is_in<'a>(wanted: Evaluated<'a>, array: Evaluated<'a>) -> Answer<'a> {
+    let array = elements(&array, 40081, |name| {
+        format!("$in requires an array as a second argument, found: {name}")
+    })?;
+    let found = match wanted.value() {
+        Some(wanted) => array.iter().any(|element| order::equal(element, wanted)),
+        None => false,
+    };
+    Ok(found.into())
+}
+
+/// `$indexOfArray`
+pub(super) fn index_of_array(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+    let missing = Evaluated::Missing;
+    let mut arguments = arguments.iter();
+    let array = arguments.next().unwrap_or(&missing);
+    if array.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let array = elements(array, 40090, |name| {
+        format!("$indexOfArray requires an array as a first argument, found: {name}")
+    })?;
+    let wanted = arguments.next().unwrap_or(&missing);
+    let operator = "$indexOfArray";
+    let start = arguments.next().map(|start| position(operator, "starting", start)).transpose()?;
+    let end = arguments.next().map(|end| position(operator, "ending", end)).transpose()?;
+    let (start, end) = (start.unwrap_or(0), end.unwrap_or(usize::MAX));
+    let found = wanted.value().and_then(|wanted| {
+        let inside = array.iter().enumerate().skip(start).take(end.saturating_sub(start));
+        let mut equal = inside.filter(|(_, element)| order::equal(*element, wanted));
+        equal.next().and_then(|(position, _)| i32::try_from(position).ok())
+    });
+    Ok(found.unwrap_or(-1).into())
+}
+
+/// `$reverseArray`
+pub(super) fn reverse(argument: Evaluated<'_>) -> Answer<'_> {
+    if argument.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let array = elements(&argument, 34435, |name| {
+        format!("The argument to $reverseArray must be an array, but was of type: {name}")
+    })?;
+    let values: Vec<Value<'_>> = array.iter().collect();
+    Elements::collect(values.into_iter().rev())
+}
+
+/// `$range`
+pub(super) fn range(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+    let words = [("starting", 34443), ("ending", 34445), ("step", 34447)];
+    let mut bounds = [0, 0, 1];
+    for ((bound, argument), (which, code)) in bounds.iter_mut().zip(&arguments).zip(words) {
+        *bound = i64::from(integer(
+            argument,
+            (code, code + 1),
+            (
+                &format!("$range requires a numeric {which} value, found value of type:"),
+                &format!(
+                    "$range requires a {which} value that can be represented as a 32-bit integer, \
+                     found value:"
+                ),
+            ),
+        )?);
+    }
+    let [start, end, step] = bounds;
+    if step == 0 {
+        return Err(failure(34449, "$range requires a non-zero step value"));
+    }
+    // Twelve bytes is about what an element costs: refused before it is made.
+    let count = usize::try_from((end - start) / step).unwrap_or(0);
+    if check_bytes(count.saturating_mul(12)).is_err() {
+        let message = format!("$range would use too much memory for {count} elements");
+        return Err(QueryError::new(Code::ExceededMemoryLimit, message));
+    }
+    let mut numbers = Elements::new();
+    let mut next = start;
+    while (0 < step && next < end) || (step < 0 && end < next) {
+        numbers.push(Value::Int32(i32::try_from(next).expect("the bounds are 32-bit integers")))?;
+        next += step;
+    }
+    Ok(numbers.finish())
+}

@@ -1,0 +1,248 @@
+//! `$map`, `$filter`, `$reduce`, `$sortArray`: an expression for each element.
+
+use frond_doc::{Value, order};
+
+use super::check_depth;
+use super::evaluated::{Elements, Evaluated, elements};
+use super::failure;
+use super::node::{Answer, Node, Operation};
+use super::number::as_i32;
+use super::parse::{Parser, named, required};
+use super::scope::{Binding, Scope, check_name};
+use crate::code::Code;
+use crate::error::QueryError;
+use crate::sort::SortPattern;
+
+/// The name under which an element is bound: `as`, or `this`.
+fn element_name(name: Option<Value<'_>>, operator: &str) -> Result<String, QueryError> {
+    let name = match name {
+        None => "this",
+        Some(Value::String(name)) => name,
+        Some(_) => {
+            let message = format!("{operator} requires 'as' to be a string");
+            return Err(QueryError::new(Code::FailedToParse, message));
+        }
+    };
+    check_name(name)?;
+    Ok(name.to_owned())
+}
+
+/// `$map`
+#[derive(Debug)]
+struct Map {
+    input: Node,
+    name: String,
+    body: Node,
+}
+
+impl Operation for Map {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        let input = self.input.evaluate(scope)?;
+        if input.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        let array = elements(&input, 16883, |name| {
+            format!("input to $map must be an array not {name}")
+        })?;
+        let mut mapped = Elements::new();
+        for element in array.iter() {
+            let value = Evaluated::Borrowed(element);
+            let binding = Binding { name: &self.name, value: &value, outer: scope.bindings };
+            mapped.push_evaluated(&self.body.evaluate(&scope.bind(&binding))?)?;
+        }
+        Ok(mapped.finish())
+    }
+}
+
+/// `$map`
+pub(super) fn map(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let codes = (Code::Location(16878), Code::Location(16879));
+    let [input, name, body] = named(operator, argument, ["input", "as", "in"], codes)?;
+    let input = required(operator, "input", input, Code::Location(16880))?;
+    let body = required(operator, "in", body, Code::Location(16882))?;
+    let (input, name) = (parser.expression(input)?, element_name(name, operator)?);
+    let body = parser.with_bound(&[&name], |parser| parser.expression(body))?;
+    Ok(Node::special(Map { input, name, body }))
+}
+
+/// `$filter`
+#[derive(Debug)]
+struct Filter {
+    input: Node,
+    name: String,
+    condition: Node,
+    limit: Option<Node>,
+}
+
+impl Operation for Filter {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        let input = self.input.evaluate(scope)?;
+        if input.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        let array = elements(&input, 28651, |name| {
+            format!("input to $filter must be an array not {name}")
+        })?;
+        let mut left = match &self.limit {
+            Some(limit) => checked_limit(&limit.evaluate(scope)?)?,
+            None => usize::MAX,
+        };
+        let mut kept = Elements::new();
+        for element in array.iter() {
+            if left == 0 {
+                break;
+            }
+            let value = Evaluated::Borrowed(element);
+            let binding = Binding { name: &self.name, value: &value, outer: scope.bindings };
+            if self.condition.evaluate(&scope.bind(&binding))?.is_truthy() {
+                kept.push(element)?;
+                left -= 1;
+            }
+        }
+        Ok(kept.finish())
+    }
+}
+
+fn checked_limit(limit: &Evaluated<'_>) -> Result<usize, QueryError> {
+    if limit.is_nullish() {
+        return Ok(usize::MAX);
+    }
+    let whole = limit.value().and_then(as_i32).ok_or_else(|| {
+        let text = limit.text();
+        let message =
+            format!("$filter: limit must be represented as a 32-bit integral value: {text}");
+        failure(327_391, message)
+    })?;
+    usize::try_from(whole).ok().filter(|limit| 0 < *limit).ok_or_else(|| {
+        failure(327_392, format!("$filter: limit must be greater than 0: {whole}"))
+    })
+}
+
+/// `$filter`
+pub(super) fn filter(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let codes = (Code::Location(28646), Code::Location(28647));
+    let names = ["input", "as", "cond", "limit"];
+    let [input, name, condition, limit] = named(operator, argument, names, codes)?;
+    let input = required(operator, "input", input, Code::Location(28648))?;
+    let condition = required(operator, "cond", condition, Code::Location(28650))?;
+    let (input, name) = (parser.expression(input)?, element_name(name, operator)?);
+    let limit = parser.optional(limit)?;
+    let condition = parser.with_bound(&[&name], |parser| parser.expression(condition))?;
+    Ok(Node::special(Filter { input, name, condition, limit }))
+}
+
+/// `$reduce`
+#[derive(Debug)]
+struct Reduce {
+    input: Node,
+    initial: Node,
+    body: Node,
+}
+
+impl Operation for Reduce {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        let input = self.input.evaluate(scope)?;
+        if input.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        let array = elements(&input, 40080, |name| {
+            format!("$reduce requires that 'input' be an array, found: {name}")
+        })?;
+        let mut value = self.initial.evaluate(scope)?.detach();
+        for element in array.iter() {
+            let this = Evaluated::Borrowed(element);
+            let outer = Binding { name: "this", value: &this, outer: scope.bindings };
+            let binding = Binding { name: "value", value: &value, outer: Some(&outer) };
+            let next = self.body.evaluate(&scope.bind(&binding))?.detach();
+            // Each round may wrap the value in one level more.
+            check_depth(next.or_null())?;
+            value = next;
+        }
+        Ok(value)
+    }
+}
+
+/// `$reduce`
+pub(super) fn reduce(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let codes = (Code::Location(40075), Code::Location(40076));
+    let [input, initial, body] =
+        named(operator, argument, ["input", "initialValue", "in"], codes)?;
+    let input = required(operator, "input", input, Code::Location(40077))?;
+    let initial = required(operator, "initialValue", initial, Code::Location(40078))?;
+    let body = required(operator, "in", body, Code::Location(40079))?;
+    let (input, initial) = (parser.expression(input)?, parser.expression(initial)?);
+    let body = parser.with_bound(&["this", "value"], |parser| parser.expression(body))?;
+    Ok(Node::special(Reduce { input, initial, body }))
+}
+
+/// How `$sortArray` orders elements.
+#[derive(Debug)]
+enum SortBy {
+    Fields(SortPattern),
+    Whole { descending: bool },
+}
+
+/// `$sortArray`
+#[derive(Debug)]
+struct SortArray {
+    input: Node,
+    by: SortBy,
+}
+
+impl Operation for SortArray {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        let input = self.input.evaluate(scope)?;
+        if input.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        let array = elements(&input, 2_942_504, |name| {
+            format!("The input argument to $sortArray must be an array, but was of type: {name}")
+        })?;
+        let mut values: Vec<Value<'_>> = array.iter().collect();
+        match &self.by {
+            SortBy::Whole { descending: false } => values.sort_by(|a, b| order::compare(*a, *b)),
+            SortBy::Whole { descending: true } => values.sort_by(|a, b| order::compare(*b, *a)),
+            // An element that is no document has none of the fields.
+            SortBy::Fields(pattern) => values.sort_by_cached_key(|value| {
+                pattern.key(value.as_document().unwrap_or(frond_doc::Document::empty()))
+            }),
+        }
+        Elements::collect(values)
+    }
+}
+
+/// `$sortArray`
+pub(super) fn sort_array(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let codes = (Code::Location(2_942_500), Code::Location(2_942_501));
+    let [input, by] = named(operator, argument, ["input", "sortBy"], codes)?;
+    let input = required(operator, "input", input, Code::Location(2_942_502))?;
+    let by = required(operator, "sortBy", by, Code::Location(2_942_503))?;
+    let by = match by {
+        Value::Document(pattern) => SortBy::Fields(SortPattern::parse(pattern)?),
+        other => match as_i32(other) {
+            Some(1) => SortBy::Whole { descending: false },
+            Some(-1) => SortBy::Whole { descending: true },
+            _ => {
+                let message = "$sortArray sortBy must be 1, -1 or an object of fields";
+                return Err(failure(2_942_507, message));
+            }
+        },
+    };
+    Ok(Node::special(SortArray { input: parser.expression(input)?, by }))
+}

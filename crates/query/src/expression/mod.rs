@@ -1,0 +1,107 @@
+//! Aggregation expressions: `{$add: ["$price", 1]}`.
+//!
+//! Reading order: [`node`] (what an expression is, and how it is evaluated), `parse` (from BSON),
+//! `table` (every operator, supported or refused), `scope` (variables), `evaluated` (a value that
+//! is borrowed where it can be), `path` (how a field path fans out over arrays), `number` (how the
+//! four number types combine), then the families: `arithmetic`, `rounding`, `comparison`,
+//! `conditional`, `string`, `substring`, `search`, `array`, `iterate`, `pairs`, `set`, `object`,
+//! `convert`, `date`, `date_format`, `total`, `variable`.
+//!
+//! *Surprises*: "missing" is a value of its own, less than null and unequal to it; most operators
+//! answer null where an argument is null or missing, but not all; variables that nobody binds are
+//! noticed when the expression runs, because a command's `let` is known only then.
+
+mod arithmetic;
+mod array;
+mod comparison;
+mod conditional;
+mod convert;
+mod date;
+mod date_format;
+mod evaluated;
+mod iterate;
+mod node;
+pub(crate) mod number;
+mod object;
+mod pairs;
+mod parse;
+mod path;
+mod rounding;
+mod scope;
+mod search;
+mod set;
+mod string;
+mod substring;
+mod table;
+#[cfg(test)]
+mod tests;
+mod total;
+mod variable;
+
+use std::sync::Arc;
+
+use frond_doc::{Document, Value, ValueBuf};
+
+use crate::code::Code;
+use crate::error::QueryError;
+use node::Node;
+
+pub(crate) use evaluated::{DEPTH_ERROR_BYTES, Elements, Evaluated, check_depth};
+pub(crate) use parse::Parser;
+pub(crate) use scope::Scope;
+pub use scope::Variables;
+
+/// A parsed expression. Cloning is cheap: the tree is shared.
+#[derive(Clone, Debug)]
+pub struct Expression(Arc<Node>);
+
+impl Expression {
+    /// Parses any value as an expression: a document with an operator, a `"$field.path"`, a
+    /// `"$$variable"`, a literal, an array or a document of expressions.
+    ///
+    /// # Errors
+    /// MongoDB's codes: 168 for an operator that isn't there, 16020 for a wrong count of
+    /// arguments, and so on.
+    pub fn parse(value: Value<'_>) -> Result<Expression, QueryError> {
+        Expression::parse_with(value, &mut Parser::default())
+    }
+
+    /// As `parse`, and tells `parser` of the variables that are used and not bound.
+    pub(crate) fn parse_with(
+        value: Value<'_>,
+        parser: &mut Parser,
+    ) -> Result<Expression, QueryError> {
+        Ok(Expression(Arc::new(parser.expression(value)?)))
+    }
+
+    /// Evaluates over `document`; `None` is "missing".
+    ///
+    /// # Errors
+    /// MongoDB's codes for values of the wrong type, numbers out of range, and results that are
+    /// too large or too deep.
+    pub fn evaluate(
+        &self,
+        document: Document<'_>,
+        variables: &Variables,
+    ) -> Result<Option<ValueBuf>, QueryError> {
+        let scope = Scope::new(document, variables);
+        let evaluated = self.0.evaluate(&scope)?;
+        if let Some(value) = evaluated.value() {
+            check_depth(value)?;
+        }
+        Ok(evaluated.into_buf())
+    }
+
+    /// Evaluates where the caller copies the value on.
+    pub(crate) fn evaluate_in<'a>(
+        &'a self,
+        scope: &Scope<'a>,
+    ) -> Result<Evaluated<'a>, QueryError> {
+        self.0.evaluate(scope)
+    }
+}
+
+/// An error whose code has no name.
+pub(crate) fn failure(code: i32, message: impl Into<String>) -> QueryError {
+    QueryError::new(Code::Location(code), message)
+}

@@ -1,0 +1,133 @@
+//! The tree of a parsed expression, and its evaluation.
+
+use std::fmt;
+use std::sync::Arc;
+
+use frond_doc::{DocumentBuilder, Value, ValueBuf};
+
+use super::evaluated::{Elements, Evaluated, check_bytes};
+use super::path;
+use super::scope::Scope;
+use crate::error::QueryError;
+
+/// What every function of an expression answers.
+pub(crate) type Answer<'a> = Result<Evaluated<'a>, QueryError>;
+/// An operator with one argument.
+pub(crate) type One = for<'a> fn(Evaluated<'a>) -> Answer<'a>;
+/// An operator with two arguments.
+pub(crate) type Two = for<'a> fn(Evaluated<'a>, Evaluated<'a>) -> Answer<'a>;
+/// An operator with a list of arguments.
+pub(crate) type Many = for<'a> fn(Vec<Evaluated<'a>>) -> Answer<'a>;
+
+/// An operator that doesn't evaluate all its arguments first, or takes them by name.
+pub(crate) trait Operation: fmt::Debug + Send + Sync {
+    /// Evaluates in a scope.
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a>;
+}
+
+/// An expression.
+pub(crate) enum Node {
+    /// A value that stands for itself.
+    Constant(ValueBuf),
+    /// `"$a.b"`: the path's parts, in `$$ROOT`.
+    Field(Vec<String>),
+    /// `"$$name.a.b"`
+    Variable(String, Vec<String>),
+    /// A document whose fields are expressions.
+    Document(Vec<(String, Node)>),
+    /// An array whose elements are expressions.
+    Array(Vec<Node>),
+    /// An operator with one argument.
+    One(One, Box<Node>),
+    /// An operator with two arguments.
+    Two(Two, Box<(Node, Node)>),
+    /// An operator with a list of arguments.
+    Many(Many, Vec<Node>),
+    /// An operator with rules of its own.
+    Special(Arc<dyn Operation>),
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Node::Constant(value) => write!(f, "{:?}", value.as_value()),
+            Node::Field(parts) => write!(f, "${}", parts.join(".")),
+            Node::Variable(name, parts) => write!(f, "$${name}.{}", parts.join(".")),
+            Node::Document(fields) => {
+                f.debug_map().entries(fields.iter().map(|(name, node)| (name, node))).finish()
+            }
+            Node::Array(nodes) => f.debug_list().entries(nodes).finish(),
+            Node::One(_, node) => f.debug_tuple("One").field(node).finish(),
+            Node::Two(_, nodes) => f.debug_tuple("Two").field(nodes).finish(),
+            Node::Many(_, nodes) => f.debug_tuple("Many").field(nodes).finish(),
+            Node::Special(operation) => operation.fmt(f),
+        }
+    }
+}
+
+impl Node {
+    /// An operator with rules of its own.
+    pub(crate) fn special(operation: impl Operation + 'static) -> Node {
+        Node::Special(Arc::new(operation))
+    }
+
+    /// The value, if this is a constant.
+    pub(crate) fn constant(&self) -> Option<Value<'_>> {
+        if let Node::Constant(value) = self { Some(value.as_value()) } else { None }
+    }
+
+    /// Evaluates in a scope. The recursion is as deep as the expression, which came in a document
+    /// and so is bounded by how deep documents may be nested.
+    pub(crate) fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        match self {
+            Node::Constant(value) => Ok(Evaluated::Borrowed(value.as_value())),
+            Node::Field(parts) => path::in_document(scope.root, parts),
+            Node::Variable(name, parts) => path::in_value(scope.variable(name)?, parts),
+            Node::Document(fields) => {
+                let mut builder = DocumentBuilder::new();
+                builder.begin_document("");
+                append_fields(&mut builder, fields, scope)?;
+                builder.end();
+                Ok(Evaluated::Owned(ValueBuf::from_element(builder.build())))
+            }
+            Node::Array(nodes) => {
+                let mut elements = Elements::new();
+                for node in nodes {
+                    elements.push_evaluated(&node.evaluate(scope)?)?;
+                }
+                Ok(elements.finish())
+            }
+            Node::One(function, argument) => function(argument.evaluate(scope)?),
+            Node::Two(function, arguments) => {
+                function(arguments.0.evaluate(scope)?, arguments.1.evaluate(scope)?)
+            }
+            Node::Many(function, arguments) => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    values.push(argument.evaluate(scope)?);
+                }
+                function(values)
+            }
+            Node::Special(operation) => operation.evaluate(scope),
+        }
+    }
+}
+
+/// Appends the fields of a document of expressions; those that are missing are left out.
+fn append_fields<'a>(
+    builder: &mut DocumentBuilder,
+    fields: &'a [(String, Node)],
+    scope: &Scope<'a>,
+) -> Result<(), QueryError> {
+    for (name, node) in fields {
+        if let Node::Document(inner) = node {
+            builder.begin_document(name);
+            append_fields(builder, inner, scope)?;
+            builder.end();
+        } else if let Some(value) = node.evaluate(scope)?.value() {
+            builder.append(name, value);
+        }
+        check_bytes(builder.bytes())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! Documents: `$mergeObjects`, `$getField`, `$setField`, `$unsetField`, `$bsonSize`.
+
+use std::collections::HashMap;
+
+use frond_doc::{DocumentBuilder, Value};
+
+use super::evaluated::Evaluated;
+use super::failure;
+use super::node::{Answer, Node, Operation};
+use super::parse::{Parser, named, required};
+use super::scope::Scope;
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// Fields in the order in which their names came first, each with its latest value.
+#[derive(Default)]
+pub(super) struct Fields<'v> {
+    fields: Vec<(&'v str, Value<'v>)>,
+    positions: HashMap<&'v str, usize>,
+}
+
+impl<'v> Fields<'v> {
+    /// Sets a field, in its place if there is one of the name.
+    pub(super) fn set(&mut self, name: &'v str, value: Value<'v>) {
+        match self.positions.get(name) {
+            Some(position) => self.fields[*position].1 = value,
+            None => {
+                self.positions.insert(name, self.fields.len());
+                self.fields.push((name, value));
+            }
+        }
+    }
+
+    /// The document of the fields.
+    pub(super) fn finish(self) -> Answer<'static> {
+        let mut builder = DocumentBuilder::new();
+        for (name, value) in self.fields {
+            builder.append(name, value);
+        }
+        Evaluated::document(builder.build())
+    }
+}
+
+/// The error for what `$mergeObjects` can't merge.
+pub(crate) fn not_mergeable(value: &Evaluated<'_>) -> QueryError {
+    let (text, name) = (value.text(), value.type_name());
+    failure(40400, format!("$mergeObjects requires object inputs, but input {text} is of type {name}"))
+}
+
+/// `$mergeObjects`
+pub(super) fn merge_objects(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+    let mut merged = Fields::default();
+    for argument in &arguments {
+        match argument.value() {
+            None | Some(Value::Null | Value::Undefined) => {}
+            Some(Value::Document(document)) => {
+                document.iter().for_each(|(name, value)| merged.set(name, value));
+            }
+            // A single argument that is an array stands for its elements.
+            Some(Value::Array(array)) if arguments.len() == 1 => {
+                for element in array.iter() {
+                    match element {
+                        Value::Document(document) => {
+                            document.iter().for_each(|(name, value)| merged.set(name, value));
+                        }
+                        Value::Null | Value::Undefined => {}
+                        other => return Err(not_mergeable(&Evaluated::Borrowed(other))),
+                    }
+                }
+            }
+            Some(_) => return Err(not_mergeable(argument)),
+        }
+    }
+    merged.finish()
+}
+
+/// `$bsonSize`
+pub(super) fn bson_size(argument: Evaluated<'_>) -> Answer<'_> {
+    match argument.value() {
+        None | Some(Value::Null | Value::Undefined) => Ok(Evaluated::NULL),
+        Some(Value::Document(document)) => {
+            Ok(i32::try_from(document.as_bytes().len()).unwrap_or(i32::MAX).into())
+        }
+        Some(_) => {
+            let name = argument.type_name();
+            Err(failure(31393, format!("$bsonSize requires a document input, found: {name}")))
+        }
+    }
+}
+
+/// `$getField`
+#[derive(Debug)]
+struct GetField {
+    field: Node,
+    input: Node,
+}
+
+impl Operation for GetField {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        let field = self.field.evaluate(scope)?;
+        let Some(Value::String(name)) = field.value() else {
+            let found = field.type_name();
+            let message =
+                format!("$getField requires 'field' to evaluate to type String, but got {found}");
+            return Err(failure(3_041_704, message));
+        };
+        let input = self.input.evaluate(scope)?;
+        if input.is_nullish() {
+            return Ok(input);
+        }
+        // Of what is no document there are no fields.
+        Ok(input.part(|value| value.as_document()?.get(name)))
+    }
+}
+
+/// `$getField`, as a field's name or with names.
+pub(super) fn get_field(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let is_named = argument
+        .as_document()
+        .is_some_and(|document| document.iter().all(|(name, _)| !name.starts_with('$')));
+    if !is_named {
+        let input = Node::Variable("CURRENT".to_owned(), Vec::new());
+        return Ok(Node::special(GetField { field: parser.expression(argument)?, input }));
+    }
+    let codes = (Code::Location(3_041_701), Code::Location(3_041_701));
+    let [field, input] = named(operator, argument, ["field", "input"], codes)?;
+    let field = required(operator, "field", field, Code::Location(3_041_702))?;
+    let input = required(operator, "input", input, Code::Location(3_041_703))?;
+    let (field, input) = (parser.expression(field)?, parser.expression(input)?);
+    Ok(Node::special(GetField { field, input }))
+}
+
+/// `$setField`, `$unsetField`
+#[derive(Debug)]
+struct SetField {
+    field: String,
+    input: Node,
+    /// `None` removes the field.
+    value: Option<Node>,
+}
+
+impl Operation for SetField {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        let input = self.input.evaluate(scope)?;
+        if input.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        let Some(Value::Document(document)) = input.value() else {
+            let name = input.type_name();
+            let message =
+                format!("$setField requires 'input' to evaluate to type Object, but got {name}");
+            return Err(failure(4_161_105, message));
+        };
+        let value = match &self.value {
+            Some(value) => value.evaluate(scope)?,
+            None => Evaluated::Missing,
+        };
+        let mut builder = DocumentBuilder::new();
+        let mut is_set = false;
+        for (name, old) in document.iter() {
+            if name != self.field {
+                builder.append(name, old);
+            } else if let Some(value) = value.value().filter(|_| !is_set) {
+                builder.append(name, value);
+                is_set = true;
+            }
+        }
+        if let Some(value) = value.value().filter(|_| !is_set) {
+            builder.append(&self.field, value);
+        }
+        Evaluated::document(builder.build())
+    }
+}
+
+/// `$setField`
+pub(super) fn set_field(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let codes = (Code::Location(4_161_100), Code::Location(4_161_101));
+    let [field, input, value] = named(operator, argument, ["field", "input", "value"], codes)?;
+    let value = required(operator, "value", value, Code::Location(4_161_103))?;
+    let value = Some(parser.expression(value)?);
+    changed(operator, field, input, value, parser)
+}
+
+/// `$unsetField`
+pub(super) fn unset_field(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let codes = (Code::Location(4_161_100), Code::Location(4_161_101));
+    let [field, input] = named(operator, argument, ["field", "input"], codes)?;
+    changed(operator, field, input, None, parser)
+}
+
+fn changed(
+    operator: &str,
+    field: Option<Value<'_>>,
+    input: Option<Value<'_>>,
+    value: Option<Node>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let field = required(operator, "field", field, Code::Location(4_161_102))?;
+    let input = required(operator, "input", input, Code::Location(4_161_109))?;
+    let node = parser.expression(field)?;
+    let Some(constant) = node.constant() else {
+        let message = format!("{operator} requires 'field' to evaluate to a constant");
+        return Err(failure(4_161_106, message));
+    };
+    let Value::String(field) = constant else {
+        let found = constant.element_type().alias();
+        let message =
+            format!("{operator} requires 'field' to evaluate to type String, but got {found}");
+        return Err(failure(4_161_107, message));
+    };
+    if field.contains('\0') {
+        let message = format!("{operator}: 'field' holds a null byte");
+        return Err(failure(4_161_108, message));
+    }
+    Ok(Node::special(SetField { field: field.to_owned(), input: parser.expression(input)?, value }))
+}

@@ -1,0 +1,196 @@
+//! Arrays and documents turned into each other, and arrays side by side: `$arrayToObject`,
+//! `$objectToArray`, `$zip`.
+
+use frond_doc::{Array, DocumentBuilder, Value, ValueBuf};
+
+use super::evaluated::{Elements, Evaluated, check_bytes, elements};
+use super::failure;
+use super::node::{Answer, Node, Operation};
+use super::object::Fields;
+use super::parse::{Parser, named};
+use super::scope::Scope;
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// `$objectToArray`
+pub(super) fn object_to_array(argument: Evaluated<'_>) -> Answer<'_> {
+    if argument.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(Value::Document(document)) = argument.value() else {
+        let name = argument.type_name();
+        let message = format!("$objectToArray requires a document input, found: {name}");
+        return Err(failure(40390, message));
+    };
+    let mut builder = DocumentBuilder::new();
+    builder.begin_array("");
+    for (name, value) in document.iter() {
+        builder.push_begin_document();
+        builder.append("k", Value::String(name)).append("v", value).end();
+        check_bytes(builder.bytes())?;
+    }
+    builder.end();
+    Ok(Evaluated::Owned(ValueBuf::from_element(builder.build())))
+}
+
+/// `$arrayToObject`
+pub(super) fn array_to_object(argument: Evaluated<'_>) -> Answer<'_> {
+    if argument.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let array = elements(&argument, 40386, |name| {
+        format!("$arrayToObject requires an array input, found: {name}")
+    })?;
+    let mut fields = Fields::default();
+    let mut first_type = None;
+    for element in array.iter() {
+        let (name, value) = match element {
+            Value::Array(pair) => pair_of_array(pair)?,
+            Value::Document(pair) => pair_of_document(pair)?,
+            other => {
+                let name = other.element_type().alias();
+                let message = format!("Unrecognised input type format for $arrayToObject: {name}");
+                return Err(failure(40398, message));
+            }
+        };
+        let found = element.element_type();
+        if *first_type.get_or_insert(found) != found {
+            let message = "$arrayToObject requires a consistent input format. \
+                           Elements must all be arrays or all be objects.";
+            let code = if found == frond_doc::ElementType::Array { 40396 } else { 40391 };
+            return Err(failure(code, message));
+        }
+        if name.contains('\0') {
+            let message = "Key field cannot contain an embedded null byte";
+            return Err(failure(4_940_400, message));
+        }
+        fields.set(name, value);
+    }
+    fields.finish()
+}
+
+fn pair_of_array(pair: Array<'_>) -> Result<(&str, Value<'_>), QueryError> {
+    let mut parts = pair.iter();
+    let (Some(name), Some(value), None) = (parts.next(), parts.next(), parts.next()) else {
+        let count = pair.elements().count();
+        let message = format!(
+            "$arrayToObject requires an array of size 2 arrays,found array of size: {count}"
+        );
+        return Err(failure(40397, message));
+    };
+    Ok((key(name, 40395)?, value))
+}
+
+fn pair_of_document(pair: frond_doc::Document<'_>) -> Result<(&str, Value<'_>), QueryError> {
+    let count = pair.iter().count();
+    if count != 2 {
+        let message = format!(
+            "$arrayToObject requires an object keys of 'k' and 'v'. \
+             Found incorrect number of keys:{count}"
+        );
+        return Err(failure(40392, message));
+    }
+    let (Some(name), Some(value)) = (pair.get("k"), pair.get("v")) else {
+        let message = "$arrayToObject requires an object with keys 'k' and 'v'. \
+                       Missing either or both keys";
+        return Err(failure(40393, message));
+    };
+    Ok((key(name, 40394)?, value))
+}
+
+fn key(name: Value<'_>, code: i32) -> Result<&str, QueryError> {
+    name.as_str().ok_or_else(|| {
+        let found = name.element_type().alias();
+        let message = format!(
+            "$arrayToObject requires an array of key-value pairs, where the key must be of type \
+             string. Found key type: {found}"
+        );
+        failure(code, message)
+    })
+}
+
+/// `$zip`
+#[derive(Debug)]
+struct Zip {
+    inputs: Vec<Node>,
+    defaults: Vec<Node>,
+    longest: bool,
+}
+
+impl Operation for Zip {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        let mut inputs = Vec::with_capacity(self.inputs.len());
+        for input in &self.inputs {
+            let input = input.evaluate(scope)?;
+            if input.is_nullish() {
+                return Ok(Evaluated::NULL);
+            }
+            inputs.push(input);
+        }
+        let mut defaults = Vec::with_capacity(self.defaults.len());
+        for default in &self.defaults {
+            defaults.push(default.evaluate(scope)?);
+        }
+        let mut columns: Vec<Vec<Value<'_>>> = Vec::with_capacity(inputs.len());
+        for input in &inputs {
+            let array = elements(input, 34468, |name| {
+                format!("$zip found a non-array expression in input: {name}")
+            })?;
+            columns.push(array.iter().collect());
+        }
+        let counts = columns.iter().map(Vec::len);
+        let rows = if self.longest { counts.max() } else { counts.min() };
+        let mut zipped = Elements::new();
+        for row in 0..rows.unwrap_or(0) {
+            let mut tuple = Elements::new();
+            for (position, column) in columns.iter().enumerate() {
+                let default = || defaults.get(position).map_or(Value::Null, Evaluated::or_null);
+                tuple.push(column.get(row).copied().unwrap_or_else(default))?;
+            }
+            zipped.push_evaluated(&tuple.finish())?;
+        }
+        Ok(zipped.finish())
+    }
+}
+
+/// `$zip`
+pub(super) fn zip(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let codes = (Code::Location(34460), Code::Location(34464));
+    let names = ["inputs", "defaults", "useLongestLength"];
+    let [inputs, defaults, longest] = named(operator, argument, names, codes)?;
+    let list = |value: Option<Value<'_>>, code, parser: &mut Parser| match value {
+        None => Ok(Vec::new()),
+        Some(Value::Array(array)) => {
+            array.iter().map(|element| parser.expression(element)).collect()
+        }
+        Some(other) => {
+            let name = other.element_type().alias();
+            Err(failure(code, format!("$zip wants an array of expressions, found {name}")))
+        }
+    };
+    let inputs = list(inputs, 34461, parser)?;
+    let defaults = list(defaults, 34462, parser)?;
+    let longest = match longest {
+        None => false,
+        Some(Value::Boolean(longest)) => longest,
+        Some(other) => {
+            let name = other.element_type().alias();
+            return Err(failure(34463, format!("useLongestLength must be a bool, found {name}")));
+        }
+    };
+    if inputs.is_empty() {
+        return Err(failure(34465, "$zip requires at least one input array"));
+    }
+    if !defaults.is_empty() && !longest {
+        let message = "cannot specify defaults unless useLongestLength is true";
+        return Err(failure(34466, message));
+    }
+    if !defaults.is_empty() && defaults.len() != inputs.len() {
+        return Err(failure(34467, "defaults and inputs must have the same length"));
+    }
+    Ok(Node::special(Zip { inputs, defaults, longest }))
+}

@@ -1,0 +1,272 @@
+//! From BSON to [`Node`]s.
+//!
+//! The parser keeps the names that operators around the place bind, so that it can tell which
+//! variables must come from outside: a pipeline checks those before it runs.
+
+use std::collections::BTreeSet;
+
+use frond_doc::document::DEPTH_MAX;
+use frond_doc::{Document, Value, ValueBuf};
+
+use super::node::Node;
+use super::table::{self, Shape};
+use super::{failure, path};
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// Parses expressions, and notes what they need.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    /// Names bound by the operators around the current place.
+    bound: Vec<String>,
+    /// Variables that must come from outside.
+    free: BTreeSet<String>,
+    /// Whether a field of the document is read.
+    reads_document: bool,
+    depth: usize,
+}
+
+impl Parser {
+    /// The variables that must come from outside.
+    pub(crate) fn free(&self) -> &BTreeSet<String> {
+        &self.free
+    }
+
+    /// Notes a variable that must come from outside.
+    pub(crate) fn add_free(&mut self, name: &str) {
+        if !self.bound.iter().any(|bound| bound == name) {
+            self.free.insert(name.to_owned());
+        }
+    }
+
+    /// Whether an expression reads the document.
+    pub(crate) fn reads_document(&self) -> bool {
+        self.reads_document
+    }
+
+    /// Parses a part of the expression within which `names` are bound.
+    pub(crate) fn with_bound<T>(
+        &mut self,
+        names: &[&str],
+        parse: impl FnOnce(&mut Parser) -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
+        let before = self.bound.len();
+        self.bound.extend(names.iter().map(|name| (*name).to_owned()));
+        let parsed = parse(self);
+        self.bound.truncate(before);
+        parsed
+    }
+
+    /// Parses any value as an expression.
+    pub(crate) fn expression(&mut self, value: Value<'_>) -> Result<Node, QueryError> {
+        // Documents that came in are bounded already; this holds for those that were made, too.
+        if self.depth > DEPTH_MAX {
+            let message = format!("expression is nested deeper than {DEPTH_MAX} levels");
+            return Err(QueryError::new(Code::Overflow, message));
+        }
+        self.depth += 1;
+        let node = match value {
+            Value::String(text) => match text.strip_prefix('$') {
+                Some(path) => self.path(path),
+                None => Ok(Node::Constant(value.to_buf())),
+            },
+            Value::Array(array) => {
+                array.iter().map(|element| self.expression(element)).collect::<Result<_, _>>()
+                    .map(Node::Array)
+            }
+            Value::Document(document) => self.document(document),
+            _ => Ok(Node::Constant(value.to_buf())),
+        };
+        self.depth -= 1;
+        node
+    }
+
+    /// Parses what follows a first dollar: `a.b` or `$variable.a.b`.
+    fn path(&mut self, text: &str) -> Result<Node, QueryError> {
+        let Some(variable) = text.strip_prefix('$') else {
+            if text.is_empty() {
+                return Err(failure(16872, "'$' by itself is not a valid FieldPath"));
+            }
+            self.reads_document = true;
+            let parts = path::parse(text)?;
+            // Somebody may have bound CURRENT, which is what a path without variable is in.
+            return Ok(if self.bound.iter().any(|name| name == "CURRENT") {
+                Node::Variable("CURRENT".to_owned(), parts)
+            } else {
+                Node::Field(parts)
+            });
+        };
+        if variable.is_empty() {
+            let message = "empty variable names are not allowed";
+            return Err(QueryError::new(Code::FailedToParse, message));
+        }
+        let (name, rest) = match variable.split_once('.') {
+            Some((name, rest)) => (name, path::parse(rest)?),
+            None => (variable, Vec::new()),
+        };
+        match name {
+            "ROOT" | "CURRENT" => self.reads_document = true,
+            "NOW" | "REMOVE" => {}
+            "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR" | "SEARCH_META" | "USER_ROLES" => {
+                let message = format!("Builtin variable '$${name}' is not available");
+                return Err(failure(51144, message));
+            }
+            _ => {
+                if name.starts_with(|letter: char| letter.is_ascii_uppercase()) {
+                    return Err(super::scope::undefined(name));
+                }
+                self.add_free(name);
+            }
+        }
+        Ok(Node::Variable(name.to_owned(), rest))
+    }
+
+    /// Parses a document: an operator with its argument, or fields that are expressions.
+    fn document(&mut self, document: Document<'_>) -> Result<Node, QueryError> {
+        let mut fields = document.iter();
+        let Some((first, argument)) = fields.next() else {
+            return Ok(Node::Constant(ValueBuf::from(Value::Document(document))));
+        };
+        if first.starts_with('$') {
+            if fields.next().is_some() {
+                let message = format!(
+                    "an object representing an expression must have exactly one field: {}",
+                    crate::text::value(Value::Document(document))
+                );
+                return Err(failure(15983, message));
+            }
+            return self.operator(first, argument);
+        }
+        let mut parsed = Vec::new();
+        for (name, value) in document.iter() {
+            if name.contains('.') {
+                let message = "FieldPath field names may not contain '.'. \
+                               Consider using $getField or $setField.";
+                return Err(failure(16412, message));
+            }
+            path::check_name(name)?;
+            parsed.push((name.to_owned(), self.expression(value)?));
+        }
+        Ok(Node::Document(parsed))
+    }
+
+    fn operator(&mut self, name: &str, argument: Value<'_>) -> Result<Node, QueryError> {
+        let Some(operator) = table::find(name) else {
+            let message = format!("Unrecognized expression '{name}'");
+            return Err(QueryError::new(Code::InvalidPipelineOperator, message));
+        };
+        match operator.shape {
+            Shape::One(function) => {
+                let [node] = self.exactly(operator.name, argument)?;
+                Ok(Node::One(function, Box::new(node)))
+            }
+            Shape::Two(function) => {
+                let [first, second] = self.exactly(operator.name, argument)?;
+                Ok(Node::Two(function, Box::new((first, second))))
+            }
+            Shape::Many(least, most, function) => {
+                let nodes = self.arguments(argument)?;
+                check_count(operator.name, nodes.len(), least, most)?;
+                Ok(Node::Many(function, nodes))
+            }
+            Shape::Special(parse) => parse(operator.name, argument, self),
+            Shape::Refused => {
+                let message =
+                    format!("Unrecognized expression '{name}': not supported by Frond yet");
+                Err(QueryError::new(Code::InvalidPipelineOperator, message))
+            }
+        }
+    }
+
+    /// Parses positional arguments: an array of them, or the only one.
+    pub(crate) fn arguments(&mut self, argument: Value<'_>) -> Result<Vec<Node>, QueryError> {
+        match argument {
+            Value::Array(array) => {
+                array.iter().map(|element| self.expression(element)).collect()
+            }
+            only => Ok(vec![self.expression(only)?]),
+        }
+    }
+
+    /// Parses exactly `COUNT` positional arguments.
+    pub(crate) fn exactly<const COUNT: usize>(
+        &mut self,
+        operator: &str,
+        argument: Value<'_>,
+    ) -> Result<[Node; COUNT], QueryError> {
+        <[Node; COUNT]>::try_from(self.arguments(argument)?).map_err(|nodes| {
+            let plural = if COUNT == 1 { "" } else { "s" };
+            let message = format!(
+                "Expression {operator} takes exactly {COUNT} argument{plural}. {} were passed in.",
+                nodes.len()
+            );
+            failure(16020, message)
+        })
+    }
+
+    /// Parses an argument that may be absent.
+    pub(crate) fn optional(
+        &mut self,
+        argument: Option<Value<'_>>,
+    ) -> Result<Option<Node>, QueryError> {
+        argument.map(|value| self.expression(value)).transpose()
+    }
+}
+
+fn check_count(
+    operator: &str,
+    count: usize,
+    least: usize,
+    most: usize,
+) -> Result<(), QueryError> {
+    if (least..=most).contains(&count) {
+        return Ok(());
+    }
+    let message = if most == usize::MAX {
+        format!("Expression {operator} takes at least {least} arguments, but {count} were passed in.")
+    } else {
+        format!(
+            "Expression {operator} takes at least {least} arguments, and at most {most}, \
+             but {count} were passed in."
+        )
+    };
+    Err(failure(28667, message))
+}
+
+/// The arguments of an operator that takes them by name, in the order of `names`. `codes` are those
+/// for an argument that is no document, and for a name that the operator doesn't know.
+pub(crate) fn named<'v, const COUNT: usize>(
+    operator: &str,
+    argument: Value<'v>,
+    names: [&str; COUNT],
+    codes: (Code, Code),
+) -> Result<[Option<Value<'v>>; COUNT], QueryError> {
+    let Value::Document(document) = argument else {
+        let message = format!(
+            "{operator} requires an object as an argument, found: {}",
+            argument.element_type().alias()
+        );
+        return Err(QueryError::new(codes.0, message));
+    };
+    let mut found = [None; COUNT];
+    for (name, value) in document.iter() {
+        let Some(position) = names.iter().position(|known| *known == name) else {
+            let message = format!("{operator} found an unknown argument: {name}");
+            return Err(QueryError::new(codes.1, message));
+        };
+        found[position] = Some(value);
+    }
+    Ok(found)
+}
+
+/// An argument that must be there.
+pub(crate) fn required<'v>(
+    operator: &str,
+    name: &str,
+    value: Option<Value<'v>>,
+    code: Code,
+) -> Result<Value<'v>, QueryError> {
+    value.ok_or_else(|| {
+        QueryError::new(code, format!("Missing '{name}' parameter to {operator}"))
+    })
+}

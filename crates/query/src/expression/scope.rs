@@ -1,0 +1,146 @@
+//! What an expression sees: the document, and variables.
+//!
+//! Variables that operators bind (`$let`, `$map`, ...) are a chain of [`Binding`]s on the stack,
+//! innermost first. Those that hold for a whole command or sub-pipeline are [`Variables`].
+
+use std::sync::Arc;
+
+use frond_doc::{Document, Value, ValueBuf};
+
+use super::{Evaluated, Expression, failure};
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// Variables: `$$NOW`, and those of a command's `let` and of `$lookup`. Cloning is cheap.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    now_millis: i64,
+    /// Later ones hide earlier ones; `None` is a variable whose value is "missing".
+    values: Arc<Vec<(String, Option<ValueBuf>)>>,
+}
+
+impl Variables {
+    /// The system variables, `now_millis` being `$$NOW`; `let_values` are a command's `let`.
+    ///
+    /// # Errors
+    /// If a name isn't one for variables, or a value is no constant expression.
+    pub fn new(
+        now_millis: i64,
+        let_values: Option<Document<'_>>,
+    ) -> Result<Variables, QueryError> {
+        let mut variables = Variables { now_millis, values: Arc::default() };
+        let Some(let_values) = let_values else {
+            return Ok(variables);
+        };
+        let mut values = Vec::new();
+        for (name, value) in let_values.iter() {
+            check_name(name)?;
+            let mut parser = super::Parser::default();
+            let expression = Expression::parse_with(value, &mut parser)?;
+            if parser.reads_document() {
+                let message = "Command let Expression does not evaluate to a constant";
+                return Err(failure(4_890_500, format!("{message}: {name}")));
+            }
+            values.push((name.to_owned(), expression.evaluate(Document::empty(), &variables)?));
+        }
+        variables.values = Arc::new(values);
+        Ok(variables)
+    }
+
+    /// These variables and `more`, which hide those of the same names.
+    pub(crate) fn with(&self, more: Vec<(String, Option<ValueBuf>)>) -> Variables {
+        let values = self.values.iter().cloned().chain(more).collect();
+        Variables { now_millis: self.now_millis, values: Arc::new(values) }
+    }
+
+    /// Whether somebody binds `name`.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.values.iter().any(|(bound, _)| bound == name)
+    }
+
+    fn get(&self, name: &str) -> Result<Evaluated<'_>, QueryError> {
+        match self.values.iter().rev().find(|(bound, _)| bound == name) {
+            Some((_, Some(value))) => Ok(Evaluated::Borrowed(value.as_value())),
+            Some((_, None)) => Ok(Evaluated::Missing),
+            None => Err(undefined(name)),
+        }
+    }
+}
+
+/// The error for a variable that nobody binds.
+pub(crate) fn undefined(name: &str) -> QueryError {
+    failure(17276, format!("Use of undefined variable: {name}"))
+}
+
+/// Checks the name of a variable that a user binds: a lower-case letter, then letters, digits and
+/// underscores; or `CURRENT`.
+pub(crate) fn check_name(name: &str) -> Result<(), QueryError> {
+    let refuse = |message: String| Err(QueryError::new(Code::FailedToParse, message));
+    let Some(first) = name.chars().next() else {
+        return refuse("empty variable names are not allowed".to_owned());
+    };
+    if name == "CURRENT" {
+        return Ok(());
+    }
+    if !first.is_ascii_lowercase() && first.is_ascii() {
+        return refuse(format!("'{name}' starts with an invalid character for a user variable name"));
+    }
+    let allowed = |letter: char| !letter.is_ascii() || letter.is_ascii_alphanumeric() || letter == '_';
+    if let Some(wrong) = name.chars().find(|letter| !allowed(*letter)) {
+        return refuse(format!(
+            "'{name}' contains an invalid character for a variable name: '{wrong}'"
+        ));
+    }
+    Ok(())
+}
+
+/// A variable that an operator bound.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Binding<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) value: &'a Evaluated<'a>,
+    /// The binding outside this one.
+    pub(crate) outer: Option<&'a Binding<'a>>,
+}
+
+/// What an expression is evaluated over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope<'a> {
+    /// `$$ROOT`.
+    pub(crate) root: Document<'a>,
+    pub(crate) variables: &'a Variables,
+    pub(crate) bindings: Option<&'a Binding<'a>>,
+}
+
+impl<'a> Scope<'a> {
+    /// The outermost scope.
+    pub(crate) fn new(root: Document<'a>, variables: &'a Variables) -> Scope<'a> {
+        Scope { root, variables, bindings: None }
+    }
+
+    /// This scope with one variable more.
+    pub(crate) fn bind(&self, binding: &'a Binding<'a>) -> Scope<'a> {
+        Scope { bindings: Some(binding), ..*self }
+    }
+
+    /// The value of a variable, for as long as the scope lives.
+    pub(crate) fn variable(&self, name: &str) -> Result<Evaluated<'a>, QueryError> {
+        let mut next = self.bindings;
+        while let Some(binding) = next {
+            if binding.name == name {
+                return Ok(match binding.value {
+                    Evaluated::Missing => Evaluated::Missing,
+                    Evaluated::Borrowed(value) => Evaluated::Borrowed(*value),
+                    Evaluated::Owned(value) => Evaluated::Borrowed(value.as_value()),
+                });
+            }
+            next = binding.outer;
+        }
+        match name {
+            "ROOT" | "CURRENT" => Ok(Evaluated::Borrowed(Value::Document(self.root))),
+            "NOW" => Ok(Evaluated::Borrowed(Value::DateTime(self.variables.now_millis))),
+            "REMOVE" => Ok(Evaluated::Missing),
+            _ => self.variables.get(name),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! `$regexMatch`, `$regexFind`, `$regexFindAll`.
+//!
+//! A pattern that stands in the expression is compiled once; one that is computed, at each use. A
+//! pattern that backtracks beyond the engine's limit is an error, so that it can't hold a server up.
+
+use fancy_regex::Regex;
+use frond_doc::{DocumentBuilder, Value, ValueBuf};
+
+use super::evaluated::{Elements, Evaluated, check_bytes};
+use super::failure;
+use super::node::{Answer, Node, Operation};
+use super::parse::{Parser, named};
+use super::scope::Scope;
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// As long as a pattern may be, as in filters.
+const PATTERN_BYTES_MAX: usize = 16_384;
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Match,
+    Find,
+    FindAll,
+}
+
+#[derive(Debug)]
+struct Search {
+    operator: String,
+    kind: Kind,
+    input: Node,
+    regex: Node,
+    options: Option<Node>,
+    /// The pattern, where it is constant.
+    compiled: Option<Regex>,
+}
+
+impl Operation for Search {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        let input = self.input.evaluate(scope)?;
+        let computed;
+        let regex = match &self.compiled {
+            Some(regex) => Some(regex),
+            None => {
+                let regex = self.regex.evaluate(scope)?;
+                let options = self.options.as_ref().map(|node| node.evaluate(scope)).transpose()?;
+                computed = compile(&self.operator, &regex, options.as_ref())?;
+                computed.as_ref()
+            }
+        };
+        let (Some(regex), false) = (regex, input.is_nullish()) else {
+            return match self.kind {
+                Kind::Match => Ok(false.into()),
+                Kind::Find => Ok(Evaluated::NULL),
+                Kind::FindAll => Ok(Elements::new().finish()),
+            };
+        };
+        let Some(Value::String(text) | Value::Symbol(text)) = input.value() else {
+            let message = format!("{} needs 'input' to be of type string", self.operator);
+            return Err(failure(51104, message));
+        };
+        self.search(regex, text)
+    }
+}
+
+impl Search {
+    fn search(&self, regex: &Regex, text: &str) -> Answer<'static> {
+        let failed = |error: fancy_regex::Error| {
+            failure(51156, format!("error in executing regex in {}: {error}", self.operator))
+        };
+        match self.kind {
+            Kind::Match => Ok(regex.is_match(text).map_err(failed)?.into()),
+            Kind::Find => match regex.captures(text).map_err(failed)? {
+                None => Ok(Evaluated::NULL),
+                Some(captures) => {
+                    let mut builder = DocumentBuilder::new();
+                    builder.begin_document("");
+                    append_match(&mut builder, &captures, &mut CodePoints::new(text));
+                    builder.end();
+                    check_bytes(builder.bytes())?;
+                    Ok(Evaluated::Owned(ValueBuf::from_element(builder.build())))
+                }
+            },
+            Kind::FindAll => {
+                let mut builder = DocumentBuilder::new();
+                builder.begin_array("");
+                let mut points = CodePoints::new(text);
+                for captures in regex.captures_iter(text) {
+                    builder.push_begin_document();
+                    append_match(&mut builder, &captures.map_err(failed)?, &mut points);
+                    builder.end();
+                    check_bytes(builder.bytes())?;
+                }
+                builder.end();
+                Ok(Evaluated::Owned(ValueBuf::from_element(builder.build())))
+            }
+        }
+    }
+}
+
+/// Counts code points up to ascending offsets, each part of the text once.
+struct CodePoints<'t> {
+    text: &'t str,
+    offset: usize,
+    count: i32,
+}
+
+impl<'t> CodePoints<'t> {
+    fn new(text: &'t str) -> CodePoints<'t> {
+        CodePoints { text, offset: 0, count: 0 }
+    }
+
+    fn up_to(&mut self, offset: usize) -> i32 {
+        let part = self.text.get(self.offset..offset).unwrap_or_default();
+        self.count = self.count.saturating_add(i32::try_from(part.chars().count()).unwrap_or(i32::MAX));
+        self.offset = offset;
+        self.count
+    }
+}
+
+/// Appends `match`, `idx` and `captures`.
+fn append_match(
+    builder: &mut DocumentBuilder,
+    captures: &fancy_regex::Captures<'_, str>,
+    points: &mut CodePoints<'_>,
+) {
+    let Some(whole) = captures.get(0) else { return };
+    builder.append("match", Value::String(whole.as_str()));
+    builder.append("idx", Value::Int32(points.up_to(whole.start())));
+    builder.begin_array("captures");
+    for group in 1..captures.len() {
+        builder.push(captures.get(group).map_or(Value::Null, |part| Value::String(part.as_str())));
+    }
+    builder.end();
+}
+
+/// Compiles a pattern; `None` if it is null.
+fn compile(
+    operator: &str,
+    regex: &Evaluated<'_>,
+    options: Option<&Evaluated<'_>>,
+) -> Result<Option<Regex>, QueryError> {
+    let options = match options.and_then(Evaluated::value) {
+        None | Some(Value::Null | Value::Undefined) => None,
+        Some(Value::String(options)) => Some(options),
+        Some(_) => {
+            let message = format!("{operator} needs 'options' to be of type string");
+            return Err(failure(51106, message));
+        }
+    };
+    let (pattern, own_options) = match regex.value() {
+        None | Some(Value::Null | Value::Undefined) => return Ok(None),
+        Some(Value::String(pattern)) => (pattern, ""),
+        Some(Value::Regex(regex)) => (regex.pattern, regex.options),
+        Some(_) => {
+            let message = format!("{operator} needs 'regex' to be of type string or regex");
+            return Err(failure(51105, message));
+        }
+    };
+    if options.is_some() && !own_options.is_empty() {
+        let message =
+            format!("{operator}: found regex option(s) specified in both 'regex' and 'option' fields");
+        return Err(failure(51107, message));
+    }
+    let flags = options.unwrap_or(own_options);
+    if let Some(flag) = flags.chars().find(|flag| !"imsxu".contains(*flag)) {
+        let message = format!("{operator} invalid flag in regex options: {flag}");
+        return Err(failure(51108, message));
+    }
+    let invalid = |reason: &str| failure(51111, format!("Invalid Regex in {operator}: {reason}"));
+    if PATTERN_BYTES_MAX < pattern.len() {
+        return Err(invalid("regular expression is too large"));
+    }
+    // Strings are UTF-8 here anyway, so that `u` changes nothing.
+    let flags: String = flags.chars().filter(|flag| *flag != 'u').collect();
+    let source =
+        if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
+    Regex::new(&source).map(Some).map_err(|error| invalid(&error.to_string()))
+}
+
+fn parse(
+    kind: Kind,
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let codes = (Code::Location(51103), Code::Location(31024));
+    let [input, regex, options] =
+        named(operator, argument, ["input", "regex", "options"], codes)?;
+    let missing = |code, name| failure(code, format!("{operator} requires '{name}' parameter"));
+    let input = parser.expression(input.ok_or_else(|| missing(31022, "input"))?)?;
+    let regex = parser.expression(regex.ok_or_else(|| missing(31023, "regex"))?)?;
+    let options = parser.optional(options)?;
+    let compiled = match (regex.constant(), options.as_ref().map(Node::constant)) {
+        (Some(regex), None) => compile(operator, &Evaluated::Borrowed(regex), None)?,
+        (Some(regex), Some(Some(options))) => {
+            let options = Evaluated::Borrowed(options);
+            compile(operator, &Evaluated::Borrowed(regex), Some(&options))?
+        }
+        _ => None,
+    };
+    let operator = operator.to_owned();
+    Ok(Node::special(Search { operator, kind, input, regex, options, compiled }))
+}
+
+/// `$regexMatch`
+pub(super) fn matches(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    parse(Kind::Match, operator, argument, parser)
+}
+
+/// `$regexFind`
+pub(super) fn find(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    parse(Kind::Find, operator, argument, parser)
+}
+
+/// `$regexFindAll`
+pub(super) fn find_all(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    parse(Kind::FindAll, operator, argument, parser)
+}

@@ -1,0 +1,163 @@
+//! Parts of strings by position, in bytes and in code points: `$substrBytes`, `$substrCP`,
+//! `$indexOfBytes`, `$indexOfCP`.
+
+use frond_doc::Value;
+
+use super::evaluated::Evaluated;
+use super::failure;
+use super::node::Answer;
+use super::number::{Number, as_i32};
+use super::string::coerce;
+use crate::error::QueryError;
+
+/// `$substr`, `$substrBytes`
+pub(super) fn of_bytes(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+    let Ok([text, start, count]) = <[Evaluated<'_>; 3]>::try_from(arguments) else {
+        return Ok(Evaluated::NULL); // The parser wants three.
+    };
+    let text = coerce(&text)?;
+    let start = truncated(&start).ok_or_else(|| {
+        let name = start.type_name();
+        let message =
+            format!("$substrBytes:  starting index must be a numeric type (is BSON type {name})");
+        failure(16034, message)
+    })?;
+    let count = truncated(&count).ok_or_else(|| {
+        let name = count.type_name();
+        failure(16035, format!("$substrBytes:  length must be a numeric type (is BSON type {name})"))
+    })?;
+    let start = usize::try_from(start).map_err(|_| {
+        failure(50752, format!("$substrBytes:  starting index must be non-negative (got: {start})"))
+    })?;
+    if text.len() <= start {
+        return Evaluated::string(String::new());
+    }
+    if !text.is_char_boundary(start) {
+        let message = "$substrBytes:  Invalid range, starting index is a UTF-8 continuation byte.";
+        return Err(failure(28656, message));
+    }
+    // A negative length means: to the end.
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let end = start.saturating_add(count).min(text.len());
+    let Some(part) = text.get(start..end) else {
+        let message =
+            "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.";
+        return Err(failure(28657, message));
+    };
+    Evaluated::string(part.to_owned())
+}
+
+fn truncated(value: &Evaluated<'_>) -> Option<i64> {
+    match Number::of(value.value()?)? {
+        Number::Double(number) => Some(number as i64),
+        Number::Decimal(number) => Some(frond_doc::decimal::to_i64(number).unwrap_or(i64::MAX)),
+        number => number.integer(),
+    }
+}
+
+/// `$substrCP`
+pub(super) fn of_code_points(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+    let Ok([text, start, count]) = <[Evaluated<'_>; 3]>::try_from(arguments) else {
+        return Ok(Evaluated::NULL); // The parser wants three.
+    };
+    let text = coerce(&text)?;
+    let start = whole("starting index", 34450, &start)?;
+    let count = whole("length", 34452, &count)?;
+    let count = usize::try_from(count).map_err(|_| {
+        failure(34454, "$substrCP: length must be a nonnegative integer.")
+    })?;
+    let start = usize::try_from(start).map_err(|_| {
+        failure(34455, "$substrCP: the starting index must be nonnegative integer.")
+    })?;
+    Evaluated::string(text.chars().skip(start).take(count).collect())
+}
+
+/// The codes for another type, and (the next one) for a number that is no 32-bit integer.
+fn whole(what: &str, code: i32, value: &Evaluated<'_>) -> Result<i32, QueryError> {
+    if !value.or_null().is_number() {
+        let name = value.type_name();
+        let message = format!("$substrCP: {what} must be a numeric type (is BSON type {name})");
+        return Err(failure(code, message));
+    }
+    as_i32(value.or_null()).ok_or_else(|| {
+        let text = value.text();
+        let message =
+            format!("$substrCP: {what} cannot be represented as a 32-bit integral value: {text}");
+        failure(code + 1, message)
+    })
+}
+
+/// `$indexOfBytes`
+pub(super) fn index_of_bytes(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+    index_of("$indexOfBytes", 40091, arguments, |text, wanted, start, end| {
+        let end = end.min(text.len());
+        let part = text.as_bytes().get(start..end)?;
+        if wanted.is_empty() {
+            return Some(start);
+        }
+        let found = part.windows(wanted.len()).position(|window| window == wanted.as_bytes())?;
+        Some(start + found)
+    })
+}
+
+/// `$indexOfCP`
+pub(super) fn index_of_code_points(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+    index_of("$indexOfCP", 40093, arguments, |text, wanted, start, end| {
+        let offset_of = |position: usize| {
+            text.char_indices().map(|(offset, _)| offset).chain([text.len()]).nth(position)
+        };
+        let from = offset_of(start)?;
+        let to = offset_of(end).unwrap_or(text.len());
+        let found = text.get(from..to)?.find(wanted)?;
+        Some(start + text[from..from + found].chars().count())
+    })
+}
+
+fn index_of<'a>(
+    operator: &str,
+    code: i32,
+    arguments: Vec<Evaluated<'a>>,
+    find: impl FnOnce(&str, &str, usize, usize) -> Option<usize>,
+) -> Answer<'a> {
+    let mut arguments = arguments.into_iter();
+    let text = arguments.next().unwrap_or(Evaluated::Missing);
+    if text.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(Value::String(text)) = text.value() else {
+        let name = text.type_name();
+        let message = format!("{operator} requires a string as the first argument, found: {name}");
+        return Err(failure(code, message));
+    };
+    let wanted = arguments.next().unwrap_or(Evaluated::Missing);
+    let Some(Value::String(wanted)) = wanted.value() else {
+        let name = wanted.type_name();
+        let message = format!("{operator} requires a string as the second argument, found: {name}");
+        return Err(failure(code + 1, message));
+    };
+    let start = arguments.next().map(|start| position(operator, "starting", &start)).transpose()?;
+    let end = arguments.next().map(|end| position(operator, "ending", &end)).transpose()?;
+    let (start, end) = (start.unwrap_or(0), end.unwrap_or(usize::MAX));
+    let found = if start <= end { find(text, wanted, start, end) } else { None };
+    Ok(found.and_then(|found| i32::try_from(found).ok()).unwrap_or(-1).into())
+}
+
+/// A position that bounds a search.
+pub(super) fn position(
+    operator: &str,
+    which: &str,
+    value: &Evaluated<'_>,
+) -> Result<usize, QueryError> {
+    let whole = value.value().and_then(as_i32).ok_or_else(|| {
+        let (name, text) = (value.type_name(), value.text());
+        let message = format!(
+            "{operator} requires an integral {which} index, found a value of type: {name}, \
+             with value: \"{text}\""
+        );
+        failure(40096, message)
+    })?;
+    usize::try_from(whole).map_err(|_| {
+        let message = format!("{operator} requires a nonnegative {which} index, found: {whole}");
+        failure(40097, message)
+    })
+}

@@ -1,0 +1,223 @@
+//! Every operator of expressions, supported or refused by name, in the order of their names.
+
+use super::node::{Many, Node, One, Two};
+use super::parse::Parser;
+use super::{
+    arithmetic, array, comparison, conditional, convert, date, date_format, iterate, object, pairs,
+    rounding, search, set, string, substring, total, variable,
+};
+use crate::error::QueryError;
+
+/// Parses the argument of the operator that is named.
+pub(super) type Parse =
+    fn(&str, frond_doc::Value<'_>, &mut Parser) -> Result<Node, QueryError>;
+
+/// What arguments an operator takes, and what computes it.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    One(One),
+    Two(Two),
+    /// At least, at most, and the function.
+    Many(usize, usize, Many),
+    /// By rules of its own.
+    Special(Parse),
+    /// MongoDB has it, Frond doesn't.
+    Refused,
+}
+
+/// One operator.
+#[derive(Clone, Copy)]
+pub(super) struct Operator {
+    pub(super) name: &'static str,
+    pub(super) shape: Shape,
+}
+
+/// Finds an operator by its name.
+pub(super) fn find(name: &str) -> Option<&'static Operator> {
+    let position = OPERATORS.binary_search_by(|operator| operator.name.cmp(name)).ok()?;
+    OPERATORS.get(position)
+}
+
+const fn row(name: &'static str, shape: Shape) -> Operator {
+    Operator { name, shape }
+}
+
+use Shape::{Many as M, One as O, Refused as R, Special as S, Two as T};
+
+const ANY: usize = usize::MAX;
+
+#[rustfmt::skip]
+static OPERATORS: &[Operator] = &[
+    row("$_testApiVersion", R),
+    row("$abs", O(arithmetic::abs)),
+    row("$accumulator", R),
+    row("$acos", R),
+    row("$acosh", R),
+    row("$add", M(0, ANY, arithmetic::add)),
+    row("$allElementsTrue", O(set::all_elements_true)),
+    row("$and", S(comparison::and)),
+    row("$anyElementTrue", O(set::any_element_true)),
+    row("$arrayElemAt", T(array::element_at)),
+    row("$arrayToObject", O(pairs::array_to_object)),
+    row("$asin", R),
+    row("$asinh", R),
+    row("$atan", R),
+    row("$atan2", R),
+    row("$atanh", R),
+    row("$avg", S(total::avg)),
+    row("$binarySize", O(string::binary_size)),
+    row("$bitAnd", R),
+    row("$bitNot", R),
+    row("$bitOr", R),
+    row("$bitXor", R),
+    row("$bottom", R),
+    row("$bottomN", R),
+    row("$bsonSize", O(object::bson_size)),
+    row("$ceil", O(rounding::ceil)),
+    row("$cmp", T(comparison::cmp)),
+    row("$concat", M(0, ANY, string::concat)),
+    row("$concatArrays", M(0, ANY, array::concat_arrays)),
+    row("$cond", S(conditional::cond)),
+    row("$const", S(variable::literal)),
+    row("$convert", S(convert::convert)),
+    row("$cos", R),
+    row("$cosh", R),
+    row("$dateAdd", R),
+    row("$dateDiff", R),
+    row("$dateFromParts", R),
+    row("$dateFromString", R),
+    row("$dateSubtract", R),
+    row("$dateToParts", R),
+    row("$dateToString", S(date_format::date_to_string)),
+    row("$dateTrunc", R),
+    row("$dayOfMonth", S(date::part)),
+    row("$dayOfWeek", S(date::part)),
+    row("$dayOfYear", S(date::part)),
+    row("$degreesToRadians", R),
+    row("$divide", T(arithmetic::divide)),
+    row("$eq", T(comparison::eq)),
+    row("$exp", O(arithmetic::exp)),
+    row("$filter", S(iterate::filter)),
+    row("$first", O(array::first)),
+    row("$firstN", R),
+    row("$floor", O(rounding::floor)),
+    row("$function", R),
+    row("$getField", S(object::get_field)),
+    row("$gt", T(comparison::gt)),
+    row("$gte", T(comparison::gte)),
+    row("$hour", S(date::part)),
+    row("$ifNull", S(conditional::if_null)),
+    row("$in", T(array::is_in)),
+    row("$indexOfArray", M(2, 4, array::index_of_array)),
+    row("$indexOfBytes", M(2, 4, substring::index_of_bytes)),
+    row("$indexOfCP", M(2, 4, substring::index_of_code_points)),
+    row("$isArray", O(array::is_array)),
+    row("$isNumber", O(convert::is_number)),
+    row("$isoDayOfWeek", S(date::part)),
+    row("$isoWeek", S(date::part)),
+    row("$isoWeekYear", S(date::part)),
+    row("$last", O(array::last)),
+    row("$lastN", R),
+    row("$let", S(variable::let_in)),
+    row("$literal", S(variable::literal)),
+    row("$ln", O(arithmetic::ln)),
+    row("$log", T(arithmetic::log)),
+    row("$log10", O(arithmetic::log10)),
+    row("$lt", T(comparison::lt)),
+    row("$lte", T(comparison::lte)),
+    row("$ltrim", S(string::trim)),
+    row("$map", S(iterate::map)),
+    row("$max", S(total::max)),
+    row("$maxN", R),
+    row("$median", R),
+    row("$mergeObjects", M(0, ANY, object::merge_objects)),
+    row("$meta", R),
+    row("$millisecond", S(date::part)),
+    row("$min", S(total::min)),
+    row("$minN", R),
+    row("$minute", S(date::part)),
+    row("$mod", T(arithmetic::modulo)),
+    row("$month", S(date::part)),
+    row("$multiply", M(0, ANY, arithmetic::multiply)),
+    row("$ne", T(comparison::ne)),
+    row("$not", O(comparison::not)),
+    row("$objectToArray", O(pairs::object_to_array)),
+    row("$or", S(comparison::or)),
+    row("$percentile", R),
+    row("$pow", T(arithmetic::pow)),
+    row("$radiansToDegrees", R),
+    row("$rand", S(variable::rand)),
+    row("$range", M(2, 3, array::range)),
+    row("$reduce", S(iterate::reduce)),
+    row("$regexFind", S(search::find)),
+    row("$regexFindAll", S(search::find_all)),
+    row("$regexMatch", S(search::matches)),
+    row("$replaceAll", S(string::replace)),
+    row("$replaceOne", S(string::replace)),
+    row("$reverseArray", O(array::reverse)),
+    row("$round", M(1, 2, rounding::round)),
+    row("$rtrim", S(string::trim)),
+    row("$sampleRate", R),
+    row("$second", S(date::part)),
+    row("$setDifference", T(set::difference)),
+    row("$setEquals", M(2, ANY, set::equals)),
+    row("$setField", S(object::set_field)),
+    row("$setIntersection", M(0, ANY, set::intersection)),
+    row("$setIsSubset", T(set::is_subset)),
+    row("$setUnion", M(0, ANY, set::union)),
+    row("$sin", R),
+    row("$sinh", R),
+    row("$size", O(array::size)),
+    row("$slice", M(2, 3, array::slice)),
+    row("$sortArray", S(iterate::sort_array)),
+    row("$split", T(string::split)),
+    row("$sqrt", O(arithmetic::sqrt)),
+    row("$stdDevPop", S(total::std_dev_pop)),
+    row("$stdDevSamp", S(total::std_dev_samp)),
+    row("$strLenBytes", O(string::length_bytes)),
+    row("$strLenCP", O(string::length_code_points)),
+    row("$strcasecmp", T(string::compare_ignoring_case)),
+    row("$substr", M(3, 3, substring::of_bytes)),
+    row("$substrBytes", M(3, 3, substring::of_bytes)),
+    row("$substrCP", M(3, 3, substring::of_code_points)),
+    row("$subtract", T(arithmetic::subtract)),
+    row("$sum", S(total::sum)),
+    row("$switch", S(conditional::switch)),
+    row("$tan", R),
+    row("$tanh", R),
+    row("$toBool", O(convert::to_bool)),
+    row("$toDate", O(convert::to_date)),
+    row("$toDecimal", O(convert::to_decimal)),
+    row("$toDouble", O(convert::to_double)),
+    row("$toHashedIndexKey", R),
+    row("$toInt", O(convert::to_int)),
+    row("$toLong", O(convert::to_long)),
+    row("$toLower", O(string::to_lower)),
+    row("$toObjectId", O(convert::to_object_id)),
+    row("$toString", O(convert::to_string)),
+    row("$toUUID", R),
+    row("$toUpper", O(string::to_upper)),
+    row("$top", R),
+    row("$topN", R),
+    row("$trim", S(string::trim)),
+    row("$trunc", M(1, 2, rounding::trunc)),
+    row("$tsIncrement", R),
+    row("$tsSecond", R),
+    row("$type", O(convert::type_of)),
+    row("$unsetField", S(object::unset_field)),
+    row("$week", S(date::part)),
+    row("$year", S(date::part)),
+    row("$zip", S(pairs::zip)),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_ascend_so_that_they_can_be_searched() {
+        for pair in OPERATORS.windows(2) {
+            assert!(pair[0].name < pair[1].name, "{} before {}", pair[0].name, pair[1].name);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! `$sum`, `$avg`, `$min`, `$max`, `$stdDevPop`, `$stdDevSamp` over the arguments of an expression.
+//!
+//! A single argument that is an array stands for its elements; of several, each stands for itself.
+//! The arithmetic is that of `$group`'s accumulators.
+
+use frond_doc::{Value, order};
+
+use super::evaluated::Evaluated;
+use super::node::{Answer, Node, Operation};
+use super::number::{Number, Sum};
+use super::parse::Parser;
+use super::scope::Scope;
+use crate::error::QueryError;
+
+/// The spread of numbers, updated one by one (Welford's method, which loses no digits where the
+/// mean is large).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spread {
+    count: u64,
+    mean: f64,
+    /// Sum of the squares of the distances from the mean.
+    squares: f64,
+}
+
+impl Spread {
+    /// Adds a number.
+    pub(crate) fn add(&mut self, number: f64) {
+        self.count += 1;
+        let distance = number - self.mean;
+        self.mean += distance / self.count as f64;
+        self.squares += distance * (number - self.mean);
+    }
+
+    /// The standard deviation of the numbers as a whole population, or as a sample of one; `None`
+    /// of too few.
+    pub(crate) fn deviation(&self, is_sample: bool) -> Option<f64> {
+        let degrees = self.count.checked_sub(u64::from(is_sample)).filter(|count| 0 < *count)?;
+        Some((self.squares / degrees as f64).sqrt())
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Sum,
+    Avg,
+    Min,
+    Max,
+    StdDevPop,
+    StdDevSamp,
+}
+
+#[derive(Debug)]
+struct Total {
+    kind: Kind,
+    arguments: Vec<Node>,
+}
+
+impl Operation for Total {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        if let [only] = self.arguments.as_slice() {
+            let value = only.evaluate(scope)?;
+            if let Some(Value::Array(array)) = value.value() {
+                return Ok(self.kind.of(array.iter()));
+            }
+            return Ok(self.kind.of(value.value().into_iter()));
+        }
+        let mut values = Vec::with_capacity(self.arguments.len());
+        for argument in &self.arguments {
+            values.push(argument.evaluate(scope)?);
+        }
+        Ok(self.kind.of(values.iter().filter_map(Evaluated::value)))
+    }
+}
+
+impl Kind {
+    fn of<'v>(self, values: impl Iterator<Item = Value<'v>>) -> Evaluated<'static> {
+        let not_null = |value: &Value<'_>| !matches!(value, Value::Null | Value::Undefined);
+        let extreme = match self {
+            Kind::Sum | Kind::Avg => {
+                let mut sum = Sum::default();
+                values.filter_map(Number::of).for_each(|number| sum.add(number));
+                let number =
+                    if matches!(self, Kind::Sum) { Some(sum.total()) } else { sum.mean() };
+                return number.map_or(Evaluated::NULL, Evaluated::from);
+            }
+            Kind::StdDevPop | Kind::StdDevSamp => {
+                let mut spread = Spread::default();
+                values.filter_map(Number::of).for_each(|number| spread.add(number.double()));
+                let is_sample = matches!(self, Kind::StdDevSamp);
+                return spread.deviation(is_sample).map_or(Evaluated::NULL, Evaluated::from);
+            }
+            Kind::Min => values.filter(not_null).min_by(|a, b| order::compare(*a, *b)),
+            Kind::Max => values.filter(not_null).max_by(|a, b| order::compare(*a, *b)),
+        };
+        extreme.map_or(Evaluated::NULL, Evaluated::copy)
+    }
+}
+
+fn total(kind: Kind, argument: Value<'_>, parser: &mut Parser) -> Result<Node, QueryError> {
+    Ok(Node::special(Total { kind, arguments: parser.arguments(argument)? }))
+}
+
+/// `$sum`
+pub(super) fn sum(_: &str, argument: Value<'_>, parser: &mut Parser) -> Result<Node, QueryError> {
+    total(Kind::Sum, argument, parser)
+}
+
+/// `$avg`
+pub(super) fn avg(_: &str, argument: Value<'_>, parser: &mut Parser) -> Result<Node, QueryError> {
+    total(Kind::Avg, argument, parser)
+}
+
+/// `$min`
+pub(super) fn min(_: &str, argument: Value<'_>, parser: &mut Parser) -> Result<Node, QueryError> {
+    total(Kind::Min, argument, parser)
+}
+
+/// `$max`
+pub(super) fn max(_: &str, argument: Value<'_>, parser: &mut Parser) -> Result<Node, QueryError> {
+    total(Kind::Max, argument, parser)
+}
+
+/// `$stdDevPop`
+pub(super) fn std_dev_pop(
+    _: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    total(Kind::StdDevPop, argument, parser)
+}
+
+/// `$stdDevSamp`
+pub(super) fn std_dev_samp(
+    _: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    total(Kind::StdDevSamp, argument, parser)
+}

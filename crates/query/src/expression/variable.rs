@@ -1,0 +1,122 @@
+//! `$let`, `$literal`, `$rand`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use frond_doc::Value;
+
+use super::evaluated::Evaluated;
+use super::failure;
+use super::node::{Answer, Node, Operation};
+use super::parse::{Parser, named};
+use super::scope::{Binding, Scope, check_name};
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// `$let`
+#[derive(Debug)]
+struct Let {
+    variables: Vec<(String, Node)>,
+    body: Node,
+}
+
+impl Operation for Let {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        // All values are of the scope outside: `$let` doesn't see its own variables.
+        let mut values = Vec::with_capacity(self.variables.len());
+        for (_, node) in &self.variables {
+            values.push(node.evaluate(scope)?);
+        }
+        bind_all(&self.variables, &values, &self.body, scope)
+    }
+}
+
+/// Binds the first of the variables and goes on with the rest, so that each binding lives on the
+/// stack while the body runs.
+fn bind_all(
+    variables: &[(String, Node)],
+    values: &[Evaluated<'_>],
+    body: &Node,
+    scope: &Scope<'_>,
+) -> Answer<'static> {
+    match (variables.split_first(), values.split_first()) {
+        (Some(((name, _), variables)), Some((value, values))) => {
+            let binding = Binding { name, value, outer: scope.bindings };
+            bind_all(variables, values, body, &scope.bind(&binding))
+        }
+        _ => body.evaluate(scope).map(Evaluated::detach),
+    }
+}
+
+/// A `$let` with more variables would recurse too deep.
+const LET_VARIABLES_MAX: usize = 200;
+
+/// `$let`
+pub(super) fn let_in(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let codes = (Code::Location(16874), Code::Location(16875));
+    let [vars, body] = named(operator, argument, ["vars", "in"], codes)?;
+    let vars = vars.ok_or_else(|| failure(16876, "Missing 'vars' parameter to $let"))?;
+    let body = body.ok_or_else(|| failure(16877, "Missing 'in' parameter to $let"))?;
+    let Value::Document(vars) = vars else {
+        let message = "invalid parameter: expected an object (vars)";
+        return Err(failure(10065, message));
+    };
+    let mut variables = Vec::new();
+    for (name, value) in vars.iter() {
+        check_name(name)?;
+        variables.push((name.to_owned(), parser.expression(value)?));
+    }
+    if variables.len() > LET_VARIABLES_MAX {
+        let message = format!("$let takes at most {LET_VARIABLES_MAX} variables");
+        return Err(QueryError::new(Code::FailedToParse, message));
+    }
+    let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
+    let body = parser.with_bound(&names, |parser| parser.expression(body))?;
+    Ok(Node::special(Let { variables, body }))
+}
+
+/// `$literal`
+pub(super) fn literal(_: &str, argument: Value<'_>, _: &mut Parser) -> Result<Node, QueryError> {
+    Ok(Node::Constant(argument.to_buf()))
+}
+
+/// `$rand`
+#[derive(Debug)]
+struct Rand;
+
+impl Operation for Rand {
+    fn evaluate<'a>(&'a self, _: &Scope<'a>) -> Answer<'a> {
+        // 53 bits: as many as a double holds.
+        Ok(((random() >> 11) as f64 / (1_u64 << 53) as f64).into())
+    }
+}
+
+/// `$rand`
+pub(super) fn rand(_: &str, argument: Value<'_>, _: &mut Parser) -> Result<Node, QueryError> {
+    let is_empty = match argument {
+        Value::Document(document) => document.is_empty(),
+        Value::Array(array) => array.is_empty(),
+        _ => false,
+    };
+    if !is_empty {
+        return Err(failure(3_040_501, "$rand does not currently accept arguments"));
+    }
+    Ok(Node::special(Rand))
+}
+
+/// The next of a process's sequence of random numbers, for `$rand` and `$sample`: good enough to
+/// choose by, no secret. The process's start is the hash map's random seed.
+pub(crate) fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    use std::sync::OnceLock;
+    static STATE: OnceLock<AtomicU64> = OnceLock::new();
+    let state = STATE.get_or_init(|| AtomicU64::new(RandomState::new().hash_one(0_u64)));
+    // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+    let mut bits = state.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
