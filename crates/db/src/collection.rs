@@ -4,11 +4,28 @@
 //! Writes are one transaction a request, each document on its own savepoint, and retry write
 //! conflicts by themselves.
 
-use frond_doc::{Document, DocumentBuf, ValueBuf};
-use frond_engine::Durability;
+mod aggregate;
+mod count;
+mod cursor;
+mod delete;
+mod distinct;
+pub(crate) mod duplicate;
+mod explain;
+mod find;
+mod find_and_modify;
+mod insert;
+pub(crate) mod plan;
+mod replace;
+pub(crate) mod scan;
+mod sort;
+mod update;
+pub(crate) mod write;
 
-use crate::database::Database;
-use crate::error::Error;
+pub use cursor::Cursor;
+
+use frond_doc::{DocumentBuf, ValueBuf};
+
+use crate::error::{Error, ErrorKind};
 
 /// A write that failed: position in the request, and why.
 #[derive(Clone, Debug)]
@@ -17,6 +34,20 @@ pub struct WriteError {
     pub position: usize,
     /// Why.
     pub error: Error,
+}
+
+impl WriteError {
+    /// The error of one document or statement.
+    ///
+    /// # Errors
+    /// `error` itself if it concerns the request as a whole: only wrong requests are reported per
+    /// document, while a full disk or damage ends everything.
+    fn of_document(position: usize, error: Error) -> Result<WriteError, Error> {
+        match error.kind {
+            ErrorKind::Invalid => Ok(WriteError { position, error }),
+            _ => Err(error),
+        }
+    }
 }
 
 /// What an insert or delete did.
@@ -129,104 +160,4 @@ pub struct FindAndModifyReport {
     pub count: u64,
     /// `_id` of the upserted document.
     pub upserted: Option<ValueBuf>,
-}
-
-/// The documents of a `find` or `aggregate`, at the snapshot when it began. Owns what it needs and
-/// can be kept between batches and moved between threads.
-pub struct Cursor {}
-
-impl Iterator for Cursor {
-    type Item = Result<DocumentBuf, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        todo!()
-    }
-}
-
-impl Database {
-    /// Inserts documents in their order, `_id` made where absent. With `ordered`, stops at the first
-    /// that fails; the others before it stay.
-    pub fn insert(
-        &self,
-        _collection: &str,
-        _documents: &[DocumentBuf],
-        _ordered: bool,
-        _durability: Durability,
-    ) -> Result<WriteReport, Error> {
-        todo!()
-    }
-
-    /// Updates by each of `statements`, in their order.
-    pub fn update(
-        &self,
-        _collection: &str,
-        _statements: &[UpdateStatement],
-        _ordered: bool,
-        _durability: Durability,
-    ) -> Result<UpdateReport, Error> {
-        todo!()
-    }
-
-    /// Deletes by each of `statements`, in their order.
-    pub fn delete(
-        &self,
-        _collection: &str,
-        _statements: &[DeleteStatement],
-        _ordered: bool,
-        _durability: Durability,
-    ) -> Result<WriteReport, Error> {
-        todo!()
-    }
-
-    /// Changes or removes one document and answers with it.
-    pub fn find_and_modify(
-        &self,
-        _collection: &str,
-        _request: &FindAndModify,
-        _durability: Durability,
-    ) -> Result<FindAndModifyReport, Error> {
-        todo!()
-    }
-
-    /// Finds documents.
-    pub fn find(&self, _collection: &str, _request: &FindRequest) -> Result<Cursor, Error> {
-        todo!()
-    }
-
-    /// Runs a pipeline over a collection (`None`: `{aggregate: 1}`).
-    pub fn aggregate(
-        &self,
-        _collection: Option<&str>,
-        _request: &AggregateRequest,
-    ) -> Result<Cursor, Error> {
-        todo!()
-    }
-
-    /// Counts documents that pass `filter`.
-    pub fn count(
-        &self,
-        _collection: &str,
-        _filter: Option<Document<'_>>,
-        _skip: u64,
-        _limit: Option<u64>,
-        _hint: Option<&ValueBuf>,
-    ) -> Result<u64, Error> {
-        todo!()
-    }
-
-    /// The distinct values at `path` (elements of arrays on their own), in order of their first
-    /// appearance.
-    pub fn distinct(
-        &self,
-        _collection: &str,
-        _path: &str,
-        _filter: Option<Document<'_>>,
-    ) -> Result<Vec<ValueBuf>, Error> {
-        todo!()
-    }
-
-    /// How `find` would go: MongoDB's `explain` with `queryPlanner` and `executionStats`.
-    pub fn explain(&self, _collection: &str, _request: &FindRequest) -> Result<DocumentBuf, Error> {
-        todo!()
-    }
 }

@@ -1,25 +1,164 @@
 //! One version of one database: what a command works on.
 
-use crate::name::DatabaseName;
+use std::sync::Arc;
+
+use frond_engine::TreeId;
+use frond_query::Code;
+use frond_store::ChunkHash;
+
+use crate::catalog::CatalogView;
+use crate::error::Error;
+use crate::frond::{DatabaseInfo, Frond};
+use crate::name::{DatabaseName, VersionName};
+use crate::reader::{Reader, TreePlace};
+use crate::system::{self, BranchRef, Repository};
+use crate::version::CommitId;
 
 /// A database at a version: the working state of a branch (read and written) or a commit (read
 /// only). Cloning is cheap. Each call works on what is visible when it begins.
 #[derive(Clone)]
-pub struct Database {}
+pub struct Database {
+    frond: Frond,
+    name: Arc<DatabaseName>,
+    target: Target,
+}
+
+/// What a version's name turned out to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    /// The working state of a branch.
+    Branch(Arc<str>),
+    /// A commit: its id and its chunk.
+    Commit(CommitId, ChunkHash),
+}
 
 impl Database {
+    /// Finds out what `name` names: a branch first, then a revision.
+    pub(crate) fn resolve(frond: &Frond, name: DatabaseName) -> Result<Database, Error> {
+        let reader = Reader::now(frond.engine());
+        let repository = repository(&reader, &name.name)?;
+        let default = repository
+            .as_ref()
+            .map_or(system::DEFAULT_BRANCH, |repository| &repository.default_branch);
+        let target = match &name.version {
+            VersionName::Default => Target::Branch(default.into()),
+            // Of a database that doesn't exist yet there is only the branch it will begin with.
+            VersionName::Named(branch) if branch == default => Target::Branch(default.into()),
+            VersionName::Named(version) => {
+                let known = match &repository {
+                    Some(_) if branch_ref(&reader, &name.name, version)?.is_some() => {
+                        Some(Target::Branch(version.as_str().into()))
+                    }
+                    Some(_) => crate::version::resolve(&reader, &name.name, version)?
+                        .map(|(id, chunk)| Target::Commit(id, chunk)),
+                    None => None,
+                };
+                known.ok_or_else(|| {
+                    let message = format!("no branch or revision {version} in {}", name.name);
+                    Error::invalid(Code::NamespaceNotFound, message)
+                })?
+            }
+        };
+        Ok(Database { frond: frond.clone(), name: Arc::new(name), target })
+    }
+
     /// The name by which it was opened.
     pub fn name(&self) -> &DatabaseName {
-        todo!()
+        &self.name
     }
 
     /// Whether it is a commit rather than a branch.
     pub fn is_read_only(&self) -> bool {
-        todo!()
+        matches!(self.target, Target::Commit(..))
     }
 
     /// The branch whose working state this is.
     pub fn branch(&self) -> Option<&str> {
-        todo!()
+        match &self.target {
+            Target::Branch(branch) => Some(branch),
+            Target::Commit(..) => None,
+        }
     }
+
+    /// The data directory.
+    pub fn frond(&self) -> &Frond {
+        &self.frond
+    }
+
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The database's name without its version.
+    pub(crate) fn repository_name(&self) -> &str {
+        &self.name.name
+    }
+
+    /// `shop.things`, as error messages name a collection.
+    pub(crate) fn namespace(&self, collection: &str) -> String {
+        format!("{}.{collection}", self.name)
+    }
+
+    /// Reads what is visible now.
+    pub(crate) fn reader(&self) -> Reader<'static> {
+        Reader::now(self.frond.engine())
+    }
+
+    /// The branch to write to.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if this is a commit.
+    pub(crate) fn writable_branch(&self) -> Result<&str, Error> {
+        self.branch().ok_or_else(|| {
+            let message = format!(
+                "{} is a commit and can't be written: write to a branch of {}",
+                self.name, self.name.name
+            );
+            Error::invalid(Code::IllegalOperation, message)
+        })
+    }
+
+    /// What `listDatabases` tells.
+    pub(crate) fn info(&self, reader: &Reader<'_>) -> Result<DatabaseInfo, Error> {
+        let catalog = CatalogView::open(reader, self)?;
+        let mut bytes = 0;
+        let names = catalog.names()?;
+        for name in &names {
+            if let Some(collection) = catalog.collection(name)? {
+                for tree in collection.trees() {
+                    bytes += reader.bytes(tree)?;
+                }
+            }
+        }
+        Ok(DatabaseInfo { name: self.name.name.clone(), bytes, empty: names.is_empty() })
+    }
+}
+
+/// The repository record of `database`, if it exists.
+pub(crate) fn repository(reader: &Reader<'_>, database: &str) -> Result<Option<Repository>, Error> {
+    let record =
+        reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &system::repository_key(database))?;
+    record.map(Repository::decode).transpose()
+}
+
+/// The ref of `branch`, if there is such a branch.
+pub(crate) fn branch_ref(
+    reader: &Reader<'_>,
+    database: &str,
+    branch: &str,
+) -> Result<Option<BranchRef>, Error> {
+    let record =
+        reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &system::branch_key(database, branch))?;
+    record.map(BranchRef::decode).transpose()
+}
+
+/// The chunk of the commit `id`, if the repository knows it.
+pub(crate) fn commit_chunk(
+    reader: &Reader<'_>,
+    database: &str,
+    id: &CommitId,
+) -> Result<Option<ChunkHash>, Error> {
+    let record =
+        reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &system::commit_key(database, &id.0))?;
+    record.map(system::decode_commit_chunk).transpose()
 }

@@ -1,8 +1,17 @@
 //! The public error: coarse, and it tells the caller what to do.
 
+use std::io;
+
 use frond_doc::{DocError, DocumentBuf};
 use frond_engine::EngineError;
 use frond_query::{Code, QueryError};
+use frond_store::StoreError;
+use frond_tree::TreeError;
+
+/// MongoDB's `KeyTooLong`.
+pub(crate) const KEY_TOO_LONG: Code = Code::Location(17280);
+/// MongoDB's `TransactionTooLarge`.
+const TRANSACTION_TOO_LARGE: Code = Code::Location(257);
 
 /// What the caller can do about an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,19 +46,38 @@ pub struct Error {
 }
 
 impl Error {
+    fn new(kind: ErrorKind, code: Code, message: impl Into<String>) -> Error {
+        Error { kind, code, message: message.into(), details: None }
+    }
+
     /// A request that is wrong.
     pub fn invalid(code: Code, message: impl Into<String>) -> Error {
-        Error { kind: ErrorKind::Invalid, code, message: message.into(), details: None }
+        Error::new(ErrorKind::Invalid, code, message)
     }
 
     /// A defect of ours.
     pub fn internal(message: impl Into<String>) -> Error {
-        Error {
-            kind: ErrorKind::Internal,
-            code: Code::InternalError,
-            message: message.into(),
-            details: None,
-        }
+        Error::new(ErrorKind::Internal, Code::InternalError, message)
+    }
+
+    /// Stored bytes that are not what was written.
+    pub fn damaged(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Damaged, Code::InternalError, message)
+    }
+
+    /// Another transaction was first, again and again: the caller may try the request once more.
+    pub fn write_conflict() -> Error {
+        Error::new(
+            ErrorKind::Conflict,
+            Code::WriteConflict,
+            "WriteConflict error: this operation conflicted with another operation. Please retry \
+             your operation or multi-document transaction.",
+        )
+    }
+
+    /// Adds the fields that go into the error's document beside code and message.
+    pub fn with_details(self, details: DocumentBuf) -> Error {
+        Error { details: Some(details), ..self }
     }
 }
 
@@ -66,7 +94,52 @@ impl From<DocError> for Error {
 }
 
 impl From<EngineError> for Error {
-    fn from(_error: EngineError) -> Error {
-        todo!("the kind and code of each variant, TreeError and StoreError inside it included")
+    fn from(error: EngineError) -> Error {
+        let message = error.to_string();
+        match error {
+            EngineError::Conflict { .. } => Error::write_conflict(),
+            EngineError::NoTree(_) => Error::internal(message),
+            EngineError::Closed(_) => {
+                Error::new(ErrorKind::Closed, Code::InterruptedAtShutdown, message)
+            }
+            EngineError::TooLarge { .. } => Error::invalid(TRANSACTION_TOO_LARGE, message),
+            EngineError::Tree(error) => error.into(),
+            EngineError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<TreeError> for Error {
+    fn from(error: TreeError) -> Error {
+        match error {
+            TreeError::Store(error) => error.into(),
+            TreeError::KeyTooLong { .. } => Error::invalid(KEY_TOO_LONG, error.to_string()),
+            _ => Error::damaged(error.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Error {
+        let message = error.to_string();
+        match error {
+            StoreError::Missing(_) | StoreError::Damaged { .. } => Error::damaged(message),
+            StoreError::Version { .. } => Error::invalid(Code::UnsupportedFormat, message),
+            StoreError::RootChanged { .. } => {
+                Error::new(ErrorKind::Conflict, Code::WriteConflict, message)
+            }
+            StoreError::Poisoned => {
+                Error::new(ErrorKind::Closed, Code::InterruptedAtShutdown, message)
+            }
+            StoreError::Io { source, .. } => {
+                let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+                let code = if full.contains(&source.kind()) {
+                    Code::OutOfDiskSpace
+                } else {
+                    Code::OperationFailed
+                };
+                Error::new(ErrorKind::Unavailable, code, message)
+            }
+        }
     }
 }

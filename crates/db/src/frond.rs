@@ -1,11 +1,22 @@
 //! A data directory, open.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use frond_store::io::Machine;
+use frond_doc::ObjectId;
+use frond_engine::{Engine, EngineCounters, TreeId};
+use frond_query::Code;
+use frond_store::StoreCounters;
+use frond_store::io::{Chance, Machine};
+use frond_tree::{Bounds, Direction};
 
+use crate::contention::Contention;
 use crate::database::Database;
 use crate::error::Error;
+use crate::name::DatabaseName;
+use crate::reader::{Reader, TreePlace};
+use crate::system::{self, Repository};
 
 /// Settings of a data directory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,7 +29,19 @@ pub struct FrondOptions {
 ///
 /// *Thread safety*: every method may be called from any number of threads at once.
 #[derive(Clone)]
-pub struct Frond {}
+pub struct Frond {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Engine,
+    machine: Machine,
+    contention: Contention,
+    /// The middle five bytes of every ObjectId made here.
+    object_id_process: [u8; 5],
+    /// Its low 24 bits are the last three bytes of the next ObjectId.
+    object_id_counter: AtomicU32,
+}
 
 /// What `listDatabases` tells of a database.
 #[derive(Clone, Debug)]
@@ -36,7 +59,7 @@ impl Frond {
     pub fn open(directory: &Path, options: FrondOptions) -> Result<Frond, Error> {
         let machine = Machine::system(directory).map_err(|error| {
             Error::invalid(
-                frond_query::Code::BadValue,
+                Code::BadValue,
                 format!("data directory {}: {error}", directory.display()),
             )
         })?;
@@ -44,44 +67,103 @@ impl Frond {
     }
 
     /// Opens the data directory that is `machine`'s disk.
-    pub fn open_on(_machine: &Machine, _options: FrondOptions) -> Result<Frond, Error> {
-        todo!()
+    pub fn open_on(machine: &Machine, options: FrondOptions) -> Result<Frond, Error> {
+        let engine = Engine::open(machine, options.engine)?;
+        let mut object_id_process = [0; 5];
+        machine.chance.fill(&mut object_id_process);
+        let mut counter = [0; 4];
+        machine.chance.fill(&mut counter);
+        Ok(Frond {
+            inner: Arc::new(Inner {
+                engine,
+                machine: machine.clone(),
+                contention: Contention::new(),
+                object_id_process,
+                object_id_counter: AtomicU32::new(u32::from_le_bytes(counter)),
+            }),
+        })
     }
 
     /// The version of a database that `name` (as it comes over the wire: `shop@feature`) names. A
     /// database that doesn't exist yet is empty and begins to exist with the first write; a branch
     /// or commit that doesn't exist is an error.
-    pub fn database(&self, _name: &str) -> Result<Database, Error> {
-        todo!()
+    pub fn database(&self, name: &str) -> Result<Database, Error> {
+        Database::resolve(self, DatabaseName::parse(name)?)
     }
 
     /// All databases, by name.
     pub fn list_databases(&self) -> Result<Vec<DatabaseInfo>, Error> {
-        todo!()
+        let reader = Reader::now(&self.inner.engine);
+        let mut databases = Vec::new();
+        for (name, _) in repositories(&reader)? {
+            let database = Database::resolve(
+                self,
+                DatabaseName { name, version: crate::name::VersionName::Default },
+            )?;
+            databases.push(database.info(&reader)?);
+        }
+        Ok(databases)
     }
 
     /// What engine and store have done: for `serverStatus`.
-    pub fn counters(&self) -> (frond_engine::EngineCounters, frond_store::StoreCounters) {
-        todo!()
+    pub fn counters(&self) -> (EngineCounters, StoreCounters) {
+        (self.inner.engine.counters(), self.inner.engine.store().counters())
     }
 
     /// Now, by the machine's clock: milliseconds since 1970.
     pub fn now_millis(&self) -> i64 {
-        todo!()
+        self.inner.machine.clock.now_micros().div_euclid(1_000)
     }
 
     /// A new, unique ObjectId.
-    pub fn new_object_id(&self) -> frond_doc::ObjectId {
-        todo!()
+    pub fn new_object_id(&self) -> ObjectId {
+        let seconds = self.inner.machine.clock.now_micros().div_euclid(1_000_000) as u32;
+        let counter = self.inner.object_id_counter.fetch_add(1, Ordering::Relaxed);
+        let mut id = [0; 12];
+        id[..4].copy_from_slice(&seconds.to_be_bytes());
+        id[4..9].copy_from_slice(&self.inner.object_id_process);
+        id[9..].copy_from_slice(&counter.to_be_bytes()[1..]);
+        ObjectId(id)
     }
 
     /// The engine, for maintenance.
-    pub fn engine(&self) -> &frond_engine::Engine {
-        todo!()
+    pub fn engine(&self) -> &Engine {
+        &self.inner.engine
     }
 
     /// Folds what is in memory, syncs and lets go of the directory.
     pub fn close(&self) -> Result<(), Error> {
-        todo!()
+        self.inner.engine.checkpoint()?;
+        Ok(self.inner.engine.close()?)
     }
+
+    pub(crate) fn contention(&self) -> &Contention {
+        &self.inner.contention
+    }
+
+    pub(crate) fn chance(&self) -> &dyn Chance {
+        &*self.inner.machine.chance
+    }
+
+    /// Sixteen random bytes in the form of a UUID of version 4.
+    pub(crate) fn new_uuid(&self) -> [u8; 16] {
+        let mut uuid = [0; 16];
+        self.chance().fill(&mut uuid);
+        uuid[6] = (uuid[6] & 0x0f) | 0x40;
+        uuid[8] = (uuid[8] & 0x3f) | 0x80;
+        uuid
+    }
+}
+
+/// All repositories, by name.
+pub(crate) fn repositories(reader: &Reader<'_>) -> Result<Vec<(String, Repository)>, Error> {
+    let prefix = system::repositories_prefix();
+    let place = TreePlace::Live(TreeId::SYSTEM);
+    let mut repositories = Vec::new();
+    for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
+        let entry = entry?;
+        let repository = Repository::decode(reader.read(&entry.value)?)?;
+        repositories.push((system::name_after(&prefix, &entry.key)?, repository));
+    }
+    Ok(repositories)
 }

@@ -1,8 +1,10 @@
 //! Frond's embedded database: databases, collections, indexes; commits, branches, diff, merge.
 //!
 //! Reading order: [`frond`] (a data directory, open), [`name`] (`shop@main~2`), [`database`] (one
-//! version of one database: what a command works on), [`catalog`] (what exists), [`collection`]
-//! (reads and writes), [`version`] (history). Blocking and batched; knows no wire and no socket.
+//! version of one database: what a command works on), `system` (what of all this lies in the engine's
+//! own tree), `reader` (working trees and committed ones read alike), [`catalog`] (what exists),
+//! [`collection`] (reads and writes), [`version`] (history). Blocking and batched; knows no wire and
+//! no socket.
 
 pub mod catalog;
 pub mod collection;
@@ -11,6 +13,10 @@ pub mod error;
 pub mod frond;
 pub mod name;
 pub mod version;
+
+pub(crate) mod contention;
+pub(crate) mod reader;
+pub(crate) mod system;
 
 pub use collection::{
     AggregateRequest, Cursor, DeleteStatement, FindAndModify, FindRequest, UpdateReport,

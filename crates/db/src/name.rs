@@ -2,9 +2,22 @@
 //!
 //! Characters that drivers refuse in a database's name can be percent-encoded:
 //! `shop@feature%2Flogin`. `db@branch` is read and written; anything else after the `@` (a commit,
-//! an ancestor `~n` or `^n`) is read only.
+//! an ancestor `~n` or `^n`) is read only. The first `@` separates, so a branch's name may hold one.
+
+use std::fmt;
+
+use frond_query::Code;
 
 use crate::error::Error;
+
+/// Longest name of a database, without its version.
+pub const DATABASE_NAME_BYTES_MAX: usize = 63;
+/// Longest `database.collection`.
+pub const NAMESPACE_BYTES_MAX: usize = 255;
+/// Longest version, decoded: a branch's name and steps to an ancestor.
+const VERSION_BYTES_MAX: usize = 255;
+/// What MongoDB refuses in a database's name (on some platforms only: here on all).
+const FORBIDDEN: &[char] = &['/', '\\', '.', ' ', '"', '$', '*', '<', '>', ':', '|', '?', '\0'];
 
 /// A database's name, parsed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -24,13 +37,144 @@ pub enum VersionName {
     Named(String),
 }
 
+impl fmt::Display for DatabaseName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.version {
+            VersionName::Default => f.write_str(&self.name),
+            VersionName::Named(version) => write!(f, "{}@{version}", self.name),
+        }
+    }
+}
+
 impl DatabaseName {
     /// Parses and checks a name by MongoDB's rules (no `/\. "$*<>:|?`, no NUL, at most 63 bytes in
     /// the part before the `@`, not empty).
     ///
     /// # Errors
     /// `InvalidNamespace` (73).
-    pub fn parse(_name: &str) -> Result<DatabaseName, Error> {
-        todo!()
+    pub fn parse(text: &str) -> Result<DatabaseName, Error> {
+        let invalid = |why: &str| {
+            let message = format!("Invalid database name: '{text}': {why}");
+            Error::invalid(Code::InvalidNamespace, message)
+        };
+        let (name, version) = match text.split_once('@') {
+            Some((name, version)) => (name, Some(version)),
+            None => (text, None),
+        };
+        let name = percent_decode(name).ok_or_else(|| invalid("wrong percent-encoding"))?;
+        if name.is_empty() {
+            return Err(invalid("it is empty"));
+        }
+        if name.len() > DATABASE_NAME_BYTES_MAX {
+            return Err(invalid("it is longer than 63 bytes"));
+        }
+        if let Some(character) = name.chars().find(|character| FORBIDDEN.contains(character)) {
+            return Err(invalid(&format!("{character:?} is not allowed")));
+        }
+        let Some(version) = version else {
+            return Ok(DatabaseName { name, version: VersionName::Default });
+        };
+        let version = percent_decode(version).ok_or_else(|| invalid("wrong percent-encoding"))?;
+        if version.is_empty() {
+            return Err(invalid("the version after the @ is empty"));
+        }
+        if version.len() > VERSION_BYTES_MAX || version.contains('\0') {
+            return Err(invalid("the version after the @ is longer than 255 bytes or holds a NUL"));
+        }
+        Ok(DatabaseName { name, version: VersionName::Named(version) })
+    }
+}
+
+/// Checks a collection's name by MongoDB's rules.
+///
+/// # Errors
+/// `InvalidNamespace` (73).
+pub(crate) fn check_collection(database: &str, collection: &str) -> Result<(), Error> {
+    let why = if collection.is_empty() {
+        "it is empty"
+    } else if collection.starts_with('.') {
+        "it starts with '.'"
+    } else if collection.contains('$') {
+        "it holds '$'"
+    } else if collection.contains('\0') {
+        "it holds a NUL"
+    } else if collection.starts_with("system.") {
+        "names that start with 'system.' are reserved"
+    } else if database.len() + 1 + collection.len() > NAMESPACE_BYTES_MAX {
+        "database and collection together are longer than 255 bytes"
+    } else {
+        return Ok(());
+    };
+    let message = format!("Invalid namespace specified '{database}.{collection}': {why}");
+    Err(Error::invalid(Code::InvalidNamespace, message))
+}
+
+/// Replaces each `%` and two hexadecimal digits by their byte; `None` if a `%` is followed by
+/// something else or the bytes aren't UTF-8.
+fn percent_decode(text: &str) -> Option<String> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut parts = text.split('%');
+    decoded.extend_from_slice(parts.next()?.as_bytes());
+    for part in parts {
+        let digits = part.get(..2)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        decoded.push(u8::from_str_radix(digits, 16).ok()?);
+        decoded.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    String::from_utf8(decoded).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<(&str, Option<&str>)>) {
+        let expected = expected.map(|(name, version)| DatabaseName {
+            name: name.to_owned(),
+            version: version
+                .map_or(VersionName::Default, |version| VersionName::Named(version.to_owned())),
+        });
+        match (DatabaseName::parse(text), expected) {
+            (Ok(found), Some(expected)) => assert_eq!(found, expected, "{text}"),
+            (Err(error), None) => assert_eq!(error.code, Code::InvalidNamespace, "{text}"),
+            (found, expected) => panic!("{text}: {found:?}, expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn databases() {
+        check("shop", Some(("shop", None)));
+        check("Größe", Some(("Größe", None)));
+        check("shop@feature", Some(("shop", Some("feature"))));
+        check("shop@main~2", Some(("shop", Some("main~2"))));
+        check("shop@feature%2Flogin", Some(("shop", Some("feature/login"))));
+        check("shop@a@b", Some(("shop", Some("a@b"))));
+        check("sh%6Fp", Some(("shop", None)));
+        check("shop@100%25", Some(("shop", Some("100%"))));
+        check(&"x".repeat(63), Some((&"x".repeat(63), None)));
+        for wrong in ["", "@main", "shop@", "a.b", "a b", "a/b", "a\\b", "a\"b", "$a", "a*", "a\0b"]
+        {
+            check(wrong, None);
+        }
+        for wrong in ["a%2Eb", "shop@%", "shop@%2", "shop@%zz", "shop@%+1", "shop@%ff", "shop@%00"]
+        {
+            check(wrong, None);
+        }
+        check(&"x".repeat(64), None);
+        check(&format!("a@{}", "x".repeat(256)), None);
+    }
+
+    #[test]
+    fn collections() {
+        for right in ["things", "a.b", "a b", "a/b", "Größe", "system", "a.system.b"] {
+            assert!(check_collection("shop", right).is_ok(), "{right}");
+        }
+        let long = "x".repeat(251);
+        for wrong in ["", ".a", "a$b", "a\0b", "system.users", &long] {
+            let error = check_collection("shop", wrong).unwrap_err();
+            assert_eq!(error.code, Code::InvalidNamespace, "{wrong}");
+        }
     }
 }

@@ -17,6 +17,16 @@ impl fmt::Display for CommitId {
     }
 }
 
+/// Finds the commit that `version` (a revision: an id, a unique prefix of one, a branch, `HEAD`, each
+/// with steps to ancestors) names in `database`, and its chunk.
+pub(crate) fn resolve(
+    _reader: &crate::reader::Reader<'_>,
+    _database: &str,
+    _version: &str,
+) -> Result<Option<(CommitId, frond_store::ChunkHash)>, Error> {
+    todo!()
+}
+
 /// A commit as `frondLog` tells it.
 #[derive(Clone, Debug)]
 pub struct CommitInfo {

@@ -15,6 +15,8 @@ use crate::state::{Base, Era, State};
 
 /// How many keys are looked up in the base at once when entries are counted.
 const COUNT_BATCH: usize = 1024;
+/// How many entries of the overlay are counted for an estimate.
+const ESTIMATE_COUNT_MAX: usize = 512;
 
 /// All trees as they were at one moment. Cloning is cheap; writers and folds never disturb it.
 ///
@@ -114,6 +116,42 @@ impl Snapshot {
         let sources = self.overlay_sources(tree, &base, bounds, Direction::Ascending);
         let entries = Interleave::new(sources, Direction::Ascending);
         self.add_overlay_count(below_end.saturating_sub(below_start), &base, Box::new(entries))
+    }
+
+    /// About how many entries lie in `bounds`, for choosing between ways to find them: O(log n). The
+    /// overlay's share is an upper bound, or, beyond some entries, half of what it has of the tree.
+    pub fn estimate_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
+        let base = self.base(tree)?;
+        let below = base.tree.count_range(&*self.store, bounds)?;
+        let window = self.window(&base);
+        let touching = self.state.memtables().filter(|memtable| memtable.touches(tree, window));
+        let writes: u64 = touching.map(|memtable| memtable.writes_max(tree)).sum();
+        if writes == 0 || *bounds == Bounds::all() {
+            return Ok(below.saturating_add(writes));
+        }
+        let sources = self.overlay_sources(tree, &base, bounds, Direction::Ascending);
+        let counted = Interleave::new(sources, Direction::Ascending).take(ESTIMATE_COUNT_MAX);
+        let counted = counted.count();
+        let overlay = if counted < ESTIMATE_COUNT_MAX {
+            counted as u64
+        } else {
+            (writes / 2).max(counted as u64)
+        };
+        Ok(below.saturating_add(overlay))
+    }
+
+    /// Bytes of all keys and values, those out of line too: costs as `count` does.
+    pub fn bytes(&self, tree: TreeId) -> Result<u64, EngineError> {
+        let base = self.base(tree)?;
+        let summary = base.tree.summary(&*self.store)?;
+        let mut bytes = summary.key_bytes.saturating_add(summary.value_bytes);
+        for (key, written) in self.changes(tree, &base) {
+            let size = |value: &Value| value.bytes() + key.len() as u64;
+            let found = base.tree.get(&*self.store, &key)?;
+            bytes = bytes.saturating_sub(found.as_ref().map_or(0, size));
+            bytes = bytes.saturating_add(written.as_ref().map_or(0, size));
+        }
+        Ok(bytes)
     }
 
     /// The OR of all entries' flags; may include those of entries deleted since the last fold.

@@ -14,7 +14,7 @@ pub mod pipeline;
 pub mod planner;
 pub mod projection;
 pub mod sort;
-mod text;
+pub mod text;
 pub mod update;
 
 pub use code::Code;

@@ -8,19 +8,19 @@ use frond_doc::{Document, Value, decimal};
 const TEXT_BYTES_MAX: usize = 512;
 
 /// Prints a value: `"x"`, `5`, `{ a: 1 }`, `[ 1, 2 ]`, `ObjectId('...')`.
-pub(crate) fn value(value: Value<'_>) -> String {
+pub fn value(value: Value<'_>) -> String {
     let mut out = String::new();
     write_value(&mut out, value);
     out
 }
 
 /// Prints `name: value`, as messages do that quote one field.
-pub(crate) fn field(name: &str, of: Value<'_>) -> String {
+pub fn field(name: &str, of: Value<'_>) -> String {
     format!("{name}: {}", value(of))
 }
 
 /// Prints a document's `_id` as `{_id: 1}`: how messages name a document.
-pub(crate) fn id(document: Document<'_>) -> String {
+pub fn id(document: Document<'_>) -> String {
     match document.get("_id") {
         Some(id) => format!("{{_id: {}}}", value(id)),
         None => "{no id}".to_owned(),

@@ -12,7 +12,7 @@
 use std::borrow::Borrow;
 use std::cmp::{Ordering, Reverse};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering as Atomic};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering as Atomic};
 
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
@@ -47,7 +47,16 @@ impl Window {
 pub(crate) struct Memtable {
     entries: SkipMap<EntryKey, Option<Value>>,
     journal: SkipMap<(TreeId, Sequence), Touched>,
+    totals: SkipMap<TreeId, Totals>,
     bytes: AtomicU64,
+}
+
+/// What was done to one tree in all: never less than what is there, so that a look at it often
+/// saves walking the journal.
+#[derive(Default)]
+struct Totals {
+    writes: AtomicU64,
+    flags: AtomicU8,
 }
 
 /// What one transaction did to one tree.
@@ -66,6 +75,9 @@ impl Memtable {
             bytes += entry_bytes(key, value.as_ref());
             self.entries.insert(EntryKey { tree, key: key.clone(), sequence }, value.clone());
         }
+        let totals = self.totals.get_or_insert_with(tree, Totals::default);
+        totals.value().writes.fetch_add(writes.len() as u64, Atomic::Relaxed);
+        totals.value().flags.fetch_or(flags, Atomic::Relaxed);
         let keys = writes.iter().map(|(key, _)| key.clone()).collect();
         self.journal.insert((tree, sequence), Touched { keys, flags });
         self.bytes.fetch_add(bytes, Atomic::Relaxed);
@@ -103,7 +115,23 @@ impl Memtable {
 
     /// The OR of the flags of all values written to `tree` within `window`.
     pub fn flags(&self, tree: TreeId, window: Window) -> u8 {
-        self.journal_range(tree, window).fold(0, |flags, entry| flags | entry.value().flags)
+        let Some(totals) = self.totals.get(&tree) else {
+            return 0;
+        };
+        let most = totals.value().flags.load(Atomic::Relaxed);
+        let mut flags = 0;
+        let mut touched = self.journal_range(tree, window);
+        while flags != most
+            && let Some(entry) = touched.next()
+        {
+            flags |= entry.value().flags;
+        }
+        flags
+    }
+
+    /// How many writes of `tree` there are at most, several to one key counted.
+    pub fn writes_max(&self, tree: TreeId) -> u64 {
+        self.totals.get(&tree).map_or(0, |totals| totals.value().writes.load(Atomic::Relaxed))
     }
 
     /// Adds the keys of `tree` written within `window` to `keys`; one written twice comes twice.

@@ -1,0 +1,154 @@
+//! Getting a collection into trees of the engine, so that it can be written.
+//!
+//! A collection that was not touched on this branch since HEAD has no trees of its own. The first
+//! write *adopts* it: new tree ids, whose bases are HEAD's committed trees, and a working entry, in
+//! the transaction of the write. Nothing is copied.
+//!
+//! *Conflicts*: every transaction asks that the records by which it found its collection be
+//! unchanged: the repository's, the working entry's or its absence, and the ref's where HEAD was
+//! consulted. Whatever creates, drops or renames writes one of them.
+
+use frond_doc::DocumentBuf;
+use frond_engine::{Transaction, TreeId};
+use frond_query::Code;
+use frond_tree::{Tree, Value};
+
+use crate::catalog::view::{CatalogView, Collection};
+use crate::database::Database;
+use crate::error::Error;
+use crate::reader::{Reader, TreePlace};
+use crate::system::{self, BranchRef, LiveCollection, LiveIndex, Repository, WorkingEntry};
+
+/// Finds the collection called `name` for a transaction that may write it, and validates the
+/// records by which it was found (invariant: also if it was not found).
+pub(crate) fn find(
+    transaction: &mut Transaction,
+    database: &Database,
+    branch: &str,
+    name: &str,
+) -> Result<Option<Collection>, Error> {
+    let repository = database.repository_name();
+    let (found, used_head) = {
+        let reader = Reader::within(database.frond().engine(), transaction);
+        let catalog = CatalogView::open(&reader, database)?;
+        match catalog.working_entry(name)? {
+            Some(WorkingEntry::Live(live)) => (Some(Collection::live(&live)), false),
+            Some(WorkingEntry::Dropped) => (None, false),
+            None => (catalog.committed(name)?, true),
+        }
+    };
+    transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
+    transaction.validate(TreeId::SYSTEM, system::working_key(repository, branch, name));
+    if used_head {
+        transaction.validate(TreeId::SYSTEM, system::branch_key(repository, branch));
+    }
+    Ok(found)
+}
+
+/// The working entry of a collection that `find` found: the one there is, or a new one by adopting.
+pub(crate) fn adopt(
+    transaction: &mut Transaction,
+    database: &Database,
+    branch: &str,
+    name: &str,
+    collection: &Collection,
+) -> Result<LiveCollection, Error> {
+    let mut adopted = false;
+    let mut live = |transaction: &mut Transaction, place: TreePlace| match place {
+        TreePlace::Live(id) => Ok(id),
+        TreePlace::Committed(tree) => {
+            adopted = true;
+            let id = database.frond().engine().reserve_tree_id();
+            transaction.set_base(id, tree)?;
+            Ok::<TreeId, Error>(id)
+        }
+    };
+    let documents = live(transaction, collection.documents)?;
+    let mut indexes = Vec::new();
+    for index in &collection.indexes {
+        let tree = live(transaction, index.tree)?;
+        indexes.push(LiveIndex { spec: index.spec.clone(), tree });
+    }
+    let live = LiveCollection {
+        uuid: collection.uuid,
+        options: collection.options.clone(),
+        documents,
+        indexes,
+    };
+    if adopted {
+        put_entry(transaction, database, branch, name, &WorkingEntry::Live(live.clone()))?;
+    }
+    Ok(live)
+}
+
+/// Creates an empty collection that `find` did not find; the repository too, if it isn't there.
+pub(crate) fn create(
+    transaction: &mut Transaction,
+    database: &Database,
+    branch: &str,
+    name: &str,
+    options: DocumentBuf,
+) -> Result<LiveCollection, Error> {
+    let repository = ensure_repository(transaction, database, branch)?;
+    let engine = database.frond().engine();
+    let documents = engine.reserve_tree_id();
+    transaction.set_base(documents, Tree::empty(&**engine.store(), repository.format())?)?;
+    let live = LiveCollection {
+        uuid: database.frond().new_uuid(),
+        options,
+        documents,
+        indexes: Vec::new(),
+    };
+    put_entry(transaction, database, branch, name, &WorkingEntry::Live(live.clone()))?;
+    Ok(live)
+}
+
+/// Writes a working entry.
+pub(crate) fn put_entry(
+    transaction: &mut Transaction,
+    database: &Database,
+    branch: &str,
+    name: &str,
+    entry: &WorkingEntry,
+) -> Result<(), Error> {
+    let key = system::working_key(database.repository_name(), branch, name);
+    Ok(transaction.put(TreeId::SYSTEM, key, Value::inline(entry.encode()))?)
+}
+
+/// The repository, made with its default branch if it isn't there.
+///
+/// # Errors
+/// `NamespaceNotFound` if the branch is gone: it was deleted since the database was opened.
+pub(crate) fn ensure_repository(
+    transaction: &mut Transaction,
+    database: &Database,
+    branch: &str,
+) -> Result<Repository, Error> {
+    let name = database.repository_name();
+    let reader = Reader::within(database.frond().engine(), transaction);
+    let found = crate::database::repository(&reader, name)?;
+    let branch_exists = crate::database::branch_ref(&reader, name, branch)?.is_some();
+    drop(reader);
+    transaction.validate(TreeId::SYSTEM, system::branch_key(name, branch));
+    match found {
+        Some(repository) if branch_exists => return Ok(repository),
+        None if branch == system::DEFAULT_BRANCH => {}
+        _ => {
+            let message = format!("branch {branch} of {name} is gone");
+            return Err(Error::invalid(Code::NamespaceNotFound, message));
+        }
+    }
+    let mut salt = [0; 8];
+    database.frond().chance().fill(&mut salt);
+    let repository = Repository {
+        salt: u64::from_le_bytes(salt),
+        uuid: database.frond().new_uuid(),
+        created_millis: database.frond().now_millis(),
+        default_branch: system::DEFAULT_BRANCH.to_owned(),
+    };
+    let record = Value::inline(repository.encode());
+    transaction.put(TreeId::SYSTEM, system::repository_key(name), record)?;
+    let head = Value::inline(BranchRef::default().encode());
+    transaction.put(TreeId::SYSTEM, system::branch_key(name, branch), head)?;
+    Ok(repository)
+}

@@ -1,0 +1,220 @@
+//! Making, dropping, renaming and listing collections; dropping a database.
+
+use frond_doc::{Document, DocumentBuf, Value as BsonValue, order};
+use frond_engine::{Durability, Transaction, TreeId};
+use frond_query::Code;
+use frond_tree::{Bounds, Direction};
+
+use crate::catalog::{CatalogView, Collection, adopt};
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::{self, Database};
+use crate::error::Error;
+use crate::name;
+use crate::reader::{Reader, TreePlace};
+use crate::system::{self, WorkingEntry};
+
+/// Options of `create` that are kept but ask for nothing that isn't so anyway.
+const ACCEPTED_OPTIONS: &[&str] = &["autoIndexId", "flags", "storageEngine", "indexOptionDefaults"];
+
+/// What `listCollections` tells of a collection.
+#[derive(Clone, Debug)]
+pub struct CollectionInfo {
+    /// Its name.
+    pub name: String,
+    /// Its options as given to `create`.
+    pub options: DocumentBuf,
+    /// Sixteen random bytes, local to this data directory.
+    pub uuid: [u8; 16],
+}
+
+impl Database {
+    /// Makes a collection. `NamespaceExists` (48) if it is there with other options.
+    ///
+    /// # Errors
+    /// Options that aren't supported yet (`capped`, `validator`, `viewOn`, ...) are refused by name.
+    pub fn create_collection(&self, name: &str, options: Document<'_>) -> Result<(), Error> {
+        let branch = self.writable_branch()?;
+        name::check_collection(self.repository_name(), name)?;
+        check_options(options)?;
+        let scope = Scope::collection(self.repository_name(), branch, name);
+        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+            if let Some(found) = adopt::find(transaction, self, branch, name)? {
+                if order::compare_documents(found.options.view(), options).is_eq() {
+                    return Ok(Outcome::Discard(()));
+                }
+                let message = format!(
+                    "namespace {} already exists, but with different options: {:?}",
+                    self.namespace(name),
+                    found.options
+                );
+                return Err(Error::invalid(Code::NamespaceExists, message));
+            }
+            adopt::create(transaction, self, branch, name, options.to_buf())?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+
+    /// Drops a collection; tells whether it was there.
+    pub fn drop_collection(&self, name: &str) -> Result<bool, Error> {
+        let branch = self.writable_branch()?;
+        let scope = Scope::collection(self.repository_name(), branch, name);
+        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+            let Some(found) = adopt::find(transaction, self, branch, name)? else {
+                return Ok(Outcome::Discard(false));
+            };
+            drop_trees(transaction, &found)?;
+            self.remove_entry(transaction, branch, name)?;
+            Ok(Outcome::Commit(true))
+        })
+    }
+
+    /// Renames a collection within this database.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` (26), `NamespaceExists` (48), `IllegalOperation` (20) for the same name.
+    pub fn rename_collection(&self, from: &str, to: &str, drop_target: bool) -> Result<(), Error> {
+        let branch = self.writable_branch()?;
+        name::check_collection(self.repository_name(), to)?;
+        if from == to {
+            let message = "Can't rename a collection to itself";
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
+        // Writers pass the gate of the name by which they know the collection: the old one.
+        let scope = Scope::collection(self.repository_name(), branch, from);
+        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+            let Some(found) = adopt::find(transaction, self, branch, from)? else {
+                let message = format!("Source collection {} does not exist", self.namespace(from));
+                return Err(Error::invalid(Code::NamespaceNotFound, message));
+            };
+            if let Some(target) = adopt::find(transaction, self, branch, to)? {
+                if !drop_target {
+                    let message = "target namespace exists";
+                    return Err(Error::invalid(Code::NamespaceExists, message));
+                }
+                drop_trees(transaction, &target)?;
+            }
+            let live = adopt::adopt(transaction, self, branch, from, &found)?;
+            self.remove_entry(transaction, branch, from)?;
+            adopt::put_entry(transaction, self, branch, to, &WorkingEntry::Live(live))?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+
+    /// Drops the database with its whole history if this is the default branch; a branch's working
+    /// state otherwise can't be dropped this way (an error that names `frondBranch`).
+    pub fn drop_database(&self) -> Result<(), Error> {
+        let branch = self.writable_branch()?;
+        let name = self.repository_name();
+        let scope = Scope::branch(name, branch);
+        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+            let (keys, trees) = {
+                let reader = Reader::within(self.frond().engine(), transaction);
+                let Some(repository) = database::repository(&reader, name)? else {
+                    return Ok(Outcome::Discard(()));
+                };
+                if branch != repository.default_branch {
+                    let message = format!(
+                        "{} is a branch: dropDatabase drops a database with its history, \
+                         frondBranch with delete drops a branch",
+                        self.name()
+                    );
+                    return Err(Error::invalid(Code::IllegalOperation, message));
+                }
+                records_of(&reader, name)?
+            };
+            for tree in trees {
+                transaction.drop_tree(tree)?;
+            }
+            for key in keys {
+                transaction.delete(TreeId::SYSTEM, key)?;
+            }
+            transaction.delete(TreeId::SYSTEM, system::repository_key(name))?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+
+    /// All collections, by name.
+    pub fn list_collections(&self) -> Result<Vec<CollectionInfo>, Error> {
+        let reader = self.reader();
+        let catalog = CatalogView::open(&reader, self)?;
+        let mut collections = Vec::new();
+        for name in catalog.names()? {
+            if let Some(collection) = catalog.collection(&name)? {
+                let Collection { options, uuid, .. } = collection;
+                collections.push(CollectionInfo { name, options, uuid });
+            }
+        }
+        Ok(collections)
+    }
+
+    /// Makes the branch be without the collection: no entry where HEAD has none either.
+    fn remove_entry(
+        &self,
+        transaction: &mut Transaction,
+        branch: &str,
+        name: &str,
+    ) -> Result<(), Error> {
+        let in_head = {
+            let reader = Reader::within(self.frond().engine(), transaction);
+            CatalogView::open(&reader, self)?.committed(name)?.is_some()
+        };
+        // HEAD was consulted: a commit in between would make another entry right.
+        transaction.validate(TreeId::SYSTEM, system::branch_key(self.repository_name(), branch));
+        if in_head {
+            return adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Dropped);
+        }
+        let key = system::working_key(self.repository_name(), branch, name);
+        Ok(transaction.delete(TreeId::SYSTEM, key)?)
+    }
+}
+
+/// Drops the trees that a collection has in the engine.
+fn drop_trees(transaction: &mut Transaction, collection: &Collection) -> Result<(), Error> {
+    for tree in collection.trees() {
+        if let TreePlace::Live(id) = tree {
+            transaction.drop_tree(id)?;
+        }
+    }
+    Ok(())
+}
+
+/// The keys of all records of a database but the repository's own, and the trees that its working
+/// entries name.
+fn records_of(
+    reader: &Reader<'_>,
+    database: &str,
+) -> Result<(Vec<bytes::Bytes>, Vec<TreeId>), Error> {
+    let (mut keys, mut trees) = (Vec::new(), Vec::new());
+    let working = system::working_of_database_prefix(database);
+    for prefix in system::database_prefixes(database) {
+        let place = TreePlace::Live(TreeId::SYSTEM);
+        for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
+            let entry = entry?;
+            if prefix == working
+                && let WorkingEntry::Live(live) = WorkingEntry::decode(reader.read(&entry.value)?)?
+            {
+                trees.extend(live.trees());
+            }
+            keys.push(entry.key);
+        }
+    }
+    Ok((keys, trees))
+}
+
+fn check_options(options: Document<'_>) -> Result<(), Error> {
+    for (option, value) in options.iter() {
+        let harmless = match option {
+            "capped" => !value.is_truthy(),
+            "collation" => {
+                let locale = value.as_document().and_then(|collation| collation.get("locale"));
+                locale == Some(BsonValue::String("simple"))
+            }
+            _ => ACCEPTED_OPTIONS.contains(&option),
+        };
+        if !harmless {
+            let message = format!("the option '{option}' of create is not supported yet");
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! A collection's entry in a commit's catalog: a chunk that references its trees.
+//!
+//! The references are the root of the documents' tree and those of the indexes, in their order. The
+//! payload is BSON: `{options, indexes: [{name, key, unique, sparse}]}`. Nothing in it is local to a
+//! data directory or depends on history: indexes stand in the order of their names.
+
+use bytes::Bytes;
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_store::{Chunk, ChunkHash, ChunkKind};
+use frond_tree::{Tree, TreeFormat};
+
+use crate::catalog::IndexSpec;
+use crate::error::Error;
+use crate::system;
+
+/// A collection as a commit has it.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct CatalogEntry {
+    /// As given to `create`.
+    pub options: DocumentBuf,
+    /// The documents by `_id`.
+    pub documents: ChunkHash,
+    /// All indexes but `_id`'s, and the roots of their trees; ascending by name.
+    pub indexes: Vec<(IndexSpec, ChunkHash)>,
+}
+
+impl CatalogEntry {
+    /// Makes an entry; `indexes` may stand in any order.
+    pub fn new(
+        options: DocumentBuf,
+        documents: ChunkHash,
+        mut indexes: Vec<(IndexSpec, ChunkHash)>,
+    ) -> CatalogEntry {
+        indexes.sort_by(|(left, _), (right, _)| left.name.cmp(&right.name));
+        CatalogEntry { options, documents, indexes }
+    }
+
+    /// The chunk to store.
+    pub fn encode(&self) -> Chunk {
+        let mut builder = DocumentBuilder::new();
+        builder.append("options", Value::from(&self.options));
+        builder.begin_array("indexes");
+        for (spec, _) in &self.indexes {
+            let mut entry = DocumentBuilder::new();
+            spec.append_stored(&mut entry);
+            builder.push(Value::from(&entry.build()));
+        }
+        builder.end();
+        let roots = self.indexes.iter().map(|(_, root)| *root);
+        let references: Vec<ChunkHash> = std::iter::once(self.documents).chain(roots).collect();
+        Chunk::new(ChunkKind::CatalogEntry, &references, builder.build().as_bytes())
+    }
+
+    /// Reads a stored chunk.
+    pub fn decode(chunk: &Chunk) -> Result<CatalogEntry, Error> {
+        let damaged =
+            |what: &str| Error::damaged(format!("catalog entry {}: {what}", chunk.hash()));
+        if chunk.kind() != ChunkKind::CatalogEntry {
+            return Err(damaged("is a chunk of another kind"));
+        }
+        let payload = system::record(Bytes::copy_from_slice(chunk.payload()))?;
+        let options = payload.get("options").and_then(|value| value.as_document());
+        let stored = payload.get("indexes").and_then(|value| value.as_array());
+        let (Some(options), Some(stored)) = (options, stored) else {
+            return Err(damaged("has no options or no indexes"));
+        };
+        let mut references = chunk.references();
+        let documents = references.next().ok_or_else(|| damaged("references no documents"))?;
+        let mut indexes = Vec::new();
+        for index in stored.iter() {
+            let spec = index.as_document().ok_or_else(|| damaged("an index is no document"))?;
+            let root = references.next().ok_or_else(|| damaged("an index has no tree"))?;
+            indexes.push((IndexSpec::decode_stored(spec)?, root));
+        }
+        Ok(CatalogEntry { options: options.to_buf(), documents, indexes })
+    }
+
+    /// The documents' tree.
+    pub fn documents_tree(&self, format: TreeFormat) -> Tree {
+        Tree { root: self.documents, format }
+    }
+}

@@ -1,0 +1,52 @@
+//! Counts and sizes, from the trees' summaries.
+
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+
+use crate::catalog::{CatalogView, ID_INDEX_NAME};
+use crate::database::Database;
+use crate::error::Error;
+
+impl Database {
+    /// Counts and sizes, as `collStats` has them: count, size, avgObjSize, nindexes, indexSizes...
+    ///
+    /// Sizes are uncompressed. The documents lie in the tree of `_id`, so that index has no size of
+    /// its own. A collection that doesn't exist has zeros.
+    pub fn collection_stats(&self, collection: &str) -> Result<DocumentBuf, Error> {
+        let reader = self.reader();
+        let found = CatalogView::open(&reader, self)?.collection(collection)?;
+        let (mut count, mut bytes, mut index_bytes) = (0, 0, 0);
+        let mut sizes = DocumentBuilder::new();
+        let mut index_count = 0;
+        if let Some(found) = &found {
+            count = reader.count(found.documents)?;
+            bytes = reader.bytes(found.documents)?;
+            sizes.append(ID_INDEX_NAME, Value::Int64(0));
+            for index in &found.indexes {
+                let bytes = reader.bytes(index.tree)?;
+                sizes.append(&index.spec.name, number(bytes));
+                index_bytes += bytes;
+            }
+            index_count = found.indexes.len() + 1;
+        }
+        let mut stats = DocumentBuilder::new();
+        stats.append("ns", Value::String(&self.namespace(collection)));
+        stats.append("size", number(bytes));
+        stats.append("count", number(count));
+        if let Some(mean) = bytes.checked_div(count) {
+            stats.append("avgObjSize", number(mean));
+        }
+        stats.append("storageSize", number(bytes));
+        stats.append("freeStorageSize", Value::Int64(0));
+        stats.append("capped", Value::Boolean(false));
+        stats.append("nindexes", Value::Int32(index_count as i32));
+        stats.append("totalIndexSize", number(index_bytes));
+        stats.append("totalSize", number(bytes + index_bytes));
+        stats.append("indexSizes", Value::from(&sizes.build()));
+        stats.append("scaleFactor", Value::Int32(1));
+        Ok(stats.build())
+    }
+}
+
+fn number(number: u64) -> Value<'static> {
+    Value::Int64(i64::try_from(number).unwrap_or(i64::MAX))
+}

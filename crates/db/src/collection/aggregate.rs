@@ -1,0 +1,166 @@
+//! `aggregate`.
+//!
+//! The pipeline's stages are `frond_query`'s. Here they get their documents: those of a leading
+//! `$match` by the planner, those of other collections (`$lookup`) at the same snapshot, of other
+//! branches too (`shop@feature`). Stages speak of errors in MongoDB's codes only; so that damage or
+//! a full disk keeps its kind, the first such error is put aside and the cursor gives it out.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use frond_doc::{Array, DocumentBuf, Value};
+use frond_engine::Durability;
+use frond_query::expression::Variables;
+use frond_query::pipeline::{Collections, Documents, Pipeline};
+use frond_query::{Code, Filter, QueryError};
+
+use crate::collection::plan::Order;
+use crate::collection::scan::Scan;
+use crate::collection::{AggregateRequest, Cursor};
+use crate::database::Database;
+use crate::error::Error;
+use crate::reader::Reader;
+
+/// The first error that isn't a query's.
+#[derive(Clone, Default)]
+struct PutAside(Arc<Mutex<Option<Error>>>);
+
+/// The database as a pipeline's stages see it.
+struct Stages {
+    database: Database,
+    reader: Reader<'static>,
+    put_aside: PutAside,
+}
+
+impl Database {
+    /// Runs a pipeline over a collection (`None`: `{aggregate: 1}`).
+    pub fn aggregate(
+        &self,
+        collection: Option<&str>,
+        request: &AggregateRequest,
+    ) -> Result<Cursor, Error> {
+        let stages = match request.pipeline.as_value() {
+            Value::Array(stages) => stages,
+            _ => {
+                let message = "'pipeline' option must be specified as an array";
+                return Err(Error::invalid(Code::TypeMismatch, message));
+            }
+        };
+        let let_values = request.variables.as_ref().map(DocumentBuf::view);
+        let variables = Variables::new(self.frond().now_millis(), let_values)?;
+        let reader = self.reader();
+        let put_aside = PutAside::default();
+        let context = Arc::new(Stages {
+            database: self.clone(),
+            reader: reader.clone(),
+            put_aside: put_aside.clone(),
+        });
+        let documents = self.run_pipeline(&reader, collection, stages, request, variables, context);
+        let documents = documents.map_err(|error| put_aside.restore(error))?;
+        Ok(Cursor::new(
+            documents
+                .map(move |document| document.map_err(|error| put_aside.restore(error.into()))),
+        ))
+    }
+
+    fn run_pipeline(
+        &self,
+        reader: &Reader<'static>,
+        collection: Option<&str>,
+        stages: Array<'_>,
+        request: &AggregateRequest,
+        variables: Variables,
+        context: Arc<Stages>,
+    ) -> Result<Documents<'static>, Error> {
+        let mut pipeline = Pipeline::parse(stages)?;
+        if let Some((database, _)) = pipeline.output() {
+            self.output_database(database.as_deref())?.writable_branch()?;
+        }
+        let input = match collection {
+            _ if pipeline.is_source() => Box::new(std::iter::empty()) as Documents<'static>,
+            Some(collection) => {
+                let filter = pipeline.take_filter().with_variables(variables.clone());
+                let hint = request.hint.as_ref();
+                self.stream(reader, collection, &filter, hint, &context.put_aside)?
+            }
+            None => {
+                let message = "{aggregate: 1} is not valid for a pipeline that reads a collection's documents";
+                return Err(Error::invalid(Code::InvalidNamespace, message));
+            }
+        };
+        Ok(pipeline.run(input, variables, context)?)
+    }
+
+    /// The documents of a collection that pass `filter`, for stages.
+    fn stream(
+        &self,
+        reader: &Reader<'static>,
+        collection: &str,
+        filter: &Filter,
+        hint: Option<&frond_doc::ValueBuf>,
+        put_aside: &PutAside,
+    ) -> Result<Documents<'static>, Error> {
+        let access = self.access(reader, collection, filter, &Order::Any, hint)?;
+        let Some((collection, access)) = access else {
+            return Ok(Box::new(std::iter::empty()));
+        };
+        let put_aside = put_aside.clone();
+        let scan = Scan::new(reader.clone(), &collection, access, filter.clone());
+        Ok(Box::new(scan.map(move |found| match found {
+            Ok(found) => Ok(found.document),
+            Err(error) => Err(put_aside.keep(error)),
+        })))
+    }
+
+    fn output_database(&self, database: Option<&str>) -> Result<Database, Error> {
+        match database {
+            Some(database) => self.frond().database(database),
+            None => Ok(self.clone()),
+        }
+    }
+}
+
+impl Collections for Stages {
+    fn find(
+        &self,
+        database: Option<&str>,
+        collection: &str,
+        filter: &Filter,
+    ) -> Result<Documents<'static>, QueryError> {
+        let database = self.database.output_database(database);
+        database
+            .and_then(|database| {
+                database.stream(&self.reader, collection, filter, None, &self.put_aside)
+            })
+            .map_err(|error| self.put_aside.keep(error))
+    }
+
+    fn replace(
+        &self,
+        database: Option<&str>,
+        collection: &str,
+        documents: Documents<'_>,
+    ) -> Result<(), QueryError> {
+        let database = self.database.output_database(database);
+        database
+            .and_then(|database| {
+                database.replace_collection(collection, documents, Durability::Synced)
+            })
+            .map_err(|error| self.put_aside.keep(error))
+    }
+}
+
+impl PutAside {
+    /// Keeps `error` and returns what stages are told instead.
+    fn keep(&self, error: Error) -> QueryError {
+        let told = QueryError::new(error.code, error.message.clone());
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get_or_insert(error);
+        told
+    }
+
+    /// The error that was kept, if `error` is what stages were told of it.
+    fn restore(&self, error: Error) -> Error {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        kept.filter(|kept| kept.message == error.message).unwrap_or(error)
+    }
+}

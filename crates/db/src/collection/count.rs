@@ -1,0 +1,41 @@
+//! `count`.
+
+use frond_doc::{Document, ValueBuf};
+
+use crate::collection::plan::Order;
+use crate::collection::scan::Scan;
+use crate::database::Database;
+use crate::error::Error;
+
+impl Database {
+    /// Counts documents that pass `filter`. Without one, and without a hint, the tree knows.
+    pub fn count(
+        &self,
+        collection: &str,
+        filter: Option<Document<'_>>,
+        skip: u64,
+        limit: Option<u64>,
+        hint: Option<&ValueBuf>,
+    ) -> Result<u64, Error> {
+        let reader = self.reader();
+        let filter = self.parse_filter(filter, None)?;
+        let access = self.access(&reader, collection, &filter, &Order::Any, hint)?;
+        let Some((collection, access)) = access else {
+            return Ok(0);
+        };
+        let limit = limit.unwrap_or(u64::MAX);
+        if filter.is_all() && hint.is_none() {
+            return Ok(reader.count(collection.documents)?.saturating_sub(skip).min(limit));
+        }
+        let mut count = 0;
+        let enough = skip.saturating_add(limit);
+        for found in Scan::new(reader, &collection, access, filter) {
+            found?;
+            count += 1;
+            if count >= enough {
+                break;
+            }
+        }
+        Ok(count.saturating_sub(skip))
+    }
+}

@@ -1,0 +1,38 @@
+//! What a `find` or `aggregate` answers with.
+
+use frond_doc::DocumentBuf;
+
+use crate::error::Error;
+
+/// The documents of a `find` or `aggregate`, at the snapshot when it began. Owns what it needs and
+/// can be kept between batches and moved between threads. Ends after an error.
+pub struct Cursor {
+    documents: Option<Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>>,
+}
+
+impl Cursor {
+    /// A cursor over what `documents` gives.
+    pub(crate) fn new(
+        documents: impl Iterator<Item = Result<DocumentBuf, Error>> + Send + 'static,
+    ) -> Cursor {
+        Cursor { documents: Some(Box::new(documents)) }
+    }
+
+    /// A cursor over nothing.
+    pub(crate) fn empty() -> Cursor {
+        Cursor { documents: None }
+    }
+}
+
+impl Iterator for Cursor {
+    type Item = Result<DocumentBuf, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.documents.as_mut()?.next();
+        // What is at its end lets go of its snapshot at once.
+        if !matches!(next, Some(Ok(_))) {
+            self.documents = None;
+        }
+        next
+    }
+}

@@ -1,0 +1,74 @@
+//! `distinct`.
+
+use std::collections::HashSet;
+
+use frond_doc::path::Path;
+use frond_doc::{Document, Value, ValueBuf, key};
+use frond_query::Code;
+
+use crate::collection::plan::Order;
+use crate::collection::scan::Scan;
+use crate::database::Database;
+use crate::error::Error;
+
+/// The answer is one document, so its values have to fit into one.
+const DISTINCT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
+/// MongoDB's code of an answer that doesn't.
+const DISTINCT_TOO_BIG: Code = Code::Location(17217);
+
+/// The values met so far.
+#[derive(Default)]
+struct Values {
+    seen: HashSet<Vec<u8>>,
+    values: Vec<ValueBuf>,
+    bytes: usize,
+}
+
+impl Database {
+    /// The distinct values at `path` (elements of arrays on their own), in order of their first
+    /// appearance. Values that are equal, numbers of different types too, count once.
+    pub fn distinct(
+        &self,
+        collection: &str,
+        path: &str,
+        filter: Option<Document<'_>>,
+    ) -> Result<Vec<ValueBuf>, Error> {
+        let reader = self.reader();
+        let filter = self.parse_filter(filter, None)?;
+        let access = self.access(&reader, collection, &filter, &Order::Any, None)?;
+        let Some((collection, access)) = access else {
+            return Ok(Vec::new());
+        };
+        let path = Path::new(path);
+        let mut values = Values::default();
+        for found in Scan::new(reader, &collection, access, filter) {
+            let document = found?.document;
+            path.visit(document.view(), &mut |value| {
+                match value {
+                    Some(Value::Array(array)) => {
+                        array.iter().for_each(|element| values.add(element));
+                    }
+                    Some(value) => values.add(value),
+                    None => {}
+                }
+                false
+            });
+            if values.bytes > DISTINCT_BYTES_MAX {
+                return Err(Error::invalid(DISTINCT_TOO_BIG, "distinct too big, 16mb cap"));
+            }
+        }
+        Ok(values.values)
+    }
+}
+
+impl Values {
+    fn add(&mut self, value: Value<'_>) {
+        let mut key = Vec::new();
+        key::append(&mut key, value, false);
+        if !self.seen.contains(&key) {
+            self.bytes += key.len();
+            self.seen.insert(key);
+            self.values.push(value.to_buf());
+        }
+    }
+}

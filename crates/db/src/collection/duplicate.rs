@@ -1,0 +1,92 @@
+//! The error of a key that is there already, in MongoDB's words.
+
+use frond_doc::path::Path;
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
+use frond_query::sort::SortField;
+use frond_query::{Code, text};
+
+use crate::error::Error;
+
+/// The error of a second document with the `_id` of `document`.
+pub(crate) fn of_id(namespace: &str, document: Document<'_>) -> Error {
+    let mut pattern = DocumentBuilder::new();
+    pattern.append("_id", Value::Int32(1));
+    let mut value = DocumentBuilder::new();
+    value.append("_id", document.get("_id").unwrap_or(Value::Null));
+    error(namespace, "_id_", pattern.build(), value.build())
+}
+
+/// The error of a second document under `index_key` in the unique index `name`.
+pub(crate) fn of_index(
+    namespace: &str,
+    name: &str,
+    pattern: &DocumentBuf,
+    fields: &[SortField],
+    index_key: &[u8],
+    document: Document<'_>,
+) -> Error {
+    let mut values = DocumentBuilder::new();
+    let mut rest = index_key;
+    for field in fields {
+        let part = key::skip(&mut rest, field.descending).unwrap_or_default();
+        let value = value_of_key(document, field, part);
+        values.append(&field.path, value.as_ref().map_or(Value::Null, ValueBuf::as_value));
+    }
+    error(namespace, name, pattern.clone(), values.build())
+}
+
+fn error(namespace: &str, name: &str, pattern: DocumentBuf, value: DocumentBuf) -> Error {
+    let text = text::value(Value::from(&value));
+    let message =
+        format!("E11000 duplicate key error collection: {namespace} index: {name} dup key: {text}");
+    let mut details = DocumentBuilder::new();
+    details.append("keyPattern", Value::from(&pattern));
+    details.append("keyValue", Value::from(&value));
+    Error::invalid(Code::DuplicateKey, message).with_details(details.build())
+}
+
+/// The value in `document` that `part` of an index's key stands for: keys lose number types, so the
+/// document is asked. `None`: the field is absent.
+fn value_of_key(document: Document<'_>, field: &SortField, part: &[u8]) -> Option<ValueBuf> {
+    let is_it = |value: Value<'_>| {
+        let mut key = Vec::new();
+        key::append(&mut key, value, field.descending);
+        key == part
+    };
+    let mut found = None;
+    Path::new(&field.path).visit(document, &mut |value| {
+        let elements = value.and_then(|value| value.as_array());
+        let candidates = value.into_iter().chain(elements.iter().flat_map(|array| array.iter()));
+        found = candidates.into_iter().find(|value| is_it(*value)).map(|value| value.to_buf());
+        found.is_some()
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frond_doc::document;
+
+    #[test]
+    fn the_error_names_the_value_of_the_document() {
+        let spec = document! { "a": 1, "b": -1 };
+        let field = |path: &str, descending| SortField { path: path.to_owned(), descending };
+        let fields = [field("a", false), field("b", true)];
+        let document = document! { "_id": 1, "a": 2_i64 };
+        let mut index_key = Vec::new();
+        key::append(&mut index_key, Value::Int32(2), false);
+        key::append(&mut index_key, Value::Null, true);
+        let error =
+            of_index("shop.things", "a_1_b_-1", &spec, &fields, &index_key, document.view());
+        assert_eq!(
+            error.message,
+            "E11000 duplicate key error collection: shop.things index: a_1_b_-1 dup key: \
+             { a: 2, b: null }"
+        );
+        let details = error.details.expect("a duplicate key has details");
+        assert_eq!(details.get("keyPattern"), Some(Value::from(&spec)));
+        let value = details.get("keyValue").and_then(|value| value.as_document());
+        assert_eq!(value.and_then(|value| value.get("a")), Some(Value::Int64(2)));
+    }
+}

@@ -1,0 +1,123 @@
+//! `findAndModify`.
+
+use frond_doc::DocumentBuf;
+use frond_engine::Durability;
+use frond_query::{Code, Filter, Projection};
+
+use crate::collection::plan::Order;
+use crate::collection::update::ParsedUpdate;
+use crate::collection::write::CollectionWriter;
+use crate::collection::{FindAndModify, FindAndModifyReport};
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::Database;
+use crate::error::Error;
+use crate::name;
+
+/// A request whose parts are parsed.
+struct Parsed {
+    filter: Filter,
+    order: Order,
+    /// `None` removes.
+    update: Option<ParsedUpdate>,
+    projection: Option<Projection>,
+    upsert: bool,
+    return_new: bool,
+}
+
+impl Database {
+    /// Changes or removes one document and answers with it.
+    pub fn find_and_modify(
+        &self,
+        collection: &str,
+        request: &FindAndModify,
+        durability: Durability,
+    ) -> Result<FindAndModifyReport, Error> {
+        let branch = self.writable_branch()?;
+        name::check_collection(self.repository_name(), collection)?;
+        let parsed = self.parse_find_and_modify(request)?;
+        let scope = Scope::collection(self.repository_name(), branch, collection);
+        self.frond().transact(scope, Role::Writer, durability, |transaction| {
+            let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
+            let report = self.modify_first(&mut writer, &parsed)?;
+            Ok(Outcome::commit_if(writer.changed(), report))
+        })
+    }
+
+    fn parse_find_and_modify(&self, request: &FindAndModify) -> Result<Parsed, Error> {
+        let refuse = |message: &str| Err(Error::invalid(Code::FailedToParse, message));
+        if request.update.is_none() && request.upsert {
+            return refuse("Cannot specify both upsert=true and remove=true");
+        }
+        if request.update.is_none() && request.return_new {
+            return refuse(
+                "Cannot specify both new=true and remove=true; 'remove' always returns the \
+                 deleted document",
+            );
+        }
+        let update = request.update.as_ref();
+        let update = update.map(|update| self.parse_update(update, request.array_filters.as_ref()));
+        let projection = request.projection.as_ref();
+        Ok(Parsed {
+            filter: self.parse_filter(Some(request.filter.view()), None)?,
+            order: Order::parse(request.sort.as_ref().map(DocumentBuf::view))?,
+            update: update.transpose()?,
+            projection: projection
+                .map(|projection| Projection::parse(projection.view()))
+                .transpose()?,
+            upsert: request.upsert,
+            return_new: request.return_new,
+        })
+    }
+
+    fn modify_first(
+        &self,
+        writer: &mut CollectionWriter<'_>,
+        parsed: &Parsed,
+    ) -> Result<FindAndModifyReport, Error> {
+        let found = writer.matching(&parsed.filter, &parsed.order, None, Some(1))?.pop();
+        let Some(update) = &parsed.update else {
+            let Some(found) = found else {
+                return Ok(FindAndModifyReport::default());
+            };
+            writer.remove(&found)?;
+            let value = Some(parsed.project(&found.document)?);
+            return Ok(FindAndModifyReport { value, count: 1, ..FindAndModifyReport::default() });
+        };
+        match found {
+            Some(found) => {
+                let after = update.apply(&parsed.filter, &found)?;
+                if let Some(after) = &after {
+                    writer.replace(&found, after)?;
+                }
+                let answer = match after {
+                    Some(after) if parsed.return_new => after,
+                    _ => found.document,
+                };
+                Ok(FindAndModifyReport {
+                    value: Some(parsed.project(&answer)?),
+                    updated_existing: true,
+                    count: 1,
+                    upserted: None,
+                })
+            }
+            None if parsed.upsert => {
+                let document = self.upsert(writer, update, &parsed.filter)?;
+                let value = parsed.return_new.then(|| parsed.project(&document)).transpose()?;
+                let upserted = document.get("_id").map(|id| id.to_buf());
+                Ok(FindAndModifyReport { value, updated_existing: false, count: 1, upserted })
+            }
+            None => Ok(FindAndModifyReport::default()),
+        }
+    }
+}
+
+impl Parsed {
+    fn project(&self, document: &DocumentBuf) -> Result<DocumentBuf, Error> {
+        match &self.projection {
+            Some(projection) if !projection.is_identity() => {
+                Ok(projection.apply(document.view(), &self.filter)?)
+            }
+            _ => Ok(document.clone()),
+        }
+    }
+}

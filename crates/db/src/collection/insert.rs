@@ -1,0 +1,138 @@
+//! `insert`.
+
+use frond_doc::{DocError, Document, DocumentBuf, DocumentBuilder, Timestamp, Value, normalise};
+use frond_engine::Durability;
+use frond_query::Code;
+
+use crate::collection::write::{CollectionWriter, DOCUMENT_BYTES_MAX};
+use crate::collection::{WriteError, WriteReport};
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::Database;
+use crate::error::Error;
+use crate::name;
+
+/// A transaction of a large request holds at most so many documents or statements.
+pub(crate) const BATCH_COUNT_MAX: usize = 1_000;
+/// A transaction of a large insert holds at most so many bytes of documents (or one document).
+const BATCH_BYTES_MAX: usize = 8 << 20;
+
+impl Database {
+    /// Inserts documents in their order, `_id` made where absent. With `ordered`, stops at the first
+    /// that fails; the others before it stay.
+    ///
+    /// Large requests are several transactions, one after the other.
+    ///
+    /// # Errors
+    /// What concerns the request as a whole; what concerns a document is in the report.
+    pub fn insert(
+        &self,
+        collection: &str,
+        documents: &[DocumentBuf],
+        ordered: bool,
+        durability: Durability,
+    ) -> Result<WriteReport, Error> {
+        let branch = self.writable_branch()?;
+        name::check_collection(self.repository_name(), collection)?;
+        let mut report = WriteReport::default();
+        let mut begun = 0;
+        while begun < documents.len() && !(ordered && !report.errors.is_empty()) {
+            let end = begun + batch_count(&documents[begun..]);
+            // Normalised before the transaction, which may run more than once: the `_id`s that are
+            // made stay the same.
+            let batch: Vec<_> =
+                documents[begun..end].iter().map(|document| self.normalise(document)).collect();
+            let done = self.insert_batch(branch, collection, &batch, ordered, durability)?;
+            report.count += done.count;
+            report.errors.extend(
+                done.errors.into_iter().map(|error| WriteError {
+                    position: begun + error.position,
+                    error: error.error,
+                }),
+            );
+            begun = end;
+        }
+        Ok(report)
+    }
+
+    fn insert_batch(
+        &self,
+        branch: &str,
+        collection: &str,
+        batch: &[Result<DocumentBuf, Error>],
+        ordered: bool,
+        durability: Durability,
+    ) -> Result<WriteReport, Error> {
+        let scope = Scope::collection(self.repository_name(), branch, collection);
+        self.frond().transact(scope, Role::Writer, durability, |transaction| {
+            let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
+            let mut report = WriteReport::default();
+            for (position, document) in batch.iter().enumerate() {
+                let inserted = match document {
+                    Ok(document) => writer.insert(document),
+                    Err(error) => Err(error.clone()),
+                };
+                match inserted {
+                    Ok(()) => report.count += 1,
+                    Err(error) => report.errors.push(WriteError::of_document(position, error)?),
+                }
+                if ordered && !report.errors.is_empty() {
+                    break;
+                }
+            }
+            Ok(Outcome::commit_if(writer.changed(), report))
+        })
+    }
+
+    fn normalise(&self, document: &DocumentBuf) -> Result<DocumentBuf, Error> {
+        let document =
+            normalise::for_insert(document, || self.frond().new_object_id()).map_err(|error| {
+                match error {
+                    DocError::Invalid { what, .. } => Error::invalid(Code::BadValue, what),
+                    error => error.into(),
+                }
+            })?;
+        let document = set_zero_timestamps(document, self.frond().engine().visible().0);
+        check_document(document.view())?;
+        Ok(document)
+    }
+}
+
+fn batch_count(documents: &[DocumentBuf]) -> usize {
+    let mut bytes = 0;
+    let fits = documents.iter().take(BATCH_COUNT_MAX).take_while(|document| {
+        bytes += document.as_bytes().len();
+        bytes <= BATCH_BYTES_MAX
+    });
+    fits.count().max(1)
+}
+
+/// Checks what is demanded of a document that is to be inserted.
+pub(crate) fn check_document(document: Document<'_>) -> Result<(), Error> {
+    let bytes = document.as_bytes().len();
+    if bytes > DOCUMENT_BYTES_MAX {
+        let message = format!(
+            "object to insert too large. size in bytes: {bytes}, max size: {DOCUMENT_BYTES_MAX}"
+        );
+        return Err(Error::invalid(Code::BSONObjectTooLarge, message));
+    }
+    normalise::check_id(document).map_err(|why| {
+        let code =
+            if why.contains('$') { Code::DollarPrefixedFieldName } else { Code::InvalidIdField };
+        Error::invalid(code, why)
+    })
+}
+
+/// Replaces empty timestamps, which stand for "now", outside `_id` and nested documents.
+fn set_zero_timestamps(document: DocumentBuf, now: u64) -> DocumentBuf {
+    let is_zero =
+        |name: &str, value: &Value<'_>| *value == Value::Timestamp(Timestamp(0)) && name != "_id";
+    if !document.iter().any(|(name, value)| is_zero(name, &value)) {
+        return document;
+    }
+    let mut builder = DocumentBuilder::new();
+    for (name, value) in document.iter() {
+        let value = if is_zero(name, &value) { Value::Timestamp(Timestamp(now)) } else { value };
+        builder.append(name, value);
+    }
+    builder.build()
+}

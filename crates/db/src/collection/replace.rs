@@ -1,0 +1,149 @@
+//! Replacing a collection's whole content at once: `$out`.
+//!
+//! 1. All documents are read, their keys sorted, and the trees of documents and indexes built: in
+//!    the store, seen by nobody. They are built once, however often the transaction runs.
+//! 2. One transaction makes them the bases of new trees, names these in the working entry, and drops
+//!    the old ones. It conflicts with every concurrent write to the collection.
+//!
+//! The collection keeps its options and indexes, as MongoDB's `$out` does. Should its indexes have
+//! changed meanwhile, the second step asks for the first again.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use frond_doc::{DocumentBuf, Value as BsonValue, key, normalise};
+use frond_engine::{Durability, Transaction};
+use frond_query::pipeline::Documents;
+use frond_tree::{Entry, Tree, TreeFormat, Value};
+
+use crate::catalog::view::Index;
+use crate::catalog::{CatalogView, IndexSpec, adopt, build};
+use crate::collection::duplicate;
+use crate::collection::insert::check_document;
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::Database;
+use crate::error::Error;
+use crate::name;
+use crate::reader::TreePlace;
+use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
+
+/// Trees that hold a collection's new content.
+struct Built {
+    documents: Tree,
+    indexes: Vec<(IndexSpec, Tree)>,
+}
+
+impl Database {
+    /// Replaces the content of `collection`, made where it is absent, by `documents`.
+    pub(crate) fn replace_collection(
+        &self,
+        collection: &str,
+        documents: Documents<'_>,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let branch = self.writable_branch()?;
+        name::check_collection(self.repository_name(), collection)?;
+        let mut content = BTreeMap::new();
+        for document in documents {
+            let document = normalise::for_insert(&document?, || self.frond().new_object_id())?;
+            check_document(document.view())?;
+            let id_key = key::of_value(document.get("_id").unwrap_or(BsonValue::Null));
+            if content.contains_key(&id_key) {
+                return Err(duplicate::of_id(&self.namespace(collection), document.view()));
+            }
+            content.insert(id_key, document);
+        }
+        let repository = self.begin_to_exist(branch, durability)?;
+        loop {
+            let reader = self.reader();
+            let found = CatalogView::open(&reader, self)?.collection(collection)?;
+            let indexes = found.map_or_else(Vec::new, |found| found.indexes);
+            let built = self.build_content(collection, repository, &content, &indexes)?;
+            let scope = Scope::collection(self.repository_name(), branch, collection);
+            let swapped =
+                self.frond().transact(scope, Role::Replacer, durability, |transaction| {
+                    let done = self.swap(transaction, branch, collection, &built)?;
+                    Ok(Outcome::commit_if(done, done))
+                })?;
+            if swapped {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes the repository if it isn't there, so that its trees' format is known.
+    fn begin_to_exist(&self, branch: &str, durability: Durability) -> Result<TreeFormat, Error> {
+        let scope = Scope::branch(self.repository_name(), branch);
+        self.frond().transact(scope, Role::Writer, durability, |transaction| {
+            let repository = adopt::ensure_repository(transaction, self, branch)?;
+            Ok(Outcome::Commit(repository.format()))
+        })
+    }
+
+    fn build_content(
+        &self,
+        collection: &str,
+        format: TreeFormat,
+        content: &BTreeMap<Bytes, DocumentBuf>,
+        indexes: &[Index],
+    ) -> Result<Built, Error> {
+        let store = &**self.frond().engine().store();
+        let mut entries = content.iter().map(|(key, document)| {
+            let value = Value::inline(document.clone().into_bytes());
+            Ok(Entry { key: key.clone(), value })
+        });
+        let documents = Tree::build(store, format, &mut entries)?;
+        let namespace = self.namespace(collection);
+        let mut built = Vec::new();
+        for index in indexes {
+            let mut documents =
+                content.iter().map(|(key, document)| Ok((key.clone(), document.clone())));
+            let tree = build::index_tree(store, format, index, &namespace, &mut documents)?;
+            built.push((index.spec.clone(), tree));
+        }
+        Ok(Built { documents, indexes: built })
+    }
+
+    /// Swaps the new trees in; `false` if the indexes are others than those that were built.
+    fn swap(
+        &self,
+        transaction: &mut Transaction,
+        branch: &str,
+        name: &str,
+        built: &Built,
+    ) -> Result<bool, Error> {
+        let engine = self.frond().engine();
+        adopt::ensure_repository(transaction, self, branch)?;
+        let found = adopt::find(transaction, self, branch, name)?;
+        let (uuid, options, old) = match found {
+            Some(found) => {
+                let specs = found.indexes.iter().map(|index| &index.spec);
+                if !specs.eq(built.indexes.iter().map(|(spec, _)| spec)) {
+                    return Ok(false);
+                }
+                (found.uuid, found.options.clone(), found.trees())
+            }
+            None if built.indexes.is_empty() => {
+                (self.frond().new_uuid(), DocumentBuf::empty(), Vec::new())
+            }
+            None => return Ok(false),
+        };
+        for tree in old {
+            if let TreePlace::Live(id) = tree {
+                transaction.drop_tree(id)?;
+            }
+        }
+        let mut place = |tree: Tree| {
+            let id = engine.reserve_tree_id();
+            transaction.set_base(id, tree).map(|()| id)
+        };
+        let documents = place(built.documents)?;
+        let mut indexes = Vec::new();
+        for (spec, tree) in &built.indexes {
+            indexes.push(LiveIndex { spec: spec.clone(), tree: place(*tree)? });
+        }
+        let live = LiveCollection { uuid, options, documents, indexes };
+        adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,197 @@
+//! `update`.
+
+use frond_doc::{DocumentBuf, Value, ValueBuf};
+use frond_engine::Durability;
+use frond_query::update::UpdateContext;
+use frond_query::{Code, Filter, Update};
+
+use crate::collection::insert::{BATCH_COUNT_MAX, check_document};
+use crate::collection::plan::Order;
+use crate::collection::scan::Found;
+use crate::collection::write::CollectionWriter;
+use crate::collection::{UpdateReport, UpdateStatement, WriteError};
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::Database;
+use crate::error::Error;
+use crate::name;
+
+/// An update statement whose parts are parsed.
+struct ParsedStatement {
+    filter: Filter,
+    update: ParsedUpdate,
+    upsert: bool,
+    multi: bool,
+    hint: Option<ValueBuf>,
+}
+
+/// An update, and what it needs to know besides the document.
+pub(crate) struct ParsedUpdate {
+    update: Update,
+    context: UpdateContext,
+}
+
+/// What a statement did.
+#[derive(Default)]
+struct Done {
+    matched: u64,
+    modified: u64,
+    upserted: Option<ValueBuf>,
+}
+
+impl Database {
+    /// Updates by each of `statements`, in their order.
+    ///
+    /// A statement that fails after it changed some documents leaves them changed, as MongoDB does.
+    ///
+    /// # Errors
+    /// What concerns the request as a whole; what concerns a statement is in the report.
+    pub fn update(
+        &self,
+        collection: &str,
+        statements: &[UpdateStatement],
+        ordered: bool,
+        durability: Durability,
+    ) -> Result<UpdateReport, Error> {
+        let branch = self.writable_branch()?;
+        name::check_collection(self.repository_name(), collection)?;
+        let mut report = UpdateReport::default();
+        for (number, batch) in statements.chunks(BATCH_COUNT_MAX).enumerate() {
+            if ordered && !report.errors.is_empty() {
+                break;
+            }
+            let first = number * BATCH_COUNT_MAX;
+            let batch: Vec<_> = batch.iter().map(|statement| self.parse(statement)).collect();
+            let done = self.update_batch(branch, collection, &batch, ordered, durability)?;
+            report.matched += done.matched;
+            report.modified += done.modified;
+            report.upserted.extend(done.upserted.into_iter().map(|(at, id)| (first + at, id)));
+            report.errors.extend(
+                done.errors.into_iter().map(|error| WriteError {
+                    position: first + error.position,
+                    error: error.error,
+                }),
+            );
+        }
+        Ok(report)
+    }
+
+    fn update_batch(
+        &self,
+        branch: &str,
+        collection: &str,
+        batch: &[Result<ParsedStatement, Error>],
+        ordered: bool,
+        durability: Durability,
+    ) -> Result<UpdateReport, Error> {
+        let scope = Scope::collection(self.repository_name(), branch, collection);
+        self.frond().transact(scope, Role::Writer, durability, |transaction| {
+            let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
+            let mut report = UpdateReport::default();
+            for (position, statement) in batch.iter().enumerate() {
+                let done = match statement {
+                    Ok(statement) => self.run_statement(&mut writer, statement),
+                    Err(error) => Err(error.clone()),
+                };
+                match done {
+                    Ok(done) => {
+                        report.matched += done.matched;
+                        report.modified += done.modified;
+                        report.upserted.extend(done.upserted.map(|id| (position, id)));
+                    }
+                    Err(error) => report.errors.push(WriteError::of_document(position, error)?),
+                }
+                if ordered && !report.errors.is_empty() {
+                    break;
+                }
+            }
+            Ok(Outcome::commit_if(writer.changed(), report))
+        })
+    }
+
+    fn parse(&self, statement: &UpdateStatement) -> Result<ParsedStatement, Error> {
+        let update = self.parse_update(&statement.update, statement.array_filters.as_ref())?;
+        if statement.multi && update.update.is_replacement() {
+            let message = "multi update is not supported for replacement-style update";
+            return Err(Error::invalid(Code::FailedToParse, message));
+        }
+        Ok(ParsedStatement {
+            filter: self.parse_filter(Some(statement.filter.view()), None)?,
+            update,
+            upsert: statement.upsert,
+            multi: statement.multi,
+            hint: statement.hint.clone(),
+        })
+    }
+
+    fn run_statement(
+        &self,
+        writer: &mut CollectionWriter<'_>,
+        statement: &ParsedStatement,
+    ) -> Result<Done, Error> {
+        let limit = if statement.multi { None } else { Some(1) };
+        let hint = statement.hint.as_ref();
+        let matching = writer.matching(&statement.filter, &Order::Any, hint, limit)?;
+        let mut done = Done { matched: matching.len() as u64, ..Done::default() };
+        for found in &matching {
+            if let Some(after) = statement.update.apply(&statement.filter, found)? {
+                writer.replace(found, &after)?;
+                done.modified += 1;
+            }
+        }
+        if matching.is_empty() && statement.upsert {
+            let document = self.upsert(writer, &statement.update, &statement.filter)?;
+            done.upserted = document.get("_id").map(|id| id.to_buf());
+        }
+        Ok(done)
+    }
+
+    /// Parses an update and notes what it needs to know.
+    pub(crate) fn parse_update(
+        &self,
+        update: &ValueBuf,
+        array_filters: Option<&ValueBuf>,
+    ) -> Result<ParsedUpdate, Error> {
+        let array_filters = match array_filters.map(ValueBuf::as_value) {
+            None | Some(Value::Null) => None,
+            Some(Value::Array(filters)) => Some(filters),
+            Some(_) => {
+                let message = "arrayFilters must be an array";
+                return Err(Error::invalid(Code::TypeMismatch, message));
+            }
+        };
+        Ok(ParsedUpdate {
+            update: Update::parse(update.as_value(), array_filters)?,
+            context: UpdateContext {
+                now_millis: self.frond().now_millis(),
+                timestamp: self.frond().engine().visible().0,
+                position: None,
+            },
+        })
+    }
+
+    /// Inserts the document that an upsert makes, and returns it.
+    pub(crate) fn upsert(
+        &self,
+        writer: &mut CollectionWriter<'_>,
+        update: &ParsedUpdate,
+        filter: &Filter,
+    ) -> Result<DocumentBuf, Error> {
+        let mut new_id = || self.frond().new_object_id();
+        let document = update.update.upsert(filter, &update.context, &mut new_id)?;
+        check_document(document.view())?;
+        writer.insert(&document)?;
+        Ok(document)
+    }
+}
+
+impl ParsedUpdate {
+    /// The document that was found, changed; `None` if nothing changes.
+    pub fn apply(&self, filter: &Filter, found: &Found) -> Result<Option<DocumentBuf>, Error> {
+        let document = found.document.view();
+        let position = match self.update.needs_position() {
+            true => filter.matches_position(document).1,
+            false => None,
+        };
+        Ok(self.update.apply(document, &UpdateContext { position, ..self.context })?)
+    }
+}

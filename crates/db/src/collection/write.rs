@@ -1,0 +1,276 @@
+//! Writing documents of one collection within one transaction, indexes kept with them.
+//!
+//! 1. The collection is found as the transaction sees it; the records that say so are validated.
+//! 2. Before the first write it is adopted or created ([`crate::catalog::adopt`]): a request that
+//!    changes nothing leaves nothing behind.
+//! 3. Each document is written on a savepoint of its own: if an index refuses it, only it is undone.
+//! 4. An index is changed by the difference of the document's keys before and after, so that an
+//!    update that doesn't touch an indexed field doesn't touch the index.
+//!
+//! *Uniqueness*: the key of a unique index's entry doesn't hold the `_id`, so two transactions that
+//! would file two documents under one key write the same key, and the second one to commit
+//! conflicts, runs again, and then finds the first one's entry.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
+use frond_engine::{Transaction, TreeId};
+use frond_query::planner::index_keys;
+use frond_query::{Code, Filter};
+use frond_tree::Value;
+use frond_tree::format::KEY_BYTES_MAX;
+
+use crate::catalog::view::Index;
+use crate::catalog::{Collection, adopt};
+use crate::collection::duplicate;
+use crate::collection::plan::{self, Access, FLAG_MULTIKEY, Hint, Order, OwnFacts};
+use crate::collection::scan::{Found, Scan};
+use crate::collection::sort;
+use crate::database::Database;
+use crate::error::{Error, KEY_TOO_LONG};
+use crate::reader::Reader;
+
+/// The largest document that is stored, as over the wire.
+pub(crate) const DOCUMENT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
+/// MongoDB's code of an update whose result is too large.
+const RESULT_TOO_LARGE: Code = Code::Location(17419);
+
+/// Writes documents of one collection in a transaction.
+///
+/// *Invariants*: 1. `now` is where the transaction reads: `before` until something is written. 2.
+/// `live`, once it is there, holds the ids of all trees of `now`.
+pub(crate) struct CollectionWriter<'t> {
+    database: &'t Database,
+    branch: &'t str,
+    name: &'t str,
+    transaction: &'t mut Transaction,
+    /// The collection as the snapshot has it; `None` if it isn't there.
+    before: Option<Collection>,
+    /// The collection as the transaction has it.
+    now: Option<Collection>,
+    /// Where documents are written: there since the first write.
+    live: Option<LiveTrees>,
+    own: OwnFacts,
+    changed: bool,
+    /// `shop.things`, for messages.
+    namespace: String,
+}
+
+struct LiveTrees {
+    documents: TreeId,
+    indexes: Vec<(Index, TreeId)>,
+}
+
+impl<'t> CollectionWriter<'t> {
+    /// Finds the collection called `name`.
+    pub fn open(
+        transaction: &'t mut Transaction,
+        database: &'t Database,
+        branch: &'t str,
+        name: &'t str,
+    ) -> Result<CollectionWriter<'t>, Error> {
+        let before = adopt::find(transaction, database, branch, name)?;
+        let indexes = before.as_ref().map_or(0, |collection| collection.indexes.len());
+        Ok(CollectionWriter {
+            database,
+            branch,
+            name,
+            transaction,
+            now: before.clone(),
+            before,
+            live: None,
+            own: OwnFacts { multikey: vec![false; indexes] },
+            changed: false,
+            namespace: database.namespace(name),
+        })
+    }
+
+    /// Whether anything was written.
+    pub fn changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Makes sure that the collection is there, empty if it wasn't.
+    pub fn ensure(&mut self) -> Result<(), Error> {
+        self.live().map(|_| ())
+    }
+
+    /// Finds the documents that pass `filter`, at most `limit`; nothing if there is no collection.
+    /// They are all read before the caller changes one, so none is met twice.
+    pub fn matching(
+        &self,
+        filter: &Filter,
+        order: &Order,
+        hint: Option<&frond_doc::ValueBuf>,
+        limit: Option<usize>,
+    ) -> Result<Vec<Found>, Error> {
+        let Some(now) = &self.now else {
+            return Ok(Vec::new());
+        };
+        let reader = Reader::within(self.database.frond().engine(), self.transaction);
+        let hint = match hint {
+            Some(hint) => Hint::parse(hint, now)?,
+            None => None,
+        };
+        let access = match &self.before {
+            Some(before) => plan::choose(&reader, before, &self.own, filter, order, hint)?,
+            None => Access::everything(order),
+        };
+        let in_order = access.gives_order;
+        let scan = Scan::new(reader, now, access, filter.clone());
+        match order {
+            Order::By(pattern) if !in_order => sort::sorted(scan, pattern, limit),
+            _ => scan.take(limit.unwrap_or(usize::MAX)).collect(),
+        }
+    }
+
+    /// Inserts a document, normalised before.
+    pub fn insert(&mut self, document: &DocumentBuf) -> Result<(), Error> {
+        self.ensure()?;
+        self.undoing(|writer| {
+            let id = document.get("_id").unwrap_or(BsonValue::Null);
+            let id_key = checked_key(key::of_value(id), &writer.namespace, "_id_")?;
+            let documents = writer.live()?.documents;
+            if writer.transaction.get(documents, &id_key)?.is_some() {
+                return Err(duplicate::of_id(&writer.namespace, document.view()));
+            }
+            let value = Value::inline(document.clone().into_bytes());
+            writer.transaction.put(documents, id_key.clone(), value)?;
+            writer.change_indexes(&id_key, None, Some(document.view()))
+        })
+    }
+
+    /// Puts `after` in the place of the document that was found.
+    pub fn replace(&mut self, found: &Found, after: &DocumentBuf) -> Result<(), Error> {
+        if after.as_bytes().len() > DOCUMENT_BYTES_MAX {
+            let message =
+                format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
+            return Err(Error::invalid(RESULT_TOO_LARGE, message));
+        }
+        self.ensure()?;
+        self.undoing(|writer| {
+            let documents = writer.live()?.documents;
+            let value = Value::inline(after.clone().into_bytes());
+            writer.transaction.put(documents, found.id_key.clone(), value)?;
+            let before = found.document.view();
+            writer.change_indexes(&found.id_key, Some(before), Some(after.view()))
+        })
+    }
+
+    /// Removes the document that was found.
+    pub fn remove(&mut self, found: &Found) -> Result<(), Error> {
+        self.ensure()?;
+        self.undoing(|writer| {
+            let documents = writer.live()?.documents;
+            writer.transaction.delete(documents, found.id_key.clone())?;
+            writer.change_indexes(&found.id_key, Some(found.document.view()), None)
+        })
+    }
+
+    fn undoing(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
+        let savepoint = self.transaction.savepoint();
+        let result = write(self);
+        match &result {
+            Ok(()) => self.changed = true,
+            Err(_) => self.transaction.rollback_to(savepoint),
+        }
+        result
+    }
+
+    fn live(&mut self) -> Result<&LiveTrees, Error> {
+        if self.live.is_none() {
+            let Self { transaction, database, branch, name, .. } = self;
+            let live = match &self.before {
+                Some(found) => adopt::adopt(transaction, database, branch, name, found)?,
+                None => {
+                    let options = DocumentBuf::empty();
+                    adopt::create(transaction, database, branch, name, options)?
+                }
+            };
+            let now = Collection::live(&live);
+            let ids = live.indexes.iter().map(|index| index.tree);
+            self.live = Some(LiveTrees {
+                documents: live.documents,
+                indexes: now.indexes.iter().cloned().zip(ids).collect(),
+            });
+            self.now = Some(now);
+        }
+        Ok(self.live.as_ref().expect("it was just made where it was absent"))
+    }
+
+    fn change_indexes(
+        &mut self,
+        id_key: &Bytes,
+        before: Option<Document<'_>>,
+        after: Option<Document<'_>>,
+    ) -> Result<(), Error> {
+        let namespace = &self.namespace;
+        let live = self.live.as_ref().expect("the collection was adopted before the write");
+        for (position, (index, tree)) in live.indexes.iter().enumerate() {
+            let old = before.map(|document| entries(index, id_key, document, namespace));
+            let new = after.map(|document| entries(index, id_key, document, namespace));
+            let (old, new) = (old.transpose()?.unwrap_or_default(), new.transpose()?);
+            let new = new.unwrap_or_default();
+            for key in old.keys().filter(|key| !new.contains_key(*key)) {
+                self.transaction.delete(*tree, key.clone())?;
+            }
+            for (key, value) in new.iter().filter(|(key, value)| old.get(*key) != Some(*value)) {
+                if index.spec.unique
+                    && let Some(other) = self.transaction.get(*tree, key)?
+                    && self.transaction.read(&other)? != *id_key
+                {
+                    let spec = &index.spec;
+                    let document = after.unwrap_or(Document::empty());
+                    return Err(duplicate::of_index(
+                        namespace,
+                        &spec.name,
+                        &spec.key,
+                        &index.fields,
+                        key,
+                        document,
+                    ));
+                }
+                self.own.multikey[position] |= value.flags & FLAG_MULTIKEY != 0;
+                self.transaction.put(*tree, key.clone(), value.clone())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The entries by which `index` files a document: unique: its key to the key of `_id`; any other:
+/// its key and then that of `_id`, to nothing.
+pub(crate) fn entries(
+    index: &Index,
+    id_key: &Bytes,
+    document: Document<'_>,
+    namespace: &str,
+) -> Result<BTreeMap<Bytes, Value>, Error> {
+    let (keys, multikey) = index_keys(&index.fields, index.spec.sparse, document)?;
+    let flags = if multikey { FLAG_MULTIKEY } else { 0 };
+    let mut entries = BTreeMap::new();
+    for mut key in keys {
+        let content = if index.spec.unique {
+            id_key.clone()
+        } else {
+            key.extend_from_slice(id_key);
+            Bytes::new()
+        };
+        let key = checked_key(key.into(), namespace, &index.spec.name)?;
+        entries.insert(key, Value { flags, ..Value::inline(content) });
+    }
+    Ok(entries)
+}
+
+fn checked_key(key: Bytes, namespace: &str, index: &str) -> Result<Bytes, Error> {
+    if key.len() > KEY_BYTES_MAX {
+        let message = format!(
+            "{namespace}: key too large to index, failing: index {index}, {} bytes, at most \
+             {KEY_BYTES_MAX} are allowed",
+            key.len()
+        );
+        return Err(Error::invalid(KEY_TOO_LONG, message));
+    }
+    Ok(key)
+}

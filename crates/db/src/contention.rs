@@ -1,0 +1,160 @@
+//! Transactions that run again by themselves when another was first.
+//!
+//! 1. A request's transaction runs optimistically. If its commit conflicts, it is run again from
+//!    the start, at a new snapshot, after a short wait that grows.
+//! 2. After [`OPTIMISTIC_ATTEMPTS`] it queues with the others that lost on the same collection, so
+//!    that a hundred updaters of one counter take turns instead of all losing to one.
+//! 3. After [`ATTEMPTS_MAX`] the conflict is the caller's.
+//!
+//! *Gates*: what replaces whole trees (an index build, a drop, `$out`) conflicts with every write to
+//! the collection and would lose for ever to busy writers. From its second attempt on it closes the
+//! collection's gate, which each writer passes: writers of that collection wait until it is done.
+//!
+//! *Lock order*: gate, then queue. Both guard no data, so a panic while one is held leaves nothing
+//! by half. They are the only locks held across a sync: whoever waits for one would otherwise only
+//! find out later that it has lost.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use frond_engine::{Durability, Transaction};
+
+use crate::error::{Error, ErrorKind};
+use crate::frond::Frond;
+
+const ATTEMPTS_MAX: u32 = 2_000;
+const OPTIMISTIC_ATTEMPTS: u32 = 3;
+const WAIT_MICROS_MIN: u64 = 20;
+const WAIT_MICROS_MAX: u64 = 2_000;
+/// Collections share gates by chance: this many make it rare.
+const STRIPES: usize = 64;
+
+/// What a transaction contends for: a collection on a branch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Scope(usize);
+
+impl Scope {
+    /// The scope of writes to a collection.
+    pub fn collection(database: &str, branch: &str, collection: &str) -> Scope {
+        let mut hasher = DefaultHasher::new();
+        (database, branch, collection).hash(&mut hasher);
+        Scope((hasher.finish() % STRIPES as u64) as usize)
+    }
+
+    /// The scope of what concerns a branch or a database as a whole.
+    pub fn branch(database: &str, branch: &str) -> Scope {
+        Scope::collection(database, branch, "")
+    }
+}
+
+/// What a transaction does to the trees of its scope.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// Writes keys.
+    Writer,
+    /// Replaces or removes whole trees.
+    Replacer,
+}
+
+/// The gates and queues of a data directory.
+pub(crate) struct Contention {
+    stripes: Vec<Stripe>,
+}
+
+#[derive(Default)]
+struct Stripe {
+    gate: RwLock<()>,
+    queue: Mutex<()>,
+}
+
+/// A gate that was passed, or closed for everybody else.
+enum Gate<'a> {
+    Passed { _guard: RwLockReadGuard<'a, ()> },
+    Closed { _guard: RwLockWriteGuard<'a, ()> },
+}
+
+impl Contention {
+    /// Everything open.
+    pub fn new() -> Contention {
+        Contention { stripes: (0..STRIPES).map(|_| Stripe::default()).collect() }
+    }
+
+    fn gate(&self, scope: Scope, role: Role, attempt: u32) -> Gate<'_> {
+        let gate = &self.stripes[scope.0].gate;
+        if role == Role::Replacer && attempt > 0 {
+            Gate::Closed { _guard: gate.write().unwrap_or_else(PoisonError::into_inner) }
+        } else {
+            Gate::Passed { _guard: gate.read().unwrap_or_else(PoisonError::into_inner) }
+        }
+    }
+
+    fn turn(&self, scope: Scope, attempt: u32) -> Option<MutexGuard<'_, ()>> {
+        (attempt >= OPTIMISTIC_ATTEMPTS)
+            .then(|| self.stripes[scope.0].queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What the body of a transaction wants done with it.
+pub(crate) enum Outcome<T> {
+    /// Commit, then answer.
+    Commit(T),
+    /// Nothing was changed: answer without a commit.
+    Discard(T),
+}
+
+impl<T> Outcome<T> {
+    /// `Commit` if something was `changed`.
+    pub fn commit_if(changed: bool, answer: T) -> Outcome<T> {
+        if changed { Outcome::Commit(answer) } else { Outcome::Discard(answer) }
+    }
+}
+
+impl Frond {
+    /// Runs `body` in a transaction and commits it; both again while commits conflict. `body` must
+    /// be harmless to run again: all it changes is the transaction.
+    ///
+    /// # Errors
+    /// What `body` says; `Conflict` after many attempts; what the commit says.
+    pub(crate) fn transact<T>(
+        &self,
+        scope: Scope,
+        role: Role,
+        durability: Durability,
+        mut body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        let contention = self.contention();
+        let mut turn = None;
+        for attempt in 0..ATTEMPTS_MAX {
+            let gate = contention.gate(scope, role, attempt);
+            if turn.is_none() {
+                turn = contention.turn(scope, attempt);
+            }
+            let mut transaction = self.engine().begin();
+            let result = match body(&mut transaction) {
+                Ok(Outcome::Commit(answer)) => {
+                    transaction.commit(durability).map(|_| answer).map_err(Error::from)
+                }
+                Ok(Outcome::Discard(answer)) => Ok(answer),
+                Err(error) => Err(error),
+            };
+            match result {
+                Err(error) if error.kind == ErrorKind::Conflict => {
+                    drop(gate);
+                    std::thread::sleep(self.wait(attempt));
+                }
+                result => return result,
+            }
+        }
+        Err(Error::write_conflict())
+    }
+
+    /// How long to wait after a lost attempt: the winner becomes visible once its sync is done, and
+    /// an attempt before that is lost too.
+    fn wait(&self, attempt: u32) -> Duration {
+        let most = (WAIT_MICROS_MIN << attempt.min(10)).min(WAIT_MICROS_MAX);
+        let mut dice = [0; 8];
+        self.chance().fill(&mut dice);
+        Duration::from_micros(most / 2 + u64::from_le_bytes(dice) % most)
+    }
+}

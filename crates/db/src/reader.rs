@@ -1,0 +1,164 @@
+//! Working trees and committed ones, in a snapshot or a transaction, read alike.
+//!
+//! Whoever reads a collection holds a [`Reader`] (the moment) and a [`TreePlace`] (the tree), and
+//! need not know whether the tree is a live one of the engine or hangs off a commit.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_engine::{Engine, EntryCursor, Snapshot, Transaction, TreeId};
+use frond_store::ChunkStore;
+use frond_tree::{Bounds, Cursor, Direction, Entry, Tree, Value};
+
+use crate::error::Error;
+
+/// Where a tree lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TreePlace {
+    /// In the engine: it changes.
+    Live(TreeId),
+    /// In the store, below a commit: it never changes.
+    Committed(Tree),
+}
+
+/// Reads trees at one moment. With a snapshot it owns what it needs ([`Reader::at`]).
+#[derive(Clone)]
+pub(crate) struct Reader<'a> {
+    source: Source<'a>,
+    store: Arc<dyn ChunkStore>,
+}
+
+#[derive(Clone)]
+enum Source<'a> {
+    Snapshot(Snapshot),
+    Transaction(&'a Transaction),
+}
+
+impl Reader<'static> {
+    /// Reads what is visible now.
+    pub fn now(engine: &Engine) -> Reader<'static> {
+        Reader::at(engine, engine.snapshot())
+    }
+
+    /// Reads at `snapshot`.
+    pub fn at(engine: &Engine, snapshot: Snapshot) -> Reader<'static> {
+        Reader { source: Source::Snapshot(snapshot), store: engine.store().clone() }
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Reads what `transaction` sees, its own writes included.
+    pub fn within(engine: &Engine, transaction: &'a Transaction) -> Reader<'a> {
+        Reader { source: Source::Transaction(transaction), store: engine.store().clone() }
+    }
+
+    /// Where chunks lie.
+    pub fn store(&self) -> &Arc<dyn ChunkStore> {
+        &self.store
+    }
+
+    /// The moment, without a transaction's own writes.
+    pub fn snapshot(&self) -> &Snapshot {
+        match &self.source {
+            Source::Snapshot(snapshot) => snapshot,
+            Source::Transaction(transaction) => transaction.snapshot(),
+        }
+    }
+
+    /// Returns the value of `key`.
+    pub fn get(&self, tree: TreePlace, key: &[u8]) -> Result<Option<Value>, Error> {
+        match (tree, &self.source) {
+            (TreePlace::Committed(tree), _) => Ok(tree.get(&*self.store, key)?),
+            (TreePlace::Live(id), Source::Snapshot(snapshot)) => Ok(snapshot.get(id, key)?),
+            (TreePlace::Live(id), Source::Transaction(own)) => Ok(own.get(id, key)?),
+        }
+    }
+
+    /// Returns the bytes of the value of `key`, wherever they lie.
+    pub fn get_bytes(&self, tree: TreePlace, key: &[u8]) -> Result<Option<Bytes>, Error> {
+        self.get(tree, key)?.map(|value| self.read(&value)).transpose()
+    }
+
+    /// Returns the entries within `bounds`, in `direction`. They own what they need.
+    pub fn range(
+        &self,
+        tree: TreePlace,
+        bounds: Bounds,
+        direction: Direction,
+    ) -> Result<Entries, Error> {
+        Ok(match (tree, &self.source) {
+            (TreePlace::Committed(tree), _) => {
+                Entries::Committed(tree.range(&self.store, bounds, direction))
+            }
+            (TreePlace::Live(id), Source::Snapshot(snapshot)) => {
+                Entries::Live(snapshot.range(id, bounds, direction)?)
+            }
+            (TreePlace::Live(id), Source::Transaction(own)) => {
+                Entries::Live(own.range(id, bounds, direction)?)
+            }
+        })
+    }
+
+    /// Reads a value's bytes, wherever they lie.
+    pub fn read(&self, value: &Value) -> Result<Bytes, Error> {
+        Ok(match &self.source {
+            Source::Snapshot(snapshot) => snapshot.read(value)?,
+            Source::Transaction(own) => own.read(value)?,
+        })
+    }
+
+    /// How many entries, a transaction's own writes not counted.
+    pub fn count(&self, tree: TreePlace) -> Result<u64, Error> {
+        match tree {
+            TreePlace::Committed(tree) => Ok(tree.count(&*self.store)?),
+            TreePlace::Live(id) => Ok(self.snapshot().count(id)?),
+        }
+    }
+
+    /// About how many entries lie within `bounds`, a transaction's own writes not counted.
+    pub fn estimate_range(&self, tree: TreePlace, bounds: &Bounds) -> Result<u64, Error> {
+        match tree {
+            TreePlace::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
+            TreePlace::Live(id) => Ok(self.snapshot().estimate_range(id, bounds)?),
+        }
+    }
+
+    /// Bytes of all keys and values, a transaction's own writes not counted.
+    pub fn bytes(&self, tree: TreePlace) -> Result<u64, Error> {
+        match tree {
+            TreePlace::Committed(tree) => {
+                let summary = tree.summary(&*self.store)?;
+                Ok(summary.key_bytes.saturating_add(summary.value_bytes))
+            }
+            TreePlace::Live(id) => Ok(self.snapshot().bytes(id)?),
+        }
+    }
+
+    /// The OR of all entries' flags, a transaction's own writes not counted; may include those of
+    /// entries that are gone.
+    pub fn flags(&self, tree: TreePlace) -> Result<u8, Error> {
+        match tree {
+            TreePlace::Committed(tree) => Ok(tree.flags(&*self.store)?),
+            TreePlace::Live(id) => Ok(self.snapshot().flags(id)?),
+        }
+    }
+}
+
+/// An iterator over a range of a tree.
+pub(crate) enum Entries {
+    /// Of a tree of the engine.
+    Live(EntryCursor),
+    /// Of a tree below a commit.
+    Committed(Cursor),
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Entries::Live(cursor) => cursor.next().map(|entry| entry.map_err(Error::from)),
+            Entries::Committed(cursor) => cursor.next().map(|entry| entry.map_err(Error::from)),
+        }
+    }
+}

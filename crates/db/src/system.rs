@@ -1,0 +1,323 @@
+//! What the database keeps in the engine's own tree, [`TreeId::SYSTEM`]: the one place that knows
+//! its keys and records.
+//!
+//! A key is components joined by a zero byte (names hold none), the first one a letter:
+//!
+//!     d/<db>                              the repository                      [`Repository`]
+//!     r/<db>/<branch>                     a ref: the branch's HEAD            [`BranchRef`]
+//!     c/<db>/<commit id, 20 bytes>        the 32 bytes of the commit's chunk
+//!     w/<db>/<branch>/<collection>        a working entry                     [`WorkingEntry`]
+//!     l/<db>/<branch>/<sequence>          what moved the ref
+//!     m/<db>/<branch>                     a merge that waits
+//!     x/<db>/<branch>/<collection>/<key>  a conflict that waits
+//!
+//! Commit ids, sequences and keys of `_id`s may hold zeros, so they stand last.
+//!
+//! A collection has a working entry only if it was touched on this branch since it was last the
+//! same as HEAD's by construction. Without one it is what HEAD's catalog says.
+
+use bytes::Bytes;
+use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, document};
+use frond_engine::TreeId;
+use frond_store::ChunkHash;
+use frond_tree::TreeFormat;
+
+use crate::catalog::IndexSpec;
+use crate::error::Error;
+use crate::version::CommitId;
+
+const SEPARATOR: u8 = 0;
+/// The branch that a new repository begins with.
+pub(crate) const DEFAULT_BRANCH: &str = "main";
+const SUBTYPE_GENERIC: u8 = 0;
+const SUBTYPE_UUID: u8 = 4;
+
+/// A database: a repository.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Repository {
+    /// Makes the repository's trees what they are; clones inherit it.
+    pub salt: u64,
+    /// Local to this data directory.
+    pub uuid: [u8; 16],
+    /// Milliseconds since 1970.
+    pub created_millis: i64,
+    /// The branch that the bare name of the database means.
+    pub default_branch: String,
+}
+
+/// A branch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct BranchRef {
+    /// HEAD; `None` before the first commit.
+    pub commit: Option<CommitId>,
+}
+
+/// How a collection on a branch differs from HEAD's.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum WorkingEntry {
+    /// It lies in these trees.
+    Live(LiveCollection),
+    /// HEAD has it, this branch doesn't.
+    Dropped,
+}
+
+/// A collection in trees of this data directory.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct LiveCollection {
+    /// Local to this data directory.
+    pub uuid: [u8; 16],
+    /// As given to `create`.
+    pub options: DocumentBuf,
+    /// The documents by `_id`.
+    pub documents: TreeId,
+    /// All indexes but `_id`'s.
+    pub indexes: Vec<LiveIndex>,
+}
+
+/// An index of a [`LiveCollection`].
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct LiveIndex {
+    /// As it was asked for.
+    pub spec: IndexSpec,
+    /// Its entries.
+    pub tree: TreeId,
+}
+
+impl LiveCollection {
+    /// All trees: the documents', then each index's.
+    pub fn trees(&self) -> Vec<TreeId> {
+        let indexes = self.indexes.iter().map(|index| index.tree);
+        std::iter::once(self.documents).chain(indexes).collect()
+    }
+}
+
+fn key(kind: u8, parts: &[&[u8]]) -> Bytes {
+    let mut key = vec![kind];
+    for part in parts {
+        key.push(SEPARATOR);
+        key.extend_from_slice(part);
+    }
+    key.into()
+}
+
+/// The key of a [`Repository`].
+pub(crate) fn repository_key(database: &str) -> Bytes {
+    key(b'd', &[database.as_bytes()])
+}
+
+/// What the keys of all repositories begin with.
+pub(crate) fn repositories_prefix() -> Bytes {
+    key(b'd', &[b""])
+}
+
+/// The key of a [`BranchRef`].
+pub(crate) fn branch_key(database: &str, branch: &str) -> Bytes {
+    key(b'r', &[database.as_bytes(), branch.as_bytes()])
+}
+
+/// What the keys of a database's branches begin with.
+pub(crate) fn branches_prefix(database: &str) -> Bytes {
+    key(b'r', &[database.as_bytes(), b""])
+}
+
+/// The key of a commit's chunk hash; with fewer than 20 bytes of the id, a prefix of such keys.
+pub(crate) fn commit_key(database: &str, id: &[u8]) -> Bytes {
+    key(b'c', &[database.as_bytes(), id])
+}
+
+/// The key of a [`WorkingEntry`].
+pub(crate) fn working_key(database: &str, branch: &str, collection: &str) -> Bytes {
+    key(b'w', &[database.as_bytes(), branch.as_bytes(), collection.as_bytes()])
+}
+
+/// What the keys of a branch's working entries begin with.
+pub(crate) fn working_prefix(database: &str, branch: &str) -> Bytes {
+    key(b'w', &[database.as_bytes(), branch.as_bytes(), b""])
+}
+
+/// What the keys of all working entries of a database, on every branch, begin with.
+pub(crate) fn working_of_database_prefix(database: &str) -> Bytes {
+    key(b'w', &[database.as_bytes(), b""])
+}
+
+/// The key of what moved a branch's ref at `sequence`; they ascend in time.
+pub(crate) fn reflog_key(database: &str, branch: &str, sequence: u64) -> Bytes {
+    key(b'l', &[database.as_bytes(), branch.as_bytes(), &sequence.to_be_bytes()])
+}
+
+/// The key of a branch's merge that waits.
+pub(crate) fn merge_key(database: &str, branch: &str) -> Bytes {
+    key(b'm', &[database.as_bytes(), branch.as_bytes()])
+}
+
+/// The key of a conflict that waits.
+pub(crate) fn conflict_key(database: &str, branch: &str, collection: &str, id: &[u8]) -> Bytes {
+    key(b'x', &[database.as_bytes(), branch.as_bytes(), collection.as_bytes(), id])
+}
+
+/// What the keys of a branch's conflicts begin with.
+pub(crate) fn conflicts_prefix(database: &str, branch: &str) -> Bytes {
+    key(b'x', &[database.as_bytes(), branch.as_bytes(), b""])
+}
+
+/// What the keys of everything else that a database has begin with: refs, commits, working
+/// entries, reflog, merges, conflicts.
+pub(crate) fn database_prefixes(database: &str) -> [Bytes; 6] {
+    [b'r', b'c', b'w', b'l', b'm', b'x'].map(|kind| key(kind, &[database.as_bytes(), b""]))
+}
+
+/// The name that ends a key which begins with `prefix`.
+pub(crate) fn name_after(prefix: &[u8], key: &[u8]) -> Result<String, Error> {
+    let name = key.strip_prefix(prefix).and_then(|name| std::str::from_utf8(name).ok());
+    name.map(str::to_owned).ok_or_else(|| Error::damaged("a key of the system tree has no name"))
+}
+
+/// Reads a stored record as a document.
+pub(crate) fn record(bytes: Bytes) -> Result<DocumentBuf, Error> {
+    DocumentBuf::validated(bytes)
+        .map_err(|error| Error::damaged(format!("a record of the system tree: {error}")))
+}
+
+impl Repository {
+    /// How the repository's trees are made.
+    pub fn format(&self) -> TreeFormat {
+        TreeFormat::new(self.salt)
+    }
+
+    /// The record to store.
+    pub fn encode(&self) -> Bytes {
+        let mut builder = DocumentBuilder::new();
+        builder.append("salt", Value::Int64(self.salt as i64));
+        append_bytes(&mut builder, "uuid", SUBTYPE_UUID, &self.uuid);
+        builder.append("created", Value::DateTime(self.created_millis));
+        builder.append("defaultBranch", Value::String(&self.default_branch));
+        builder.build().into_bytes()
+    }
+
+    /// Reads a stored record.
+    pub fn decode(bytes: Bytes) -> Result<Repository, Error> {
+        let record = record(bytes)?;
+        Ok(Repository {
+            salt: field(&record, "salt", |value| value.as_integer())? as u64,
+            uuid: field(&record, "uuid", as_array)?,
+            created_millis: field(&record, "created", |value| match value {
+                Value::DateTime(millis) => Some(millis),
+                _ => None,
+            })?,
+            default_branch: field(&record, "defaultBranch", as_string)?,
+        })
+    }
+}
+
+impl BranchRef {
+    /// The record to store.
+    pub fn encode(&self) -> Bytes {
+        let mut builder = DocumentBuilder::new();
+        if let Some(commit) = &self.commit {
+            append_bytes(&mut builder, "commit", SUBTYPE_GENERIC, &commit.0);
+        }
+        builder.build().into_bytes()
+    }
+
+    /// Reads a stored record.
+    pub fn decode(bytes: Bytes) -> Result<BranchRef, Error> {
+        let record = record(bytes)?;
+        if record.get("commit").is_none() {
+            return Ok(BranchRef::default());
+        }
+        Ok(BranchRef { commit: Some(CommitId(field(&record, "commit", as_array)?)) })
+    }
+}
+
+/// The record that leads from a commit's id to its chunk.
+pub(crate) fn encode_commit_chunk(chunk: ChunkHash) -> Bytes {
+    let mut builder = DocumentBuilder::new();
+    append_bytes(&mut builder, "chunk", SUBTYPE_GENERIC, &chunk.0);
+    builder.build().into_bytes()
+}
+
+/// Reads the record that leads from a commit's id to its chunk.
+pub(crate) fn decode_commit_chunk(bytes: Bytes) -> Result<ChunkHash, Error> {
+    Ok(ChunkHash(field(&record(bytes)?, "chunk", as_array)?))
+}
+
+impl WorkingEntry {
+    /// The record to store.
+    pub fn encode(&self) -> Bytes {
+        let WorkingEntry::Live(live) = self else {
+            return document! { "dropped": true }.into_bytes();
+        };
+        let mut builder = DocumentBuilder::new();
+        append_bytes(&mut builder, "uuid", SUBTYPE_UUID, &live.uuid);
+        builder.append("options", Value::from(&live.options));
+        builder.append("documents", Value::Int64(live.documents.0 as i64));
+        builder.begin_array("indexes");
+        for index in &live.indexes {
+            let mut entry = DocumentBuilder::new();
+            index.spec.append_stored(&mut entry);
+            entry.append("tree", Value::Int64(index.tree.0 as i64));
+            builder.push(Value::from(&entry.build()));
+        }
+        builder.end();
+        builder.build().into_bytes()
+    }
+
+    /// Reads a stored record.
+    pub fn decode(bytes: Bytes) -> Result<WorkingEntry, Error> {
+        let record = record(bytes)?;
+        if record.get("dropped").is_some() {
+            return Ok(WorkingEntry::Dropped);
+        }
+        let mut indexes = Vec::new();
+        let stored = field(&record, "indexes", |value| value.as_array())?;
+        for index in stored.iter() {
+            let index = index.as_document().ok_or_else(|| missing("indexes"))?;
+            let tree = index.get("tree").and_then(|value| as_tree(value));
+            let tree = tree.ok_or_else(|| missing("tree"))?;
+            indexes.push(LiveIndex { spec: IndexSpec::decode_stored(index)?, tree });
+        }
+        Ok(WorkingEntry::Live(LiveCollection {
+            uuid: field(&record, "uuid", as_array)?,
+            options: field(&record, "options", as_owned_document)?,
+            documents: field(&record, "documents", as_tree)?,
+            indexes,
+        }))
+    }
+}
+
+/// Appends bytes as BSON's binary.
+pub(crate) fn append_bytes(builder: &mut DocumentBuilder, name: &str, subtype: u8, bytes: &[u8]) {
+    builder.append(name, Value::Binary(Binary { subtype, bytes }));
+}
+
+/// The field `name` of a stored record, as what `read` makes of it.
+pub(crate) fn field<'a, T>(
+    record: &'a DocumentBuf,
+    name: &str,
+    read: impl FnOnce(Value<'a>) -> Option<T>,
+) -> Result<T, Error> {
+    record.get(name).and_then(read).ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> Error {
+    Error::damaged(format!("a record of the system tree has no proper field {name}"))
+}
+
+fn as_array<const N: usize>(value: Value<'_>) -> Option<[u8; N]> {
+    match value {
+        Value::Binary(binary) => binary.bytes.try_into().ok(),
+        _ => None,
+    }
+}
+
+fn as_string(value: Value<'_>) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn as_owned_document(value: Value<'_>) -> Option<DocumentBuf> {
+    value.as_document().map(|document: Document<'_>| document.to_buf())
+}
+
+fn as_tree(value: Value<'_>) -> Option<TreeId> {
+    value.as_integer().map(|number| TreeId(number as u64))
+}

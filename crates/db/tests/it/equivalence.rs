@@ -1,0 +1,227 @@
+//! Goal: an index never changes what is found. Method: random documents, random changes to them and
+//! random filters; what is found by whatever plan is chosen, and through each index by a hint where
+//! it holds every document, is compared with a matcher that scans a model.
+
+use frond_db::catalog::IndexSpec;
+use frond_db::{Database, DeleteStatement, Durability, FindRequest, UpdateStatement};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::{Filter, SortPattern};
+use frond_testkit::Random;
+use frond_testkit::random::for_seeds;
+use std::collections::BTreeMap;
+
+use crate::support::*;
+
+const INDEXES: &[&str] = &[
+    "{'key': {'a': 1}}",
+    "{'key': {'b': -1}}",
+    "{'key': {'a': 1, 'b': 1}}",
+    "{'key': {'b': 1, 'a': -1}}",
+    "{'key': {'n.x': 1}}",
+    "{'key': {'c': 1}, 'sparse': true}",
+];
+
+fn scalar(random: &mut Random) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    match random.below(8) {
+        0..4 => builder.append("v", Value::Int32(random.below(6) as i32)),
+        4 => builder.append("v", Value::Double(random.below(12) as f64 / 2.0)),
+        5 => builder.append("v", Value::Null),
+        6 => builder.append("v", Value::Boolean(random.one_in(2))),
+        _ => builder.append("v", Value::String(["p", "q", "pq"][random.below(3)])),
+    };
+    builder.build()
+}
+
+fn append_scalar(builder: &mut DocumentBuilder, name: &str, random: &mut Random) {
+    let scalar = scalar(random);
+    builder.append(name, scalar.get("v").expect("it was just appended"));
+}
+
+fn random_document(random: &mut Random, id: i32) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    builder.append("_id", Value::Int32(id));
+    // Only one of two fields that share an index may be an array.
+    let array = ["a", "b", ""][random.below(3)];
+    for name in ["a", "b", "c"] {
+        if random.one_in(4) {
+            continue;
+        }
+        if name == array {
+            builder.begin_array(name);
+            for _ in 0..random.below(4) {
+                let scalar = scalar(random);
+                builder.push(scalar.get("v").expect("it was just appended"));
+            }
+            builder.end();
+        } else {
+            append_scalar(&mut builder, name, random);
+        }
+    }
+    match random.below(3) {
+        0 => {
+            builder.begin_document("n");
+            append_scalar(&mut builder, "x", random);
+            builder.end();
+        }
+        1 => {
+            builder.begin_array("n");
+            for _ in 0..random.below(3) {
+                let mut element = DocumentBuilder::new();
+                append_scalar(&mut element, "x", random);
+                builder.push(Value::from(&element.build()));
+            }
+            builder.end();
+        }
+        _ => {}
+    }
+    builder.build()
+}
+
+fn condition(random: &mut Random) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    let operators = ["$eq", "$gt", "$gte", "$lt", "$lte", "$ne"];
+    match random.below(9) {
+        0..5 => {
+            for _ in 0..1 + random.below(2) {
+                append_scalar(&mut builder, operators[random.below(6)], random);
+            }
+        }
+        5 => {
+            builder.begin_array("$in");
+            for _ in 0..random.below(4) {
+                let scalar = scalar(random);
+                builder.push(scalar.get("v").expect("it was just appended"));
+            }
+            builder.end();
+        }
+        6 => {
+            builder.append("$exists", Value::Boolean(random.one_in(2)));
+        }
+        7 => {
+            builder.begin_document("$elemMatch");
+            append_scalar(&mut builder, "$gte", random);
+            append_scalar(&mut builder, "$lt", random);
+            builder.end();
+        }
+        _ => {
+            builder.begin_document("$not");
+            append_scalar(&mut builder, "$gt", random);
+            builder.end();
+        }
+    }
+    builder.build()
+}
+
+fn random_filter(random: &mut Random) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    let paths = ["a", "b", "c", "n.x", "_id"];
+    for path in paths {
+        if random.one_in(3) {
+            if random.one_in(2) {
+                append_scalar(&mut builder, path, random);
+            } else {
+                builder.append(path, Value::from(&condition(random)));
+            }
+        }
+    }
+    if random.one_in(5) {
+        builder.begin_array("$or");
+        for _ in 0..2 {
+            let mut branch = DocumentBuilder::new();
+            branch.append(paths[random.below(4)], Value::from(&condition(random)));
+            builder.push(Value::from(&branch.build()));
+        }
+        builder.end();
+    }
+    builder.build()
+}
+
+fn id_of(document: Document<'_>) -> i32 {
+    match document.get("_id") {
+        Some(Value::Int32(id)) => id,
+        other => panic!("no id: {other:?}"),
+    }
+}
+
+/// Changes the collection and the model in the same way.
+fn change(database: &Database, model: &mut BTreeMap<i32, DocumentBuf>, random: &mut Random) {
+    let id = random.below(60) as i32;
+    let document = random_document(random, id);
+    if random.one_in(4) {
+        let filter = frond_doc::document! { "_id": id };
+        let statement = DeleteStatement { filter, only_first: true, hint: None };
+        let report = database.delete("things", &[statement], true, Durability::Relaxed);
+        assert!(report.expect("the request is right").errors.is_empty());
+        model.remove(&id);
+        return;
+    }
+    let replacement = UpdateStatement {
+        filter: frond_doc::document! { "_id": id },
+        update: document.clone().into(),
+        upsert: true,
+        multi: false,
+        array_filters: None,
+        hint: None,
+    };
+    let report = database.update("things", &[replacement], true, Durability::Relaxed);
+    let report = report.expect("the request is right");
+    assert!(report.errors.is_empty(), "{:?}", report.errors);
+    model.insert(id, document);
+}
+
+fn check(
+    database: &Database,
+    request: &FindRequest,
+    filter: &Filter,
+    sort: Option<&SortPattern>,
+    model: &BTreeMap<i32, DocumentBuf>,
+) {
+    let found = run(database, "things", request).expect("the request is right");
+    if let Some(sort) = sort {
+        let keys: Vec<_> = found.iter().map(|document| sort.key(document.view())).collect();
+        assert!(keys.is_sorted(), "{request:?}");
+    }
+    let mut ids: Vec<i32> = found.iter().map(|document| id_of(document.view())).collect();
+    ids.sort_unstable();
+    let passes = |(_, document): &(&i32, &DocumentBuf)| filter.matches(document.view());
+    let expected: Vec<i32> = model.iter().filter(passes).map(|(id, _)| *id).collect();
+    let explained = database.explain("things", request);
+    assert_eq!(ids, expected, "{request:?} by {:?}", explained.map(|plan| stages(&plan)));
+}
+
+#[test]
+fn indexes_never_change_what_is_found() {
+    for_seeds(12, |mut random| {
+        let shop = shop();
+        let mut model = BTreeMap::new();
+        for _ in 0..random.below(80) {
+            change(&shop, &mut model, &mut random);
+        }
+        let specs: Vec<IndexSpec> = INDEXES
+            .iter()
+            .filter(|_| !random.one_in(3))
+            .map(|spec| IndexSpec::parse(json(spec).view()).expect("a proper index"))
+            .collect();
+        shop.create_indexes("things", &specs).expect("built");
+        for round in 0..60 {
+            change(&shop, &mut model, &mut random);
+            if round == 30 {
+                shop.frond().engine().checkpoint().expect("folded");
+            }
+            let document = random_filter(&mut random);
+            let filter = Filter::parse(document.view()).expect("the filter is right");
+            let plain = FindRequest { filter: Some(document), ..FindRequest::default() };
+            check(&shop, &plain, &filter, None, &model);
+            let sorts = ["{'a': 1}", "{'b': -1}", "{'a': 1, 'b': 1}", "{'_id': -1}", "{'c': 1}"];
+            let sort = json(sorts[random.below(sorts.len())]);
+            let pattern = SortPattern::parse(sort.view()).expect("the sort is right");
+            let sorted = FindRequest { sort: Some(sort), ..plain.clone() };
+            check(&shop, &sorted, &filter, Some(&pattern), &model);
+            for spec in specs.iter().filter(|spec| !spec.sparse) {
+                let hint = Some(frond_doc::ValueBuf::from(Value::String(&spec.name)));
+                check(&shop, &FindRequest { hint, ..plain.clone() }, &filter, None, &model);
+            }
+        }
+    });
+}

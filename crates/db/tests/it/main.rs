@@ -1,0 +1,12 @@
+//! Tests of the embedded database, on a simulated disk.
+
+mod aggregate;
+mod catalog;
+mod concurrency;
+mod crud;
+mod durability;
+mod equivalence;
+mod errors;
+mod indexes;
+mod queries;
+mod support;

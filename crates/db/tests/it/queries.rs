@@ -1,0 +1,144 @@
+//! Goal: find, count, distinct and explain answer what MongoDB's do. Method: tables of requests.
+
+use frond_db::FindRequest;
+use frond_doc::document;
+use frond_query::Code;
+
+use crate::support::*;
+
+const THINGS: &str = "[{'_id': 1, 'a': 3, 'b': 'x'}, {'_id': 2, 'a': 1, 'b': 'y'},
+    {'_id': 3, 'a': 2, 'b': 'x'}, {'_id': 4, 'a': 2, 'b': 'z'}, {'_id': 5, 'a': [5, 0]}]";
+
+fn ids(request: &FindRequest) -> String {
+    let shop = shop();
+    insert(&shop, "things", THINGS);
+    let found = run(&shop, "things", request).expect("the request is right");
+    let ids: Vec<i64> = found
+        .iter()
+        .map(|document| document.get("_id").and_then(|id| id.as_integer()).expect("a number"))
+        .collect();
+    format!("{ids:?}")
+}
+
+fn sorted(filter: &str, sort: &str) -> FindRequest {
+    FindRequest { sort: Some(json(sort)), ..request(filter) }
+}
+
+#[test]
+fn sorts_skips_and_limits() {
+    assert_eq!(ids(&sorted("{}", "{'a': 1}")), "[5, 2, 3, 4, 1]");
+    assert_eq!(ids(&sorted("{}", "{'a': -1}")), "[5, 1, 3, 4, 2]");
+    assert_eq!(ids(&sorted("{}", "{'b': 1, '_id': -1}")), "[5, 3, 1, 2, 4]");
+    assert_eq!(ids(&sorted("{}", "{'_id': -1}")), "[5, 4, 3, 2, 1]");
+    assert_eq!(ids(&sorted("{'_id': {'$gt': 2}}", "{'_id': -1}")), "[5, 4, 3]");
+    assert_eq!(ids(&sorted("{'_id': {'$in': [1, 4, 3]}}", "{'_id': -1}")), "[4, 3, 1]");
+    assert_eq!(ids(&sorted("{}", "{'$natural': -1}")), "[5, 4, 3, 2, 1]");
+    let limited = FindRequest { skip: 1, limit: Some(2), ..sorted("{}", "{'a': 1}") };
+    assert_eq!(ids(&limited), "[2, 3]");
+    let limited = FindRequest { skip: 1, limit: Some(2), ..request("{}") };
+    assert_eq!(ids(&limited), "[2, 3]");
+    let beyond = FindRequest { skip: 9, limit: Some(2), ..sorted("{}", "{'a': 1}") };
+    assert_eq!(ids(&beyond), "[]");
+}
+
+#[test]
+fn projections() {
+    let shop = shop();
+    insert(&shop, "things", "[{'_id': 1, 'a': 3, 'b': 'x', 't': [1, 5, 9]}]");
+    let projected = |filter: &str, projection: &str| {
+        let request = FindRequest { projection: Some(json(projection)), ..request(filter) };
+        texts(&run(&shop, "things", &request).expect("the request is right"))
+    };
+    assert_eq!(projected("{}", "{'a': 1}"), "[{'_id':1,'a':3}]");
+    assert_eq!(projected("{}", "{'t': 0, 'b': 0}"), "[{'_id':1,'a':3}]");
+    assert_eq!(projected("{'t': {'$gt': 4}}", "{'_id': 0, 't.$': 1}"), "[{'t':[5]}]");
+    assert_eq!(projected("{}", "{}"), "[{'_id':1,'a':3,'b':'x','t':[1,5,9]}]");
+}
+
+#[test]
+fn counts() {
+    let shop = shop();
+    insert(&shop, "things", THINGS);
+    let count = |filter: Option<&str>, skip, limit| {
+        let filter = filter.map(json);
+        let view = filter.as_ref().map(|filter| filter.view());
+        shop.count("things", view, skip, limit, None).expect("the request is right")
+    };
+    assert_eq!(count(None, 0, None), 5);
+    assert_eq!(count(Some("{}"), 2, None), 3);
+    assert_eq!(count(None, 2, Some(1)), 1);
+    assert_eq!(count(None, 9, None), 0);
+    assert_eq!(count(Some("{'a': 2}"), 0, None), 2);
+    assert_eq!(count(Some("{'a': 2}"), 1, None), 1);
+    assert_eq!(count(Some("{'a': 2}"), 0, Some(1)), 1);
+    assert_eq!(shop.count("nothing", None, 0, None, None).expect("zero"), 0);
+}
+
+#[test]
+fn distinct_values() {
+    let shop = shop();
+    insert(&shop, "things", THINGS);
+    let distinct = |path: &str, filter: Option<&str>| {
+        let filter = filter.map(json);
+        let view = filter.as_ref().map(|filter| filter.view());
+        let values = shop.distinct("things", path, view).expect("the request is right");
+        let values: Vec<String> =
+            values.iter().map(|value| format!("{:?}", value.as_value())).collect();
+        values.join(" ")
+    };
+    assert_eq!(distinct("a", None), "Int32(3) Int32(1) Int32(2) Int32(5) Int32(0)");
+    assert_eq!(distinct("b", Some("{'a': 2}")), "String(\"x\") String(\"z\")");
+    assert_eq!(distinct("nope", None), "");
+    insert(&shop, "things", "[{'_id': 6, 'a': 2.0}]");
+    assert_eq!(distinct("a", Some("{'_id': {'$in': [3, 6]}}")), "Int32(2)");
+}
+
+#[test]
+fn explain_names_the_stages() {
+    let shop = shop();
+    let documents: Vec<_> = (0..100).map(|n| document! { "_id": n, "a": n % 10, "b": n }).collect();
+    assert_eq!(try_insert(&shop, "things", &documents).count, 100);
+    let index = frond_db::catalog::IndexSpec::parse(json("{'key': {'a': 1}}").view());
+    shop.create_indexes("things", &[index.expect("a proper index")]).expect("built");
+    let explain = |request: &FindRequest| shop.explain("things", request).expect("explained");
+    let check = |request: FindRequest, expected: &str, counters: [i64; 3]| {
+        let explained = explain(&request);
+        assert_eq!(stages(&explained), expected, "{request:?}");
+        let names = ["nReturned", "totalKeysExamined", "totalDocsExamined"];
+        assert_eq!(names.map(|name| examined(&explained, name)), counters, "{request:?}");
+    };
+    check(request("{}"), "COLLSCAN", [100, 0, 100]);
+    check(request("{'_id': 5}"), "IDHACK", [1, 0, 1]);
+    check(request("{'_id': {'$gte': 90}}"), "FETCH IXSCAN", [10, 0, 10]);
+    check(request("{'a': 3}"), "FETCH IXSCAN", [10, 10, 10]);
+    check(request("{'b': 3}"), "COLLSCAN", [1, 0, 100]);
+    check(sorted("{'a': 3}", "{'b': 1}"), "SORT FETCH IXSCAN", [10, 10, 10]);
+    let limited = FindRequest { limit: Some(3), skip: 1, ..request("{'a': 3}") };
+    check(limited, "LIMIT SKIP FETCH IXSCAN", [3, 4, 4]);
+    let explained = shop.explain("nothing", &request("{}")).expect("explained");
+    assert_eq!(stages(&explained), "EOF");
+}
+
+#[test]
+fn hints() {
+    let shop = shop();
+    insert(&shop, "things", THINGS);
+    let index = frond_db::catalog::IndexSpec::parse(json("{'key': {'a': 1}}").view());
+    shop.create_indexes("things", &[index.expect("a proper index")]).expect("built");
+    let stages_with = |hint: &str, filter: &str| {
+        let request = FindRequest { hint: Some(value(hint)), ..request(filter) };
+        shop.explain("things", &request).map(|explained| stages(&explained))
+    };
+    let ok = |hint: &str, filter: &str| stages_with(hint, filter).expect("the hint is right");
+    assert_eq!(ok("'a_1'", "{'b': 'x'}"), "FETCH IXSCAN");
+    assert_eq!(ok("{'a': 1}", "{}"), "FETCH IXSCAN");
+    assert_eq!(ok("{'$natural': 1}", "{'a': 1}"), "COLLSCAN");
+    assert_eq!(ok("'_id_'", "{'a': 1}"), "COLLSCAN");
+    for wrong in ["'nope'", "{'a': -1}", "{'b': 1}"] {
+        assert_eq!(stages_with(wrong, "{}").unwrap_err().code, Code::BadValue, "{wrong}");
+    }
+    assert_eq!(stages_with("5", "{}").unwrap_err().code, Code::FailedToParse);
+    // Every document is found through a hinted index, once.
+    let request = FindRequest { hint: Some(value("'a_1'")), ..request("{}") };
+    assert_eq!(run(&shop, "things", &request).expect("found").len(), 5);
+}
