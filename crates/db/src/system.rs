@@ -29,7 +29,8 @@ use crate::version::CommitId;
 const SEPARATOR: u8 = 0;
 /// The branch that a new repository begins with.
 pub(crate) const DEFAULT_BRANCH: &str = "main";
-const SUBTYPE_GENERIC: u8 = 0;
+/// Binary of no particular meaning.
+pub(crate) const SUBTYPE_GENERIC: u8 = 0;
 const SUBTYPE_UUID: u8 = 4;
 
 /// A database: a repository.

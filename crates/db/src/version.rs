@@ -1,31 +1,46 @@
 //! History: commits, branches, diff, merge, reset.
+//!
+//! Reading order: what stands alone (`commit_id`, `format`, `revision`, `fields`, `field_diff`,
+//! `field_merge`, `merge_base`), reading history (`history`, `log`), a branch at one moment (`state`,
+//! `reflog`), what compares (`diff`, `status`), what makes history (`commit`, `branch`, `adopt`,
+//! `reset`), and merging (`merge`, `merge_collection`, `merge_index`, `conflict`, `resolve`).
+//!
+//! *One idea carries it*: a version is a catalog, a tree of collections; the working state has one too,
+//! once its changes are folded. The same content has the same root, so comparing costs what differs.
 
-use std::fmt;
+pub(crate) mod commit_id;
+pub(crate) mod format;
+mod revision;
+
+mod field_diff;
+mod field_merge;
+mod fields;
+mod merge_base;
+
+mod history;
+mod log;
+
+mod reflog;
+mod state;
+
+mod diff;
+mod status;
+
+mod adopt;
+mod branch;
+mod commit;
+mod reset;
+
+mod conflict;
+mod merge;
+mod merge_collection;
+mod merge_index;
+mod resolve;
 
 use frond_doc::{DocumentBuf, ValueBuf};
 
-use crate::database::Database;
-use crate::error::Error;
-
-/// The first 160 bits of a commit chunk's name; printed as 32 letters of base32 (`0-9a-v`).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct CommitId(pub [u8; 20]);
-
-impl fmt::Display for CommitId {
-    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        todo!()
-    }
-}
-
-/// Finds the commit that `version` (a revision: an id, a unique prefix of one, a branch, `HEAD`, each
-/// with steps to ancestors) names in `database`, and its chunk.
-pub(crate) fn resolve(
-    _reader: &crate::reader::Reader<'_>,
-    _database: &str,
-    _version: &str,
-) -> Result<Option<(CommitId, frond_store::ChunkHash)>, Error> {
-    todo!()
-}
+pub use commit_id::CommitId;
+pub(crate) use history::resolve;
 
 /// A commit as `frondLog` tells it.
 #[derive(Clone, Debug)]
@@ -206,87 +221,4 @@ pub enum Resolution {
     Theirs,
     /// This document, or none.
     Value(Option<DocumentBuf>),
-}
-
-impl Database {
-    /// Records the branch's working state as a commit. `Invalid` if nothing changed.
-    pub fn commit(&self, _message: &str, _author: &str) -> Result<CommitInfo, Error> {
-        todo!()
-    }
-
-    /// The commits reachable from this version, newest first, at most `limit`; with `path`
-    /// (a collection, and a document's `_id` in it) those that changed it.
-    pub fn log(
-        &self,
-        _limit: Option<u64>,
-        _path: Option<(&str, Option<&ValueBuf>)>,
-    ) -> Result<Vec<CommitInfo>, Error> {
-        todo!()
-    }
-
-    /// How the working state differs from HEAD.
-    pub fn status(&self) -> Result<Status, Error> {
-        todo!()
-    }
-
-    /// The branches, by name.
-    pub fn list_branches(&self) -> Result<Vec<BranchInfo>, Error> {
-        todo!()
-    }
-
-    /// Makes a branch at `start` (default: this version's commit; never dirty state). O(1).
-    pub fn create_branch(&self, _name: &str, _start: Option<&str>) -> Result<BranchInfo, Error> {
-        todo!()
-    }
-
-    /// Deletes a branch; one that isn't merged into the default branch, or has changes that aren't
-    /// committed, only with `force`.
-    pub fn delete_branch(&self, _name: &str, _force: bool) -> Result<(), Error> {
-        todo!()
-    }
-
-    /// How two versions differ: revisions, `WORKING` or branch names' working states; `from`
-    /// defaults to HEAD, `to` to this branch's working state. Cost follows the difference.
-    pub fn diff(
-        &self,
-        _from: Option<&str>,
-        _to: Option<&str>,
-    ) -> Result<Vec<CollectionDiff>, Error> {
-        todo!()
-    }
-
-    /// Merges another version into this branch. The working state must have no changes.
-    pub fn merge(&self, _request: &MergeRequest) -> Result<MergeOutcome, Error> {
-        todo!()
-    }
-
-    /// Ends a merge whose conflicts are all resolved.
-    pub fn merge_continue(
-        &self,
-        _message: Option<&str>,
-        _author: Option<&str>,
-    ) -> Result<CommitInfo, Error> {
-        todo!()
-    }
-
-    /// Gives a merge up: the working state is HEAD's again.
-    pub fn merge_abort(&self) -> Result<(), Error> {
-        todo!()
-    }
-
-    /// The conflicts that wait, of one collection or all.
-    pub fn conflicts(&self, _collection: Option<&str>) -> Result<Vec<Conflict>, Error> {
-        todo!()
-    }
-
-    /// Resolves one conflict; answers how many are left.
-    pub fn resolve_conflict(&self, _id: &str, _resolution: &Resolution) -> Result<u64, Error> {
-        todo!()
-    }
-
-    /// Moves the branch to `target` (default HEAD). Hard: the working state becomes the target's;
-    /// soft: the working state stays as it is.
-    pub fn reset(&self, _target: Option<&str>, _hard: bool) -> Result<CommitId, Error> {
-        todo!()
-    }
 }

@@ -10,3 +10,4 @@ mod errors;
 mod indexes;
 mod queries;
 mod support;
+mod version;

@@ -1,0 +1,254 @@
+//! Making a branch's working state what a catalog says.
+//!
+//! Fast-forward, merge and reset all end here: they know the commit that HEAD will be and the catalog
+//! that the working state will have; this finds the least that makes it so, in one transaction.
+//! 1. A live collection gets the catalog's trees as new bases, where they differ from what it holds;
+//!    indexes are matched by their whole specification, others get trees of their own or lose them.
+//! 2. A live collection that the catalog doesn't have is removed with its trees.
+//! 3. A collection without trees is what HEAD says. Where the new HEAD and the catalog differ it is
+//!    adopted, or marked as dropped. If they are the same tree, as after everything but a merge
+//!    with conflicts, nothing is looked at.
+//!
+//! *Conflicts*: a new base conflicts with every write to its tree since the snapshot, so that no
+//! write is lost. Working entries were validated when they were read; where HEAD changes, or is not
+//! what the working state will be, the absence of one is validated too.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use frond_engine::{Engine, Transaction, TreeId};
+use frond_store::ChunkStore;
+use frond_tree::{Tree, Value};
+
+use crate::catalog::entry::CatalogEntry;
+use crate::catalog::view::{self, Collection};
+use crate::error::Error;
+use crate::reader::TreePlace;
+use crate::system::{self, LiveCollection, LiveIndex, WorkingEntry};
+use crate::version::state::{self, BranchState};
+
+/// What the working state is to become.
+#[derive(Clone, Copy)]
+pub(crate) struct Adoption {
+    /// The catalog of HEAD once the transaction has committed.
+    pub head: Tree,
+    /// What the working state was at the transaction's snapshot: folded.
+    pub before: Tree,
+    /// What it is to be.
+    pub after: Tree,
+}
+
+impl BranchState {
+    /// Makes the working state of this branch `adoption.after`.
+    pub fn adopt(
+        &self,
+        engine: &Engine,
+        transaction: &mut Transaction,
+        adoption: &Adoption,
+    ) -> Result<(), Error> {
+        let store = engine.store();
+        for (name, entry) in &self.entries {
+            let after = state::catalog_entry(store, &adoption.after, name)?;
+            match (entry, after) {
+                (WorkingEntry::Live(live), Some(after)) => {
+                    let before = state::catalog_entry(store, &adoption.before, name)?;
+                    if before.as_ref() != Some(&after) {
+                        self.rebase(engine, transaction, name, live, before.as_ref(), &after)?;
+                    }
+                }
+                (WorkingEntry::Live(live), None) => {
+                    drop_trees(transaction, live)?;
+                    self.leave(transaction, store, name, &adoption.head)?;
+                }
+                (WorkingEntry::Dropped, Some(after)) => {
+                    let as_head =
+                        state::catalog_entry(store, &adoption.head, name)?.as_ref() == Some(&after);
+                    if as_head {
+                        self.delete_entry(transaction, name)?;
+                    } else {
+                        self.go_live(engine, transaction, name, &after)?;
+                    }
+                }
+                (WorkingEntry::Dropped, None) => {
+                    self.leave(transaction, store, name, &adoption.head)?;
+                }
+            }
+        }
+        // Somebody who adopts one of these meanwhile would bring back what the old HEAD said.
+        for change in self.head_catalog(&**store)?.diff(store, &adoption.head) {
+            self.validate_absence(transaction, &view::collection_name(&change?.key)?);
+        }
+        for change in adoption.head.diff(store, &adoption.after) {
+            let change = change?;
+            let name = view::collection_name(&change.key)?;
+            if self.entry(&name).is_some() {
+                continue;
+            }
+            self.validate_absence(transaction, &name);
+            match change.to {
+                Some(to) => {
+                    let after = view::read_entry(&**store, &to)?;
+                    self.go_live(engine, transaction, &name, &after)?;
+                }
+                None => self.put_entry(transaction, &name, &WorkingEntry::Dropped)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the working state as it is while HEAD's catalog becomes another one: what had no
+    /// entry, because it was HEAD's, gets one where the two differ.
+    pub fn keep(
+        &self,
+        engine: &Engine,
+        transaction: &mut Transaction,
+        new_head: &Tree,
+    ) -> Result<(), Error> {
+        let store = engine.store();
+        let old_head = self.head_catalog(&**store)?;
+        for change in new_head.diff(store, &old_head) {
+            let change = change?;
+            let name = view::collection_name(&change.key)?;
+            if self.entry(&name).is_some() {
+                continue;
+            }
+            self.validate_absence(transaction, &name);
+            match change.to {
+                Some(old) => {
+                    let old = view::read_entry(&**store, &old)?;
+                    self.go_live(engine, transaction, &name, &old)?;
+                }
+                None => self.put_entry(transaction, &name, &WorkingEntry::Dropped)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a live collection the trees of `after`.
+    fn rebase(
+        &self,
+        engine: &Engine,
+        transaction: &mut Transaction,
+        name: &str,
+        live: &LiveCollection,
+        before: Option<&CatalogEntry>,
+        after: &CatalogEntry,
+    ) -> Result<(), Error> {
+        let format = self.repository.format();
+        let old_roots: BTreeMap<&str, _> = before
+            .iter()
+            .flat_map(|before| &before.indexes)
+            .map(|(spec, root)| (spec.name.as_str(), *root))
+            .collect();
+        if before.is_none_or(|before| before.documents != after.documents) {
+            transaction.set_base(live.documents, after.documents_tree(format))?;
+        }
+        let mut indexes = Vec::with_capacity(after.indexes.len());
+        for (spec, root) in &after.indexes {
+            let kept = live.indexes.iter().find(|index| index.spec == *spec);
+            let tree = match kept {
+                Some(kept) if old_roots.get(spec.name.as_str()) == Some(root) => kept.tree,
+                kept => {
+                    let tree = kept.map_or_else(|| engine.reserve_tree_id(), |kept| kept.tree);
+                    transaction.set_base(tree, Tree { root: *root, format })?;
+                    tree
+                }
+            };
+            indexes.push(LiveIndex { spec: spec.clone(), tree });
+        }
+        for index in &live.indexes {
+            if !indexes.iter().any(|kept| kept.tree == index.tree) {
+                transaction.drop_tree(index.tree)?;
+            }
+        }
+        let rebased = LiveCollection {
+            uuid: live.uuid,
+            options: after.options.clone(),
+            documents: live.documents,
+            indexes,
+        };
+        if rebased == *live {
+            return Ok(());
+        }
+        self.put_entry(transaction, name, &WorkingEntry::Live(rebased))
+    }
+
+    /// Gives a collection that has no trees of the engine those of `after`.
+    fn go_live(
+        &self,
+        engine: &Engine,
+        transaction: &mut Transaction,
+        name: &str,
+        after: &CatalogEntry,
+    ) -> Result<(), Error> {
+        let collection = Collection::committed(after, &self.repository, name);
+        let mut live = |place: TreePlace| -> Result<TreeId, Error> {
+            match place {
+                TreePlace::Live(id) => Ok(id),
+                TreePlace::Committed(tree) => {
+                    let id = engine.reserve_tree_id();
+                    transaction.set_base(id, tree)?;
+                    Ok(id)
+                }
+            }
+        };
+        let documents = live(collection.documents)?;
+        let mut indexes = Vec::with_capacity(collection.indexes.len());
+        for index in collection.indexes {
+            indexes.push(LiveIndex { spec: index.spec, tree: live(index.tree)? });
+        }
+        let (uuid, options) = (collection.uuid, collection.options);
+        let live = LiveCollection { uuid, options, documents, indexes };
+        self.put_entry(transaction, name, &WorkingEntry::Live(live))
+    }
+
+    /// Marks a collection that is in no tree of the engine as dropped, if HEAD has it.
+    fn leave(
+        &self,
+        transaction: &mut Transaction,
+        store: &Arc<dyn ChunkStore>,
+        name: &str,
+        head: &Tree,
+    ) -> Result<(), Error> {
+        if head.get(&**store, name.as_bytes())?.is_some() {
+            self.put_entry(transaction, name, &WorkingEntry::Dropped)
+        } else {
+            self.delete_entry(transaction, name)
+        }
+    }
+
+    /// Conflicts with whoever gives a collection without a working entry one.
+    fn validate_absence(&self, transaction: &mut Transaction, name: &str) {
+        transaction.validate(TreeId::SYSTEM, self.entry_key(name));
+    }
+
+    fn entry_key(&self, name: &str) -> bytes::Bytes {
+        system::working_key(&self.database, &self.branch, name)
+    }
+
+    fn put_entry(
+        &self,
+        transaction: &mut Transaction,
+        name: &str,
+        entry: &WorkingEntry,
+    ) -> Result<(), Error> {
+        let record = Value::inline(entry.encode());
+        Ok(transaction.put(TreeId::SYSTEM, self.entry_key(name), record)?)
+    }
+
+    /// Removes a working entry.
+    pub fn delete_entry(&self, transaction: &mut Transaction, name: &str) -> Result<(), Error> {
+        Ok(transaction.delete(TreeId::SYSTEM, self.entry_key(name))?)
+    }
+}
+
+/// Removes the trees of a live collection.
+pub(crate) fn drop_trees(
+    transaction: &mut Transaction,
+    live: &LiveCollection,
+) -> Result<(), Error> {
+    for tree in live.trees() {
+        transaction.drop_tree(tree)?;
+    }
+    Ok(())
+}

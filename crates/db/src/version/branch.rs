@@ -1,0 +1,218 @@
+//! Branches: a branch is one record, so making one costs nothing.
+//!
+//! A branch begins at a commit, never at changes that aren't committed. Deleting one takes its
+//! working trees and its waiting merge with it; its commits stay, and so does its reflog.
+
+use frond_engine::{Durability, Transaction, TreeId};
+use frond_query::Code;
+use frond_store::ChunkHash;
+use frond_tree::{Bounds, Direction, Value};
+
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::{self, Database};
+use crate::error::Error;
+use crate::reader::{Reader, TreePlace};
+use crate::system::{self, BranchRef};
+use crate::version::reflog::RefChange;
+use crate::version::state::BranchState;
+use crate::version::{BranchInfo, adopt, conflict, format, history, merge_base};
+
+/// Longest name of a branch.
+const NAME_BYTES_MAX: usize = 200;
+/// Characters that revisions, globs and refspecs give a meaning to.
+const FORBIDDEN: &[char] = &[' ', '~', '^', ':', '?', '*', '[', '\\'];
+
+/// Checks the name of a new branch, by git's rules.
+///
+/// # Errors
+/// `BadValue` that names the rule.
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+    let part_is = |wrong: fn(&str) -> bool| name.split('/').any(wrong);
+    let why = if name.is_empty() {
+        "it is empty"
+    } else if name.len() > NAME_BYTES_MAX {
+        "it is longer than 200 bytes"
+    } else if name == history::HEAD || name == history::WORKING {
+        "the word is taken"
+    } else if name.contains(FORBIDDEN) {
+        "it holds a space or one of ~ ^ : ? * [ \\"
+    } else if name.chars().any(char::is_control) {
+        "it holds a control character"
+    } else if name.contains("..") || name.contains("@{") || name == "@" {
+        "it is @ or holds .. or @{"
+    } else if name.starts_with('-') || name.ends_with('.') {
+        "it starts with - or ends with ."
+    } else if part_is(str::is_empty) {
+        "it starts or ends with / or holds //"
+    } else if part_is(|part| part.starts_with('.') || part.ends_with(".lock")) {
+        "a part of it starts with . or ends with .lock"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(Code::BadValue, format!("'{name}' can't be a branch's name: {why}")))
+}
+
+impl Database {
+    /// The branches, by name.
+    pub fn list_branches(&self) -> Result<Vec<BranchInfo>, Error> {
+        let reader = self.reader();
+        let prefix = system::branches_prefix(self.repository_name());
+        let place = TreePlace::Live(TreeId::SYSTEM);
+        let mut branches = Vec::new();
+        for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
+            let entry = entry?;
+            let name = system::name_after(&prefix, &entry.key)?;
+            let head = BranchRef::decode(reader.read(&entry.value)?)?.commit;
+            branches.push(BranchInfo { name, head });
+        }
+        Ok(branches)
+    }
+
+    /// Makes a branch at `start` (default: this version's commit; never dirty state). O(1).
+    ///
+    /// # Errors
+    /// `BadValue` if the name is not allowed or `start` names no commit; `NamespaceExists` if there
+    /// is such a branch; `NamespaceNotFound` if there is no such database.
+    pub fn create_branch(&self, name: &str, start: Option<&str>) -> Result<BranchInfo, Error> {
+        check_name(name)?;
+        let repository = self.repository_name();
+        let scope = Scope::branch(repository, name);
+        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+            let head = {
+                let reader = Reader::within(self.frond().engine(), transaction);
+                if database::repository(&reader, repository)?.is_none() {
+                    let message = format!("database {repository} doesn't exist yet");
+                    return Err(Error::invalid(Code::NamespaceNotFound, message));
+                }
+                if database::branch_ref(&reader, repository, name)?.is_some() {
+                    let message = format!("branch {name} of {repository} exists");
+                    return Err(Error::invalid(Code::NamespaceExists, message));
+                }
+                self.revision_or_nothing(&reader, start.unwrap_or(history::HEAD))?
+            };
+            let head = head.map(format::id_of);
+            transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
+            let record = Value::inline(BranchRef { commit: head }.encode());
+            transaction.put(TreeId::SYSTEM, system::branch_key(repository, name), record)?;
+            let why = format!("branch: created from {}", start.unwrap_or(history::HEAD));
+            let time_millis = self.frond().now_millis();
+            RefChange { from: None, to: head, why: &why, time_millis }.log(
+                transaction,
+                repository,
+                name,
+            )?;
+            Ok(Outcome::Commit(BranchInfo { name: name.to_owned(), head }))
+        })
+    }
+
+    /// As `revision`, but a branch without commits gives `None`.
+    fn revision_or_nothing(
+        &self,
+        reader: &Reader<'_>,
+        text: &str,
+    ) -> Result<Option<ChunkHash>, Error> {
+        let repository = self.repository_name();
+        if text == history::HEAD {
+            return self.head(reader);
+        }
+        if database::branch_ref(reader, repository, text)?.is_some() {
+            return history::branch_head(reader, repository, text);
+        }
+        self.revision(reader, text).map(Some)
+    }
+
+    /// Deletes a branch; one that isn't merged into the default branch, or has changes that aren't
+    /// committed, only with `force`.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` if there is no such branch; `IllegalOperation` if it is the default
+    /// branch, or `force` is needed.
+    pub fn delete_branch(&self, name: &str, force: bool) -> Result<(), Error> {
+        let repository = self.repository_name();
+        let scope = Scope::branch(repository, name);
+        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+            if database::repository(&self.reader(), repository)?.is_none() {
+                return Err(history::no_branch(repository, name));
+            }
+            let state = BranchState::validated(self.frond(), transaction, repository, name)?;
+            if name == state.repository.default_branch {
+                let message = format!("{name} is the default branch: it can't be deleted");
+                return Err(Error::invalid(Code::IllegalOperation, message));
+            }
+            if !force {
+                self.check_nothing_is_lost(transaction, &state)?;
+            }
+            for (_, live) in state.live() {
+                adopt::drop_trees(transaction, live)?;
+            }
+            for (collection, _) in &state.entries {
+                state.delete_entry(transaction, collection)?;
+            }
+            conflict::clear(self.frond().engine(), transaction, repository, name)?;
+            transaction.delete(TreeId::SYSTEM, system::branch_key(repository, name))?;
+            let from = state.head_id();
+            let time_millis = self.frond().now_millis();
+            RefChange { from, to: None, why: "branch: deleted", time_millis }.log(
+                transaction,
+                repository,
+                name,
+            )?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+
+    /// Refuses to delete a branch with work that would be hard to find again.
+    fn check_nothing_is_lost(
+        &self,
+        transaction: &mut Transaction,
+        state: &BranchState,
+    ) -> Result<(), Error> {
+        let engine = self.frond().engine();
+        let store = engine.store();
+        let refuse = |why: &str| {
+            let message = format!("branch {} {why}: force is needed to delete it", state.branch);
+            Err(Error::invalid(Code::IllegalOperation, message))
+        };
+        let working = state.working_catalog(engine, transaction.snapshot())?;
+        if working.root != state.head_catalog(&**store)?.root || state.merging.is_some() {
+            return refuse("has changes that are not committed");
+        }
+        let Some(head) = state.head_chunk() else {
+            return Ok(());
+        };
+        let default = &state.repository.default_branch;
+        let reader = Reader::within(engine, transaction);
+        let mut load = |hash| history::load(&**store, hash);
+        let is_merged = match history::branch_head(&reader, &state.database, default)? {
+            Some(default_head) => merge_base::is_ancestor(head, default_head, &mut load)?,
+            None => false,
+        };
+        if !is_merged {
+            return refuse(&format!("is not merged into {default}"));
+        }
+        let default_key = system::branch_key(&state.database, default);
+        transaction.validate(TreeId::SYSTEM, default_key);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for right in ["main", "feature/login", "größe", "v1.2", "a@b", "HEADS", "main-2"] {
+            assert!(check_name(right).is_ok(), "{right}");
+        }
+        let long = "x".repeat(201);
+        let wrong = [
+            "", "a b", "a~1", "a^", "a:b", "a?", "*", "a[0]", "a\\b", "a..b", "a@{1}", "@", "HEAD",
+            "WORKING", "/a", "a/", "a//b", ".a", "a/.b", "a.lock", "a.", "-a", "a\0b", "a\nb",
+            &long,
+        ];
+        for wrong in wrong {
+            assert!(check_name(wrong).is_err(), "{wrong}");
+        }
+    }
+}

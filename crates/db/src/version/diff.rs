@@ -1,0 +1,186 @@
+//! How two versions differ: their catalogs, the collections that differ in them, their documents.
+//!
+//! Equal subtrees are not read, in any of these, so the cost follows the difference. The working
+//! state is a version like any other once its changes are folded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use frond_doc::{DocumentBuf, Value as DocumentValue};
+use frond_store::{ChunkHash, ChunkStore};
+use frond_tree::{Change, Tree, TreeFormat, Value};
+
+use crate::catalog::entry::CatalogEntry;
+use crate::catalog::view;
+use crate::database::{self, Database};
+use crate::error::Error;
+use crate::reader::Reader;
+use crate::version::field_diff::diff_documents;
+use crate::version::state::BranchState;
+use crate::version::{CollectionChange, CollectionDiff, DocumentDiff, history};
+
+/// A collection that differs between two catalogs.
+pub(crate) struct ChangedCollection {
+    pub name: String,
+    pub from: Option<CatalogEntry>,
+    pub to: Option<CatalogEntry>,
+    format: TreeFormat,
+}
+
+impl Database {
+    /// How two versions differ: revisions, `WORKING` or branch names' working states; `from`
+    /// defaults to HEAD, `to` to this version (a branch's working state). Cost follows the
+    /// difference.
+    ///
+    /// # Errors
+    /// `BadValue` if there is no such version.
+    pub fn diff(&self, from: Option<&str>, to: Option<&str>) -> Result<Vec<CollectionDiff>, Error> {
+        let reader = self.reader();
+        if database::repository(&reader, self.repository_name())?.is_none() {
+            // What doesn't exist yet has no versions; two that are named are an error all the same.
+            for name in [from, to].into_iter().flatten() {
+                self.revision(&reader, name)?;
+            }
+            return Ok(Vec::new());
+        }
+        let from = self.catalog_of(&reader, from.unwrap_or(history::HEAD))?;
+        let to = match to {
+            Some(to) => self.catalog_of(&reader, to)?,
+            None => self.catalog(&reader)?,
+        };
+        let store = reader.store();
+        let mut diffs = Vec::new();
+        for collection in changed_collections(store, &from, &to)? {
+            diffs.push(collection.diff(store)?);
+        }
+        Ok(diffs)
+    }
+
+    /// The catalog of this version: of a branch, its working state's.
+    pub(crate) fn catalog(&self, reader: &Reader<'_>) -> Result<Tree, Error> {
+        match self.branch() {
+            Some(branch) => self.working_catalog(reader, branch),
+            None => self.catalog_of(reader, history::HEAD),
+        }
+    }
+
+    fn working_catalog(&self, reader: &Reader<'_>, branch: &str) -> Result<Tree, Error> {
+        let state = BranchState::read(reader, self.repository_name(), branch)?;
+        state.working_catalog(self.frond().engine(), reader.snapshot())
+    }
+
+    /// The catalog of what `text` names: `WORKING`, a branch's working state, or a revision.
+    fn catalog_of(&self, reader: &Reader<'_>, text: &str) -> Result<Tree, Error> {
+        if text == history::WORKING {
+            return self.working_catalog(reader, self.writable_branch()?);
+        }
+        if text == history::HEAD && self.head(reader)?.is_none() {
+            return self.branch_state(reader)?.head_catalog(&**reader.store());
+        }
+        if database::branch_ref(reader, self.repository_name(), text)?.is_some() {
+            return self.working_catalog(reader, text);
+        }
+        let commit = self.revision(reader, text)?;
+        Ok(history::load(&**reader.store(), commit)?.catalog)
+    }
+}
+
+/// The collections that differ between two catalogs, by name.
+pub(crate) fn changed_collections(
+    store: &Arc<dyn ChunkStore>,
+    from: &Tree,
+    to: &Tree,
+) -> Result<Vec<ChangedCollection>, Error> {
+    let mut changed = Vec::new();
+    for change in from.diff(store, to) {
+        let change = change?;
+        let read = |value: &Option<Value>| {
+            value.as_ref().map(|value| view::read_entry(&**store, value)).transpose()
+        };
+        changed.push(ChangedCollection {
+            name: view::collection_name(&change.key)?,
+            from: read(&change.from)?,
+            to: read(&change.to)?,
+            format: from.format,
+        });
+    }
+    Ok(changed)
+}
+
+impl ChangedCollection {
+    /// What happened to the collection itself.
+    pub fn change(&self) -> CollectionChange {
+        match (&self.from, &self.to) {
+            (None, _) => CollectionChange::Added,
+            (_, None) => CollectionChange::Removed,
+            _ => CollectionChange::Modified,
+        }
+    }
+
+    /// The documents that differ, by key.
+    pub fn documents(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+    ) -> Result<impl Iterator<Item = Result<Change, Error>> + use<>, Error> {
+        let tree = |entry: &Option<CatalogEntry>| match entry {
+            Some(entry) => Ok(entry.documents_tree(self.format)),
+            None => Tree::empty(&**store, self.format),
+        };
+        let (from, to) = (tree(&self.from)?, tree(&self.to)?);
+        Ok(from.diff(store, &to).map(|change| change.map_err(Error::from)))
+    }
+
+    /// Names of indexes that are not the same on both sides, in the order of names.
+    pub fn indexes(&self) -> Vec<String> {
+        let specs = |entry: &Option<CatalogEntry>| -> BTreeMap<String, crate::catalog::IndexSpec> {
+            let indexes = entry.iter().flat_map(|entry| &entry.indexes);
+            indexes.map(|(spec, _): &(_, ChunkHash)| (spec.name.clone(), spec.clone())).collect()
+        };
+        let (from, to) = (specs(&self.from), specs(&self.to));
+        let mut names: Vec<String> = from
+            .keys()
+            .chain(to.keys().filter(|name| !from.contains_key(*name)))
+            .filter(|name| from.get(*name) != to.get(*name))
+            .cloned()
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn diff(&self, store: &Arc<dyn ChunkStore>) -> Result<CollectionDiff, Error> {
+        let mut diff = CollectionDiff {
+            collection: self.name.clone(),
+            change: self.change(),
+            added: Vec::new(),
+            removed: Vec::new(),
+            modified: Vec::new(),
+            indexes: self.indexes(),
+        };
+        for change in self.documents(store)? {
+            let change = change?;
+            let read = |value: Option<Value>| {
+                value.map(|value| read_document(&**store, &value)).transpose()
+            };
+            match (read(change.from)?, read(change.to)?) {
+                (Some(from), Some(to)) => {
+                    let id = from.get("_id").unwrap_or(DocumentValue::Null).to_buf();
+                    let changes = diff_documents(from.view(), to.view());
+                    diff.modified.push(DocumentDiff { id, changes });
+                }
+                (Some(from), None) => diff.removed.push(from),
+                (None, Some(to)) => diff.added.push(to),
+                (None, None) => {}
+            }
+        }
+        Ok(diff)
+    }
+}
+
+/// Reads a document from the value that a tree of documents has for it.
+pub(crate) fn read_document(
+    store: &dyn ChunkStore,
+    value: &Value,
+) -> Result<DocumentBuf, frond_tree::TreeError> {
+    // It was validated when it came in, and every chunk is compared with its name when it is read.
+    Ok(DocumentBuf::from_validated(value.read(store)?))
+}

@@ -1,0 +1,182 @@
+//! The bytes of a commit chunk. The authority is docs/format/commit.md.
+//!
+//! References: the catalog's root, then the parents in their order. Payload: a BSON document. The
+//! repository's tree format stands in each commit, so that a clone needs nothing beside it.
+
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_store::{Chunk, ChunkHash, ChunkKind};
+use frond_tree::{Tree, TreeFormat};
+
+use crate::error::Error;
+use crate::version::CommitId;
+use crate::version::commit_id::COMMIT_ID_BYTES;
+
+/// The version that is written, and the only one that is read. Stored.
+const VERSION: i32 = 0;
+/// References before the parents.
+const PARENTS_POSITION: usize = 1;
+
+/// A version in history, decoded.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Commit {
+    /// What the collections were: their catalog.
+    pub catalog: Tree,
+    /// Chunks of the commits that it was made from; the branch's own comes first.
+    pub parents: Vec<ChunkHash>,
+    /// Who.
+    pub author: String,
+    /// Why.
+    pub message: String,
+    /// Milliseconds since 1970; not before any parent's.
+    pub timestamp_millis: i64,
+    /// 1 + the greatest of the parents', so that no ancestor has as much.
+    pub generation: u64,
+}
+
+/// The id of the commit that lies in the chunk `chunk`.
+pub(crate) fn id_of(chunk: ChunkHash) -> CommitId {
+    let mut id = [0; COMMIT_ID_BYTES];
+    id.copy_from_slice(&chunk.0[..COMMIT_ID_BYTES]);
+    CommitId(id)
+}
+
+impl Commit {
+    /// The chunk to store.
+    pub fn encode(&self) -> Chunk {
+        let mut references = vec![self.catalog.root];
+        references.extend_from_slice(&self.parents);
+        let format = &self.catalog.format;
+        let mut builder = DocumentBuilder::new();
+        builder
+            .append("version", Value::Int32(VERSION))
+            .append("author", Value::String(&self.author))
+            .append("message", Value::String(&self.message))
+            .append("timestamp", Value::DateTime(self.timestamp_millis))
+            .append("generation", Value::Int64(self.generation as i64))
+            .append("parents", Value::Int64(self.parents.len() as i64))
+            .begin_document("format")
+            .append("chunkBytesTarget", Value::Int64(i64::from(format.chunk_bytes_target)))
+            .append("inlineBytesMax", Value::Int64(i64::from(format.inline_bytes_max)))
+            .append("salt", Value::Int64(format.salt as i64))
+            .end();
+        Chunk::new(ChunkKind::Commit, &references, builder.build().as_bytes())
+    }
+
+    /// Reads a chunk back.
+    ///
+    /// # Errors
+    /// `Damaged` if it is no commit; `Invalid` if it is of a version that this build can't read.
+    pub fn decode(chunk: &Chunk) -> Result<Commit, Error> {
+        let damaged = |what: &str| Error::damaged(format!("commit {}: {what}", chunk.hash()));
+        if chunk.kind() != ChunkKind::Commit {
+            return Err(damaged(&format!("the chunk is a {:?}", chunk.kind())));
+        }
+        let payload = DocumentBuf::validated(chunk.payload_bytes())
+            .map_err(|error| damaged(&error.to_string()))?;
+        let payload = payload.view();
+        let integer = |document: Document<'_>, name: &str| match document.get(name) {
+            Some(Value::Int64(number)) => Ok(number),
+            _ => Err(damaged(&format!("no proper field {name}"))),
+        };
+        let text = |name: &str| match payload.get(name) {
+            Some(Value::String(text)) => Ok(text.to_owned()),
+            _ => Err(damaged(&format!("no proper field {name}"))),
+        };
+        match payload.get("version") {
+            Some(Value::Int32(VERSION)) => {}
+            Some(Value::Int32(version)) => return Err(unknown_version(chunk.hash(), version)),
+            _ => return Err(damaged("no proper field version")),
+        }
+        let Some(Value::DateTime(timestamp_millis)) = payload.get("timestamp") else {
+            return Err(damaged("no proper field timestamp"));
+        };
+        let Some(Value::Document(format)) = payload.get("format") else {
+            return Err(damaged("no proper field format"));
+        };
+        let small = |name: &str| {
+            u32::try_from(integer(format, name)?).map_err(|_| damaged(&format!("wrong {name}")))
+        };
+        let format = TreeFormat {
+            chunk_bytes_target: small("chunkBytesTarget")?,
+            inline_bytes_max: small("inlineBytesMax")?,
+            salt: integer(format, "salt")? as u64,
+        };
+        let references: Vec<ChunkHash> = chunk.references().collect();
+        let (Some(root), Some(parents)) = (references.first(), references.get(PARENTS_POSITION..))
+        else {
+            return Err(damaged("no catalog"));
+        };
+        if integer(payload, "parents")? != parents.len() as i64 {
+            return Err(damaged("the number of parents is wrong"));
+        }
+        let generation = u64::try_from(integer(payload, "generation")?)
+            .map_err(|_| damaged("wrong generation"))?;
+        Ok(Commit {
+            catalog: Tree { root: *root, format },
+            parents: parents.to_vec(),
+            author: text("author")?,
+            message: text("message")?,
+            timestamp_millis,
+            generation,
+        })
+    }
+}
+
+fn unknown_version(chunk: ChunkHash, version: i32) -> Error {
+    let message =
+        format!("commit {chunk}: format version {version}, but this build reads {VERSION} only");
+    Error::invalid(frond_query::Code::UnsupportedFormat, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use frond_doc::document;
+
+    fn example(parents: usize) -> Commit {
+        Commit {
+            catalog: Tree { root: ChunkHash([0x11; 32]), format: TreeFormat::new(u64::MAX - 4) },
+            parents: (0..parents).map(|parent| ChunkHash([parent as u8; 32])).collect(),
+            author: "Ada <ada@example.org>".to_owned(),
+            message: "first".to_owned(),
+            timestamp_millis: 1_767_225_600_000,
+            generation: 1,
+        }
+    }
+
+    #[test]
+    fn a_commit_comes_back() {
+        for parents in 0..3 {
+            let commit = example(parents);
+            assert_eq!(Commit::decode(&commit.encode()).expect("what was encoded"), commit);
+        }
+    }
+
+    #[test]
+    fn its_name_is_part_of_the_format() {
+        // The example of docs/format/commit.md: a change of this id is a new version.
+        assert_eq!(id_of(example(0).encode().hash()).to_string(), GOLDEN);
+    }
+
+    const GOLDEN: &str = "8ebp8qubq532ss2q5r1fg5b0sr6h2i84";
+
+    #[test]
+    fn damaged_commits_are_refused() {
+        let good = example(1).encode();
+        let references: Vec<ChunkHash> = good.references().collect();
+        let check = |kind, references: &[ChunkHash], payload: &[u8], expected| {
+            let error = Commit::decode(&Chunk::new(kind, references, payload)).unwrap_err();
+            assert_eq!(error.kind, expected, "{error}");
+        };
+        check(ChunkKind::Blob, &references, good.payload(), ErrorKind::Damaged);
+        check(ChunkKind::Commit, &references[..1], good.payload(), ErrorKind::Damaged);
+        check(ChunkKind::Commit, &[], good.payload(), ErrorKind::Damaged);
+        check(ChunkKind::Commit, &references, b"", ErrorKind::Damaged);
+        let later = document! { "version": 1_i32 };
+        check(ChunkKind::Commit, &references, later.as_bytes(), ErrorKind::Invalid);
+        for cut in 0..good.payload().len() {
+            check(ChunkKind::Commit, &references, &good.payload()[..cut], ErrorKind::Damaged);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Finding and reading commits.
+
+use frond_engine::TreeId;
+use frond_query::Code;
+use frond_store::{ChunkHash, ChunkStore};
+use frond_tree::{Bounds, Direction};
+
+use crate::database::{self, Database, Target};
+use crate::error::Error;
+use crate::reader::{Reader, TreePlace};
+use crate::system;
+use crate::version::CommitInfo;
+use crate::version::commit_id::{self, CommitId, PREFIX_LETTERS_MIN};
+use crate::version::format::{self, Commit};
+use crate::version::revision::{Revision, Step};
+
+/// The word for the commit that a version stands on.
+pub(crate) const HEAD: &str = "HEAD";
+/// The word for a branch's working state.
+pub(crate) const WORKING: &str = "WORKING";
+
+/// Reads the commit in the chunk `hash`.
+pub(crate) fn load(store: &dyn ChunkStore, hash: ChunkHash) -> Result<Commit, Error> {
+    Commit::decode(&store.get(hash)?)
+}
+
+/// A commit as `frondLog` tells it.
+pub(crate) fn info(hash: ChunkHash, commit: &Commit) -> CommitInfo {
+    CommitInfo {
+        id: format::id_of(hash),
+        parents: commit.parents.iter().map(|parent| format::id_of(*parent)).collect(),
+        author: commit.author.clone(),
+        message: commit.message.clone(),
+        timestamp_millis: commit.timestamp_millis,
+    }
+}
+
+/// The chunk of the commit that `branch` stands on: `None` before the first one.
+///
+/// # Errors
+/// `NamespaceNotFound` if there is no such branch.
+pub(crate) fn branch_head(
+    reader: &Reader<'_>,
+    repository: &str,
+    branch: &str,
+) -> Result<Option<ChunkHash>, Error> {
+    let Some(head) = database::branch_ref(reader, repository, branch)? else {
+        return Err(no_branch(repository, branch));
+    };
+    let Some(id) = head.commit else {
+        return Ok(None);
+    };
+    let chunk = database::commit_chunk(reader, repository, &id)?;
+    chunk.map(Some).ok_or_else(|| Error::damaged(format!("HEAD of {branch} is not known")))
+}
+
+/// Says that there is no such branch.
+pub(crate) fn no_branch(repository: &str, branch: &str) -> Error {
+    let message = format!("no branch {branch} in {repository}");
+    Error::invalid(Code::NamespaceNotFound, message)
+}
+
+/// The commit that a revision of `repository` names, with `HEAD` the default branch's; `None` if
+/// there is none.
+///
+/// # Errors
+/// `BadValue` if `text` is no revision, or abbreviates more than one id.
+pub(crate) fn resolve(
+    reader: &Reader<'_>,
+    repository: &str,
+    text: &str,
+) -> Result<Option<(CommitId, ChunkHash)>, Error> {
+    let Some(record) = database::repository(reader, repository)? else {
+        return Ok(None);
+    };
+    let revision = Revision::parse(text)?;
+    let start = match revision.start.as_str() {
+        HEAD => branch_head(reader, repository, &record.default_branch)?,
+        start => find_start(reader, repository, start)?,
+    };
+    walk(reader, start, &revision)
+}
+
+/// What a revision begins at: a branch's commit, or a commit by its id.
+fn find_start(
+    reader: &Reader<'_>,
+    repository: &str,
+    start: &str,
+) -> Result<Option<ChunkHash>, Error> {
+    if database::branch_ref(reader, repository, start)?.is_some() {
+        return branch_head(reader, repository, start);
+    }
+    if start.len() < PREFIX_LETTERS_MIN {
+        return Ok(None);
+    }
+    let Some((first, last)) = commit_id::prefix_range(start) else {
+        return Ok(None);
+    };
+    let prefix = system::commit_key(repository, &[]);
+    let bounds = Bounds {
+        start: Some(system::commit_key(repository, &first.0)),
+        end: Bounds::prefix(&prefix).end,
+    };
+    let last = system::commit_key(repository, &last.0);
+    let mut found = None;
+    for entry in reader.range(TreePlace::Live(TreeId::SYSTEM), bounds, Direction::Ascending)? {
+        let entry = entry?;
+        if last < entry.key {
+            break;
+        }
+        if found.is_some() {
+            let message = format!("'{start}' begins the ids of more than one commit");
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+        found = Some(system::decode_commit_chunk(reader.read(&entry.value)?)?);
+    }
+    Ok(found)
+}
+
+/// Takes a revision's steps.
+fn walk(
+    reader: &Reader<'_>,
+    start: Option<ChunkHash>,
+    revision: &Revision,
+) -> Result<Option<(CommitId, ChunkHash)>, Error> {
+    let Some(mut chunk) = start else {
+        return Ok(None);
+    };
+    let store = &**reader.store();
+    for step in &revision.steps {
+        let (times, parent) = match *step {
+            Step::Ancestor(generations) => (generations, 0),
+            Step::Parent(0) => continue,
+            Step::Parent(number) => (1, number as usize - 1),
+        };
+        for _ in 0..times {
+            match load(store, chunk)?.parents.get(parent) {
+                Some(found) => chunk = *found,
+                None => return Ok(None),
+            }
+        }
+    }
+    Ok(Some((format::id_of(chunk), chunk)))
+}
+
+impl Database {
+    /// The chunk of the commit that this version stands on; `None` before the first one.
+    pub(crate) fn head(&self, reader: &Reader<'_>) -> Result<Option<ChunkHash>, Error> {
+        match self.target() {
+            Target::Commit(_, chunk) => Ok(Some(*chunk)),
+            // A database that doesn't exist yet has no commits.
+            Target::Branch(_)
+                if database::repository(reader, self.repository_name())?.is_none() =>
+            {
+                Ok(None)
+            }
+            Target::Branch(branch) => branch_head(reader, self.repository_name(), branch),
+        }
+    }
+
+    /// The commit that a revision names, with `HEAD` this version's.
+    ///
+    /// # Errors
+    /// `BadValue` if there is no such commit.
+    pub(crate) fn revision(&self, reader: &Reader<'_>, text: &str) -> Result<ChunkHash, Error> {
+        let revision = Revision::parse(text)?;
+        let start = match revision.start.as_str() {
+            HEAD => self.head(reader)?,
+            start => find_start(reader, self.repository_name(), start)?,
+        };
+        let found = walk(reader, start, &revision)?;
+        found.map(|(_, chunk)| chunk).ok_or_else(|| {
+            let message = format!("no branch or revision {text} in {}", self.repository_name());
+            Error::invalid(Code::BadValue, message)
+        })
+    }
+}

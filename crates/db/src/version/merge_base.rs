@@ -1,0 +1,95 @@
+//! The best common ancestors of two commits.
+//!
+//! Commits are visited by falling generation, so each one after all that were made from it:
+//! 1. Each of the two paints itself and its ancestors in its own colour.
+//! 2. The first visited that has both colours is a common ancestor that no other one descends from.
+//!    Its ancestors are common too, but not best: they are painted stale.
+//! 3. Once only stale commits wait, all best ones are found.
+//!
+//! Criss-cross histories have more than one best common ancestor. The merge takes one of them: of
+//! the greatest generation, and among those of the least hash, so that both directions agree. (Git
+//! merges them into a virtual base first; one base may show conflicts that two would not, but never
+//! decides one wrongly in silence: the other base is an ancestor of both sides too.)
+//!
+//! The walk ends early: nothing below the common ancestors but what shares their generation is read.
+
+use std::collections::{BTreeMap, HashMap};
+
+use frond_store::ChunkHash;
+
+use crate::error::Error;
+use crate::version::format::Commit;
+
+/// Paint. Bits: a commit may have several.
+const OURS: u8 = 1;
+const THEIRS: u8 = 2;
+const STALE: u8 = 4;
+
+/// Where a commit stands in the order of visits: the last is visited first.
+type Turn = (u64, std::cmp::Reverse<ChunkHash>);
+
+/// Returns the best common ancestors of two commits, the one that a merge takes first. A commit
+/// is its own ancestor. `load` reads commits; each is asked for once.
+pub(crate) fn merge_bases(
+    ours: ChunkHash,
+    theirs: ChunkHash,
+    load: &mut dyn FnMut(ChunkHash) -> Result<Commit, Error>,
+) -> Result<Vec<ChunkHash>, Error> {
+    let mut walk = Walk { load, colours: HashMap::new(), waiting: BTreeMap::new(), fresh: 0 };
+    walk.paint(ours, OURS)?;
+    walk.paint(theirs, THEIRS)?;
+    let mut best = Vec::new();
+    while walk.fresh > 0 {
+        let Some(((_, std::cmp::Reverse(hash)), commit)) = walk.waiting.pop_last() else { break };
+        let mut colour = walk.colours.get(&hash).copied().unwrap_or_default();
+        if colour & STALE == 0 {
+            walk.fresh -= 1;
+            if colour == OURS | THEIRS {
+                best.push(hash);
+                colour |= STALE;
+            }
+        }
+        for parent in commit.parents {
+            walk.paint(parent, colour)?;
+        }
+    }
+    Ok(best)
+}
+
+/// Whether `ancestor` is `descendant` or one of its ancestors.
+pub(crate) fn is_ancestor(
+    ancestor: ChunkHash,
+    descendant: ChunkHash,
+    load: &mut dyn FnMut(ChunkHash) -> Result<Commit, Error>,
+) -> Result<bool, Error> {
+    Ok(merge_bases(ancestor, descendant, load)?.first() == Some(&ancestor))
+}
+
+struct Walk<'a> {
+    load: &'a mut dyn FnMut(ChunkHash) -> Result<Commit, Error>,
+    colours: HashMap<ChunkHash, u8>,
+    waiting: BTreeMap<Turn, Commit>,
+    /// How many wait that are not stale.
+    fresh: usize,
+}
+
+impl Walk<'_> {
+    fn paint(&mut self, hash: ChunkHash, colour: u8) -> Result<(), Error> {
+        let Some(known) = self.colours.get_mut(&hash) else {
+            let commit = (self.load)(hash)?;
+            self.colours.insert(hash, colour);
+            self.waiting.insert((commit.generation, std::cmp::Reverse(hash)), commit);
+            self.fresh += usize::from(colour & STALE == 0);
+            return Ok(());
+        };
+        // It still waits: its generation is below that of whoever paints it.
+        if *known & STALE == 0 && colour & STALE != 0 {
+            self.fresh -= 1;
+        }
+        *known |= colour;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! Moving a branch to another commit.
+//!
+//! *Hard*: the working state becomes the commit's, and a merge that waits is given up. *Soft*: the
+//! working state stays as it is, and is then a change against another HEAD.
+
+use frond_engine::Durability;
+use frond_query::Code;
+
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::{self, Database};
+use crate::error::Error;
+use crate::reader::Reader;
+use crate::version::adopt::Adoption;
+use crate::version::state::BranchState;
+use crate::version::{CommitId, conflict, format, history};
+
+impl Database {
+    /// Moves the branch to `target` (default HEAD). Hard: the working state becomes the target's;
+    /// soft: the working state stays as it is.
+    ///
+    /// # Errors
+    /// `BadValue` if `target` names no commit; `IllegalOperation` if this version is a commit, or
+    /// the reset is soft and a merge waits.
+    pub fn reset(&self, target: Option<&str>, hard: bool) -> Result<CommitId, Error> {
+        let branch = self.writable_branch()?;
+        let name = self.repository_name();
+        let engine = self.frond().engine();
+        let store = engine.store();
+        let target = target.unwrap_or(history::HEAD);
+        let scope = Scope::branch(name, branch);
+        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+            if database::repository(&self.reader(), name)?.is_none() {
+                let message = format!("no branch or revision {target} in {name}");
+                return Err(Error::invalid(Code::BadValue, message));
+            }
+            let state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            let chunk = self.revision(&Reader::within(engine, transaction), target)?;
+            let commit = history::load(&**store, chunk)?;
+            if hard {
+                let before = state.working_catalog(engine, transaction.snapshot())?;
+                let adoption = Adoption { head: commit.catalog, before, after: commit.catalog };
+                state.adopt(engine, transaction, &adoption)?;
+                conflict::clear(engine, transaction, name, branch)?;
+            } else {
+                state.refuse_while_merging("a soft reset")?;
+                state.keep(engine, transaction, &commit.catalog)?;
+            }
+            let why = format!("reset: moving to {target}");
+            state.move_ref(transaction, chunk, &why, self.frond().now_millis())?;
+            Ok(Outcome::Commit(format::id_of(chunk)))
+        })
+    }
+
+    /// Gives a merge up: the working state is HEAD's again.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if no merge waits.
+    pub fn merge_abort(&self) -> Result<(), Error> {
+        let branch = self.writable_branch()?;
+        let name = self.repository_name();
+        let engine = self.frond().engine();
+        let scope = Scope::branch(name, branch);
+        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+            let state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            if state.merging.is_none() {
+                return Err(conflict::no_merge(branch));
+            }
+            let head = state.head_catalog(&**engine.store())?;
+            let before = state.working_catalog(engine, transaction.snapshot())?;
+            state.adopt(engine, transaction, &Adoption { head, before, after: head })?;
+            conflict::clear(engine, transaction, name, branch)?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+}
