@@ -1,1 +1,26 @@
-//! Soon.
+//! Frond's server: MongoDB's wire protocol over the embedded database.
+//!
+//! Reading order: [`wire`] (bytes to messages and back), [`listener`] and [`connection`] (sockets),
+//! [`dispatch`] (a message to its answer), [`request`], [`fields`] and [`common`] (what a handler
+//! works with), [`commands`] (one file a command, or a few relatives), [`cursors`] and
+//! [`operations`] (what outlives a message, and what runs). [`client`] is the other side.
+//!
+//! Only this crate knows sockets and tokio. Everything below it blocks, so commands run on blocking
+//! threads, a bounded number at a time ([`limits`]).
+
+pub mod client;
+pub mod commands;
+pub mod common;
+pub mod connection;
+pub mod cursors;
+pub mod dispatch;
+pub mod fields;
+pub mod limits;
+pub mod listener;
+pub mod operations;
+pub mod request;
+pub mod shared;
+pub mod wire;
+
+pub use client::{Client, ClientError};
+pub use listener::{Server, ServerError, ServerOptions, Stopper};

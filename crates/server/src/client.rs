@@ -1,0 +1,159 @@
+//! A small blocking client: what the command line and the tests need to talk to a server.
+//!
+//! One connection, one command at a time, no pool, no sessions. Applications use MongoDB's drivers.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use bytes::Bytes;
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+
+use crate::wire::{DocumentSequence, HEADER_BYTES, Header, Message, WireError};
+
+/// Why a command got no answer that says ok.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The connection failed.
+    #[error("connection to {address}: {source}")]
+    Connection {
+        /// The server.
+        address: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The server sent something that isn't an answer.
+    #[error("answer of {address}: {source}")]
+    Answer {
+        /// The server.
+        address: String,
+        /// What is wrong with it.
+        source: WireError,
+    },
+    /// The server refused the command.
+    #[error("{message} (code {code})")]
+    Command {
+        /// MongoDB's code.
+        code: i32,
+        /// What happened.
+        message: String,
+        /// The whole answer.
+        answer: DocumentBuf,
+    },
+}
+
+/// A connection to a server.
+pub struct Client {
+    stream: TcpStream,
+    address: String,
+    last_request_id: i32,
+}
+
+impl Client {
+    /// Connects to `address` (`HOST:PORT`).
+    pub fn connect(address: &str) -> Result<Client, ClientError> {
+        let failed = |source| ClientError::Connection { address: address.to_owned(), source };
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        let resolved: Vec<SocketAddr> = address.to_socket_addrs().map_err(failed)?.collect();
+        for candidate in resolved {
+            match TcpStream::connect_timeout(&candidate, Duration::from_secs(10)) {
+                Ok(stream) => {
+                    stream.set_nodelay(true).map_err(failed)?;
+                    let address = address.to_owned();
+                    return Ok(Client { stream, address, last_request_id: 0 });
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(failed(last))
+    }
+
+    /// Runs a command on a database and returns its answer.
+    ///
+    /// # Errors
+    /// [`ClientError::Command`] if the answer says `ok: 0`. Errors of single documents
+    /// (`writeErrors`) stand in the answer of a command that is ok.
+    pub fn command(
+        &mut self,
+        database: &str,
+        command: Document<'_>,
+    ) -> Result<DocumentBuf, ClientError> {
+        self.command_with(database, command, Vec::new())
+    }
+
+    /// As [`Client::command`], with documents beside the command: the fast way to insert many.
+    pub fn command_with(
+        &mut self,
+        database: &str,
+        command: Document<'_>,
+        sequences: Vec<DocumentSequence>,
+    ) -> Result<DocumentBuf, ClientError> {
+        let mut body = DocumentBuilder::new();
+        for (name, value) in command.iter() {
+            body.append(name, value);
+        }
+        body.append("$db", Value::String(database));
+        self.last_request_id = self.last_request_id.wrapping_add(1);
+        let message = Message { sequences, ..Message::new(body.build()) };
+        let bytes = message.encode(self.last_request_id, 0);
+        self.stream.write_all(&bytes).map_err(|source| self.failed(source))?;
+        let answer = self.read_answer()?;
+        if answer.get("ok").is_some_and(|ok| ok.is_truthy()) {
+            return Ok(answer);
+        }
+        let code = answer.get("code").and_then(|code| code.as_integer()).unwrap_or(1);
+        let message = answer.get("errmsg").and_then(|message| message.as_str()).unwrap_or("");
+        Err(ClientError::Command {
+            code: i32::try_from(code).unwrap_or(1),
+            message: message.to_owned(),
+            answer,
+        })
+    }
+
+    /// Runs a command that answers with a cursor and returns all documents of all its batches.
+    pub fn documents(
+        &mut self,
+        database: &str,
+        command: Document<'_>,
+    ) -> Result<Vec<DocumentBuf>, ClientError> {
+        let mut documents = Vec::new();
+        let mut answer = self.command(database, command)?;
+        while let Some((id, namespace)) = take_batch(&answer, &mut documents) {
+            let collection = namespace.split_once('.').map_or("", |(_, collection)| collection);
+            let more = frond_doc::document! { "getMore": id, "collection": collection };
+            answer = self.command(database, more.view())?;
+        }
+        Ok(documents)
+    }
+
+    fn read_answer(&mut self) -> Result<DocumentBuf, ClientError> {
+        let mut header_bytes = [0; HEADER_BYTES];
+        self.stream.read_exact(&mut header_bytes).map_err(|source| self.failed(source))?;
+        let header = Header::decode(&header_bytes).map_err(|source| self.broken(source))?;
+        let mut message = header_bytes.to_vec();
+        message.resize(header.bytes, 0);
+        let body = &mut message[HEADER_BYTES..];
+        self.stream.read_exact(body).map_err(|source| self.failed(source))?;
+        let answer = Message::decode(Bytes::from(message));
+        answer.map(|message| message.body).map_err(|source| self.broken(source))
+    }
+
+    fn failed(&self, source: io::Error) -> ClientError {
+        ClientError::Connection { address: self.address.clone(), source }
+    }
+
+    fn broken(&self, source: WireError) -> ClientError {
+        ClientError::Answer { address: self.address.clone(), source }
+    }
+}
+
+/// Moves a batch's documents to `documents`; returns the cursor's id and namespace if there is more.
+fn take_batch(answer: &DocumentBuf, documents: &mut Vec<DocumentBuf>) -> Option<(i64, String)> {
+    let cursor = answer.get("cursor")?.as_document()?;
+    let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"))?.as_array()?;
+    documents.extend(
+        batch.iter().filter_map(|value| value.as_document()).map(|document| document.to_buf()),
+    );
+    let id = cursor.get("id")?.as_integer().filter(|id| *id != 0)?;
+    Some((id, cursor.get("ns")?.as_str()?.to_owned()))
+}

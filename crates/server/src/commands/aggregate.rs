@@ -1,0 +1,77 @@
+//! `aggregate`.
+
+use frond_db::{AggregateRequest, Error};
+use frond_doc::Value;
+use frond_query::Code;
+
+use crate::commands::reply::{self, BatchOptions};
+use crate::commands::{explain, find};
+use crate::fields::Fields;
+use crate::request::{Answer, Request, collection_name};
+
+/// What stands for a collection in the namespace of a cursor over `aggregate: 1`.
+const NO_COLLECTION: &str = "$cmd.aggregate";
+
+/// An `aggregate`, read.
+pub struct AggregateCommand {
+    /// What the database is asked.
+    pub request: AggregateRequest,
+    /// Whether to tell how it would go instead.
+    pub explains: bool,
+    /// Whether a cursor is asked for, as it must be.
+    pub has_cursor: bool,
+    /// How the first batch is asked for.
+    pub batch: BatchOptions,
+}
+
+/// Runs an `aggregate`.
+pub fn run(request: &Request<'_>) -> Answer {
+    let collection = target(request.database_name, request.argument())?;
+    let command = read(request.fields()?)?;
+    let database = request.database()?;
+    if command.explains {
+        let verbosity = explain::Verbosity::QueryPlanner;
+        let explanation = explain::aggregate(&database, collection, &command.request, verbosity)?;
+        return Ok(explain::answer(request, explanation, request.body));
+    }
+    if !command.has_cursor {
+        let message = "The 'cursor' option is required, except for aggregate with the explain \
+                       argument";
+        return Err(Error::invalid(Code::FailedToParse, message));
+    }
+    let documents = database.aggregate(collection, &command.request)?;
+    let namespace = request.namespace(collection.unwrap_or(NO_COLLECTION));
+    reply::first_batch(request, namespace, Box::new(documents), command.batch)
+}
+
+/// The collection that is read; `None` for `aggregate: 1`.
+pub fn target<'a>(database: &str, argument: Value<'a>) -> Result<Option<&'a str>, Error> {
+    if argument.as_integer() == Some(1) {
+        return Ok(None);
+    }
+    if argument.is_number() {
+        let message = "Invalid command format: the 'aggregate' field must specify a collection \
+                       name or 1";
+        return Err(Error::invalid(Code::FailedToParse, message));
+    }
+    collection_name(database, argument).map(Some)
+}
+
+/// Reads the fields of an `aggregate`, the collection's name apart.
+pub fn read(mut fields: Fields<'_>) -> Result<AggregateCommand, Error> {
+    let pipeline = fields.array("pipeline")?.ok_or_else(|| fields.missing("pipeline"))?;
+    let cursor = fields.document("cursor")?;
+    let explains = fields.boolean("explain")?;
+    let size = reply::cursor_batch_size("aggregate.cursor", cursor)?;
+    let hint = fields.value("hint").map(|hint| hint.to_buf());
+    let request = AggregateRequest {
+        pipeline: Value::Array(pipeline).to_buf(),
+        variables: fields.document("let")?.map(|variables| variables.to_buf()),
+        hint: hint.filter(|hint| !find::is_empty_hint(hint)),
+    };
+    fields.simple_collation()?;
+    fields.ignore(&["allowDiskUse", "bypassDocumentValidation", "fromMongos", "needsMerge"]);
+    fields.finish()?;
+    let batch = BatchOptions { size, ..BatchOptions::default() };
+    Ok(AggregateCommand { request, explains, has_cursor: cursor.is_some(), batch })
+}

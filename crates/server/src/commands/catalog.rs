@@ -1,0 +1,72 @@
+//! `listCollections` and `listIndexes`.
+
+use frond_db::catalog::CollectionInfo;
+use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, document};
+use frond_query::Filter;
+
+use crate::commands::reply;
+use crate::common::UUID_SUBTYPE;
+use crate::request::{Answer, Request};
+
+/// Runs a `listCollections`.
+pub fn list_collections(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let filter = fields.document("filter")?.map(Filter::parse).transpose()?;
+    let names_only = fields.boolean("nameOnly")?;
+    let cursor = fields.document("cursor")?;
+    let size = reply::cursor_batch_size("listCollections.cursor", cursor)?;
+    fields.ignore(&["authorizedCollections"]);
+    fields.finish()?;
+    let is_read_only;
+    let collections = {
+        let database = request.database()?;
+        is_read_only = database.is_read_only();
+        database.list_collections()?
+    };
+    let mut documents = Vec::new();
+    for collection in &collections {
+        let document = describe(collection, is_read_only);
+        if filter.as_ref().is_some_and(|filter| !filter.matches(document.view())) {
+            continue;
+        }
+        documents.push(match names_only {
+            true => document! { "name": &collection.name, "type": "collection" },
+            false => document,
+        });
+    }
+    let size = Some(size.unwrap_or(documents.len() as u64));
+    reply::listing(request, request.namespace("$cmd.listCollections"), documents, size)
+}
+
+fn describe(collection: &CollectionInfo, is_read_only: bool) -> DocumentBuf {
+    let mut document = DocumentBuilder::new();
+    document
+        .append("name", Value::String(&collection.name))
+        .append("type", Value::String("collection"))
+        .append("options", Value::from(&collection.options))
+        .begin_document("info")
+        .append("readOnly", Value::Boolean(is_read_only))
+        .append("uuid", Value::Binary(Binary { subtype: UUID_SUBTYPE, bytes: &collection.uuid }))
+        .end();
+    document
+        .begin_document("idIndex")
+        .append("v", Value::Int32(2))
+        .append("key", Value::Document(document! { "_id": 1_i32 }.view()))
+        .append("name", Value::String("_id_"))
+        .end();
+    document.build()
+}
+
+/// Runs a `listIndexes`.
+pub fn list_indexes(request: &Request<'_>) -> Answer {
+    let collection = request.collection()?;
+    let mut fields = request.fields()?;
+    let cursor = fields.document("cursor")?;
+    let size = reply::cursor_batch_size("listIndexes.cursor", cursor)?;
+    fields.ignore(&["includeIndexBuildInfo"]);
+    fields.finish()?;
+    let indexes = request.database()?.list_indexes(collection)?;
+    let documents: Vec<DocumentBuf> = indexes.iter().map(|index| index.to_document()).collect();
+    let size = Some(size.unwrap_or(documents.len() as u64));
+    reply::listing(request, request.namespace(collection), documents, size)
+}

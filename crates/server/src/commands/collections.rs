@@ -1,0 +1,54 @@
+//! `drop` and `renameCollection`.
+
+use frond_db::Error;
+use frond_doc::{DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::commands::reply;
+use crate::request::{Answer, Request, check_collection_name, check_writable, split_namespace};
+
+/// Drops a collection. One that isn't there is dropped already, as MongoDB has it.
+pub fn drop(request: &Request<'_>) -> Answer {
+    let collection = request.writable_collection()?;
+    request.no_fields()?;
+    let database = request.database()?;
+    let indexes = database.list_indexes(collection).map(|indexes| indexes.len() as u64);
+    let mut answer = DocumentBuilder::new();
+    if database.drop_collection(collection)? {
+        if let Ok(indexes) = indexes {
+            answer.append("nIndexesWas", reply::number(indexes));
+        }
+        answer.append("ns", Value::String(&request.namespace(collection)));
+    }
+    Ok(answer)
+}
+
+/// Renames a collection within its database.
+pub fn rename(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let Some(from) = request.argument().as_str() else {
+        let expected = "type 'string'";
+        return Err(fields.wrong_type("renameCollection", request.argument(), expected));
+    };
+    let to = fields.required_string("to")?;
+    let drops_target = fields.boolean("dropTarget")?;
+    fields.ignore(&["stayTemp"]);
+    fields.finish()?;
+    let (from_database, from) = split_namespace(from)?;
+    let (to_database, to) = split_namespace(to)?;
+    if from_database != to_database {
+        let message = "renaming a collection into another database is not supported by Frond";
+        return Err(Error::invalid(Code::CommandNotSupported, message));
+    }
+    for name in [from, to] {
+        check_collection_name(from_database, name)?;
+        check_writable(from_database, name)?;
+    }
+    if from == to {
+        let message = "Can't rename a collection to itself";
+        return Err(Error::invalid(Code::IllegalOperation, message));
+    }
+    let database = request.server.frond.database(from_database)?;
+    database.rename_collection(from, to, drops_target)?;
+    Ok(DocumentBuilder::new())
+}

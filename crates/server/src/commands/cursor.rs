@@ -1,0 +1,77 @@
+//! `getMore` and `killCursors`.
+
+use std::time::Instant;
+
+use frond_doc::{DocumentBuilder, Value};
+
+use crate::commands::reply;
+use crate::request::{Answer, Request, collection_name};
+use crate::shared::Counter;
+
+/// Answers with a cursor's next batch.
+pub fn get_more(request: &Request<'_>) -> Answer {
+    request.server.count(Counter::GetMore, 1);
+    let mut fields = request.fields()?;
+    let id = match request.argument() {
+        Value::Int64(id) => id,
+        other => return Err(fields.wrong_type("getMore", other, "type 'long'")),
+    };
+    let collection = fields.value("collection").ok_or_else(|| fields.missing("collection"))?;
+    // The cursors of `aggregate: 1` and of listings have names that begin with a dollar.
+    let collection = match collection {
+        Value::String(name) if name.starts_with("$cmd") => name,
+        other => collection_name(request.database_name, other)?,
+    };
+    // A batch size of 0 means "no limit" here.
+    let size = fields.count("batchSize")?.filter(|size| *size > 0);
+    fields.ignore(&["term", "lastKnownCommittedOpTime"]);
+    fields.finish()?;
+    let namespace = request.namespace(collection);
+    let mut checked_out =
+        request.server.cursors.check_out(id, &namespace, request.common.session)?;
+    let batch = checked_out.cursor().next_batch(size, &|| request.operation.check())?;
+    let next_id = if batch.is_last {
+        drop(checked_out);
+        0
+    } else {
+        checked_out.check_in(Instant::now());
+        id
+    };
+    Ok(reply::cursor_answer("nextBatch", &batch, next_id, &namespace))
+}
+
+/// Closes cursors.
+pub fn kill(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = request.argument();
+    let collection = match name {
+        Value::String(name) if name.starts_with("$cmd") => name,
+        other => collection_name(request.database_name, other)?,
+    };
+    let ids = fields.array("cursors")?.ok_or_else(|| fields.missing("cursors"))?;
+    let namespace = request.namespace(collection);
+    let (mut killed, mut missing) = (Vec::new(), Vec::new());
+    for value in ids.iter() {
+        let Value::Int64(id) = value else {
+            return Err(fields.wrong_type("cursors", value, "type 'long'"));
+        };
+        let list =
+            if request.server.cursors.kill(id, &namespace) { &mut killed } else { &mut missing };
+        list.push(id);
+    }
+    fields.finish()?;
+    let mut answer = DocumentBuilder::new();
+    append_ids(&mut answer, "cursorsKilled", &killed);
+    append_ids(&mut answer, "cursorsNotFound", &missing);
+    append_ids(&mut answer, "cursorsAlive", &[]);
+    append_ids(&mut answer, "cursorsUnknown", &[]);
+    Ok(answer)
+}
+
+fn append_ids(answer: &mut DocumentBuilder, name: &str, ids: &[i64]) {
+    answer.begin_array(name);
+    for id in ids {
+        answer.push(Value::Int64(*id));
+    }
+    answer.end();
+}

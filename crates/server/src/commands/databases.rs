@@ -1,0 +1,58 @@
+//! `listDatabases` and `dropDatabase`.
+
+use frond_doc::{DocumentBuilder, Value, document};
+use frond_query::Filter;
+
+use crate::commands::reply;
+use crate::request::{Answer, Request};
+
+/// Lists the databases. Branches and versions of a database are not listed: they are reached by
+/// name (`shop@feature`).
+pub fn list(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let filter = fields.document("filter")?.map(Filter::parse).transpose()?;
+    let names_only = fields.boolean("nameOnly")?;
+    fields.ignore(&["authorizedDatabases"]);
+    fields.finish()?;
+    let mut answer = DocumentBuilder::new();
+    let mut total = 0;
+    answer.begin_array("databases");
+    for database in request.server.frond.list_databases()? {
+        let bytes = reply::long(database.bytes);
+        let document = document! {
+            "name": &database.name, "sizeOnDisk": bytes, "empty": database.empty,
+        };
+        if filter.as_ref().is_some_and(|filter| !filter.matches(document.view())) {
+            continue;
+        }
+        total += bytes;
+        if names_only {
+            answer.push(Value::Document(document! { "name": &database.name }.view()));
+        } else {
+            answer.push(Value::Document(document.view()));
+        }
+    }
+    answer.end();
+    if !names_only {
+        answer.append("totalSize", Value::Int64(total));
+        answer.append("totalSizeMb", Value::Int64(total >> 20));
+    }
+    Ok(answer)
+}
+
+/// Drops a database with its history.
+pub fn drop(request: &Request<'_>) -> Answer {
+    request.no_fields()?;
+    let exists = request
+        .server
+        .frond
+        .list_databases()?
+        .iter()
+        .any(|info| info.name == request.database_name);
+    request.database()?.drop_database()?;
+    let mut answer = DocumentBuilder::new();
+    if exists {
+        answer.append("dropped", Value::String(request.database_name));
+    }
+    Ok(answer)
+}

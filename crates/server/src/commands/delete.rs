@@ -1,0 +1,47 @@
+//! `delete`.
+
+use frond_db::{DeleteStatement, Error};
+use frond_doc::{Document, DocumentBuilder};
+use frond_query::Code;
+
+use crate::commands::{find, reply, write};
+use crate::fields::Fields;
+use crate::request::{Answer, Request};
+use crate::shared::Counter;
+
+/// Runs a `delete`.
+pub fn run(request: &Request<'_>) -> Answer {
+    let collection = request.writable_collection()?;
+    let mut fields = request.fields()?;
+    let documents = request.documents(&mut fields, "deletes")?;
+    let is_ordered = write::read_options(&mut fields)?;
+    fields.refuse("let")?;
+    fields.finish()?;
+    let mut statements = Vec::with_capacity(documents.len());
+    for document in &documents {
+        statements.push(read_statement(document.view())?);
+    }
+    request.server.count(Counter::Delete, statements.len() as u64);
+    let durability = request.common.durability;
+    let report = request.database()?.delete(collection, &statements, is_ordered, durability)?;
+    let mut answer = DocumentBuilder::new();
+    answer.append("n", reply::number(report.count));
+    write::append_write_errors(&mut answer, &report.errors);
+    Ok(answer)
+}
+
+/// Reads one element of `deletes`.
+pub fn read_statement(document: Document<'_>) -> Result<DeleteStatement, Error> {
+    let mut fields = Fields::of_part("delete.deletes", document)?;
+    let filter = fields.required_document("q")?.to_buf();
+    let limit = fields.integer("limit")?.ok_or_else(|| fields.missing("limit"))?;
+    if !(0..=1).contains(&limit) {
+        let message = format!("The limit field in delete objects must be 0 or 1. Got {limit}");
+        return Err(Error::invalid(Code::FailedToParse, message));
+    }
+    let hint = fields.value("hint").map(|hint| hint.to_buf());
+    let hint = hint.filter(|hint| !find::is_empty_hint(hint));
+    fields.simple_collation()?;
+    fields.finish()?;
+    Ok(DeleteStatement { filter, only_first: limit == 1, hint })
+}

@@ -1,0 +1,183 @@
+//! What the server tells of itself: serverStatus, hostInfo, getLog, listCommands, connPoolStats.
+
+use frond_db::Error;
+use frond_doc::{DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::commands::handshake::{FROND_VERSION, MONGODB_VERSION};
+use crate::commands::{COMMANDS, Run, is_in_stable_api, reply};
+use crate::request::{Answer, Request};
+use crate::shared::{COUNTER_NAMES, Shared};
+
+/// Runs a `serverStatus`. Sections can't be chosen: there are few.
+pub fn server_status(request: &Request<'_>) -> Answer {
+    // Clients name the sections that they want or don't want; all are given.
+    let server = request.server;
+    let uptime = server.started.elapsed();
+    let mut answer = DocumentBuilder::new();
+    answer
+        .append("host", Value::String(&server.address.to_string()))
+        .append("version", Value::String(MONGODB_VERSION))
+        .append("process", Value::String("frond"))
+        .append("pid", Value::Int64(i64::from(std::process::id())))
+        .append("uptime", Value::Double(uptime.as_secs() as f64))
+        .append("uptimeMillis", Value::Int64(millis(uptime)))
+        .append("uptimeEstimate", Value::Int64(reply::long(uptime.as_secs())))
+        .append("localTime", Value::DateTime(server.frond.now_millis()));
+    append_activity(&mut answer, server);
+    append_storage(&mut answer, server);
+    Ok(answer)
+}
+
+fn millis(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn append_activity(answer: &mut DocumentBuilder, server: &Shared) {
+    let (open, made) = server.connection_counts();
+    let available = server.connections_max.saturating_sub(open);
+    answer
+        .begin_document("connections")
+        .append("current", reply::number(open as u64))
+        .append("available", reply::number(available as u64))
+        .append("totalCreated", Value::Int32(made))
+        .append("active", reply::number(server.operations.list().len() as u64))
+        .end();
+    answer.begin_document("opcounters");
+    for (name, count) in COUNTER_NAMES.iter().zip(server.counts()) {
+        answer.append(name, Value::Int64(reply::long(count)));
+    }
+    answer.end();
+    let cursors = server.cursors.counts();
+    answer
+        .begin_document("metrics")
+        .begin_document("cursor")
+        .append("timedOut", Value::Int64(reply::long(cursors.timed_out)))
+        .begin_document("open")
+        .append("noTimeout", Value::Int64(reply::long(cursors.no_timeout as u64)))
+        .append("pinned", Value::Int64(reply::long(cursors.pinned as u64)))
+        .append("total", Value::Int64(reply::long(cursors.open as u64)))
+        .end()
+        .end()
+        .end();
+}
+
+fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
+    let (engine, store) = server.frond.counters();
+    answer
+        .begin_document("storageEngine")
+        .append("name", Value::String("frond"))
+        .append("supportsCommittedReads", Value::Boolean(true))
+        .append("persistent", Value::Boolean(true))
+        .end();
+    answer.begin_document("frond").append("version", Value::String(FROND_VERSION));
+    answer.begin_document("engine");
+    for (name, count) in [
+        ("commits", engine.commits),
+        ("conflicts", engine.conflicts),
+        ("logSyncs", engine.log_syncs),
+        ("logBytes", engine.log_bytes),
+        ("folds", engine.folds),
+        ("memtableBytes", engine.memtable_bytes),
+    ] {
+        answer.append(name, Value::Int64(reply::long(count)));
+    }
+    answer.end().begin_document("store");
+    for (name, count) in [
+        ("chunksRead", store.chunks_read),
+        ("chunksFetched", store.chunks_fetched),
+        ("chunksWritten", store.chunks_written),
+        ("bytesPut", store.bytes_put),
+        ("bytesWritten", store.bytes_written),
+        ("syncs", store.syncs),
+        ("bytesStored", store.bytes_stored),
+    ] {
+        answer.append(name, Value::Int64(reply::long(count)));
+    }
+    answer.end().end();
+}
+
+/// Runs a `hostInfo`: what the standard library knows of the machine.
+pub fn host_info(request: &Request<'_>) -> Answer {
+    request.no_fields()?;
+    let cores = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let mut answer = DocumentBuilder::new();
+    answer
+        .begin_document("system")
+        .append("currentTime", Value::DateTime(request.server.frond.now_millis()))
+        .append("hostname", Value::String(&request.server.address.to_string()))
+        .append("cpuAddrSize", Value::Int32(usize::BITS as i32))
+        .append("numCores", reply::number(cores as u64))
+        .append("cpuArch", Value::String(std::env::consts::ARCH))
+        .end()
+        .begin_document("os")
+        .append("type", Value::String(std::env::consts::OS))
+        .append("name", Value::String(std::env::consts::OS))
+        .append("version", Value::String(""))
+        .end()
+        .begin_document("extra")
+        .end();
+    Ok(answer)
+}
+
+/// Runs a `getLog`. The server keeps no log in memory, so every log is empty.
+pub fn get_log(request: &Request<'_>) -> Answer {
+    let fields = request.fields()?;
+    let mut answer = DocumentBuilder::new();
+    match request.argument() {
+        Value::String("*") => {
+            answer
+                .begin_array("names")
+                .push(Value::String("global"))
+                .push(Value::String("startupWarnings"))
+                .end();
+        }
+        Value::String("global" | "startupWarnings") => {
+            answer.append("totalLinesWritten", Value::Int32(0)).begin_array("log").end();
+        }
+        Value::String(other) => {
+            let message = format!("No log named '{other}'");
+            return Err(Error::invalid(Code::OperationFailed, message));
+        }
+        other => return Err(fields.wrong_type("getLog", other, "type 'string'")),
+    }
+    fields.finish()?;
+    Ok(answer)
+}
+
+/// Runs a `listCommands`.
+pub fn list_commands(request: &Request<'_>) -> Answer {
+    request.no_fields()?;
+    let mut answer = DocumentBuilder::new();
+    answer.begin_document("commands");
+    for command in COMMANDS {
+        let help = match command.run {
+            Run::Handler(_) => "see docs/commands.md",
+            Run::Refused(why) => why,
+        };
+        answer
+            .begin_document(command.name)
+            .append("help", Value::String(help))
+            .append("supported", Value::Boolean(matches!(command.run, Run::Handler(_))))
+            .append("adminOnly", Value::Boolean(command.admin_only))
+            .append("requiresAuth", Value::Boolean(false))
+            .begin_array("apiVersions");
+        if is_in_stable_api(command) {
+            answer.push(Value::String("1"));
+        }
+        answer.end().end();
+    }
+    answer.end();
+    Ok(answer)
+}
+
+/// Runs a `connPoolStats`: the server has no connections of its own to other servers.
+pub fn conn_pool_stats(request: &Request<'_>) -> Answer {
+    request.no_fields()?;
+    let mut answer = DocumentBuilder::new();
+    for name in ["totalInUse", "totalAvailable", "totalCreated", "totalRefreshing"] {
+        answer.append(name, Value::Int32(0));
+    }
+    answer.begin_document("hosts").end();
+    Ok(answer)
+}

@@ -1,0 +1,160 @@
+//! `explain`: how a command would go. The command itself is not run, except that
+//! `executionStats` runs the search that it would make.
+//!
+//! A pipeline is explained as its leading `$match` and `$sort` and the stages that follow; a write
+//! as the search for the documents that it would change.
+
+use frond_db::{AggregateRequest, Database, Error, FindRequest};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::commands::handshake::MONGODB_VERSION;
+use crate::commands::{aggregate, delete, find, find_and_modify, update};
+use crate::fields::Fields;
+use crate::request::{Answer, Request, collection_name};
+
+/// How much to tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verbosity {
+    /// The plan.
+    QueryPlanner,
+    /// What running it took, too.
+    ExecutionStats,
+}
+
+/// Runs an `explain`.
+pub fn run(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let Some(command) = request.argument().as_document() else {
+        return Err(fields.wrong_type("explain", request.argument(), "type 'object'"));
+    };
+    let verbosity = match fields.string("verbosity")?.unwrap_or("allPlansExecution") {
+        "queryPlanner" => Verbosity::QueryPlanner,
+        "executionStats" | "allPlansExecution" => Verbosity::ExecutionStats,
+        other => {
+            let message = format!(
+                "Enumeration value '{other}' for field 'explain.verbosity' is not a valid value."
+            );
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+    };
+    fields.finish()?;
+    let explanation = explain(request, command, verbosity)?;
+    Ok(answer(request, explanation, command))
+}
+
+fn explain(
+    request: &Request<'_>,
+    command: Document<'_>,
+    verbosity: Verbosity,
+) -> Result<DocumentBuf, Error> {
+    let (name, argument) = command.iter().next().unwrap_or(("", Value::Null));
+    let database = request.database()?;
+    let find = match name {
+        "aggregate" => {
+            let collection = aggregate::target(request.database_name, argument)?;
+            let command = aggregate::read(Fields::of_command("aggregate", command)?)?;
+            return aggregate(&database, collection, &command.request, verbosity);
+        }
+        "find" => find::read(Fields::of_command("find", command)?)?.0,
+        "count" | "distinct" => {
+            let filter = command.get("query").and_then(|query| query.as_document());
+            search(filter.map(|filter| filter.to_buf()))
+        }
+        "update" => {
+            let statement = first_statement(command, "updates")?;
+            search(Some(update::read_statement(statement)?.filter))
+        }
+        "delete" => {
+            let statement = first_statement(command, "deletes")?;
+            search(Some(delete::read_statement(statement)?.filter))
+        }
+        "findAndModify" | "findandmodify" => {
+            let command = find_and_modify::read(Fields::of_command("findAndModify", command)?)?;
+            FindRequest { sort: command.sort, limit: Some(1), ..search(Some(command.filter)) }
+        }
+        other => {
+            let message = format!("Explain failed due to unknown command: {other}");
+            return Err(Error::invalid(Code::CommandNotFound, message));
+        }
+    };
+    let collection = collection_name(request.database_name, argument)?;
+    Ok(trim(&database.explain(collection, &find)?, verbosity))
+}
+
+fn search(filter: Option<DocumentBuf>) -> FindRequest {
+    FindRequest { filter, ..FindRequest::default() }
+}
+
+fn first_statement<'a>(command: Document<'a>, name: &str) -> Result<Document<'a>, Error> {
+    let statements = command.get(name).and_then(|value| value.as_array());
+    let first = statements.and_then(|statements| statements.get(0)?.as_document());
+    first.ok_or_else(|| {
+        let message = format!("explained write has no document in '{name}'");
+        Error::invalid(Code::FailedToParse, message)
+    })
+}
+
+/// Explains a pipeline: what reads the collection, then the stages.
+pub fn aggregate(
+    database: &Database,
+    collection: Option<&str>,
+    request: &AggregateRequest,
+    verbosity: Verbosity,
+) -> Result<DocumentBuf, Error> {
+    let stages = request.pipeline.as_value().as_array();
+    let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
+    let stage = |position: usize, name: &str| {
+        let stage = stages.get(position)?.as_document()?;
+        stage.get(name)?.as_document().map(|document| document.to_buf())
+    };
+    let filter = stage(0, "$match");
+    let sort = stage(usize::from(filter.is_some()), "$sort");
+    let read_by_search = usize::from(filter.is_some()) + usize::from(sort.is_some());
+    let mut explanation = DocumentBuilder::new();
+    explanation.begin_array("stages");
+    if let Some(collection) = collection {
+        let hint = request.hint.clone();
+        let find = FindRequest { filter, sort, hint, ..FindRequest::default() };
+        let cursor = trim(&database.explain(collection, &find)?, verbosity);
+        let cursor = frond_doc::document! { "$cursor": &cursor };
+        explanation.push(Value::Document(cursor.view()));
+    }
+    for stage in stages.iter().skip(read_by_search) {
+        explanation.push(stage);
+    }
+    explanation.end();
+    Ok(explanation.build())
+}
+
+/// Leaves out what `verbosity` doesn't ask for.
+fn trim(explanation: &DocumentBuf, verbosity: Verbosity) -> DocumentBuf {
+    let mut trimmed = DocumentBuilder::new();
+    for (name, value) in explanation.iter() {
+        if name != "ok" && (name != "executionStats" || verbosity == Verbosity::ExecutionStats) {
+            trimmed.append(name, value);
+        }
+    }
+    trimmed.build()
+}
+
+/// The answer: the explanation, the command that it is of, and the server.
+pub fn answer(
+    request: &Request<'_>,
+    explanation: DocumentBuf,
+    command: Document<'_>,
+) -> DocumentBuilder {
+    let mut answer = DocumentBuilder::new();
+    answer.append("explainVersion", Value::String("1"));
+    for (name, value) in explanation.iter().filter(|(name, _)| *name != "explainVersion") {
+        answer.append(name, value);
+    }
+    answer.append("command", Value::Document(command));
+    answer
+        .begin_document("serverInfo")
+        .append("host", Value::String(&request.server.address.ip().to_string()))
+        .append("port", Value::Int32(i32::from(request.server.address.port())))
+        .append("version", Value::String(MONGODB_VERSION))
+        .end();
+    answer
+}

@@ -1,0 +1,63 @@
+//! `findAndModify`.
+
+use frond_db::{Error, FindAndModify};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::commands::{reply, write};
+use crate::fields::Fields;
+use crate::request::{Answer, Request};
+
+/// Runs a `findAndModify`.
+pub fn run(request: &Request<'_>) -> Answer {
+    let collection = request.writable_collection()?;
+    let command = read(request.fields()?)?;
+    let durability = request.common.durability;
+    let report = request.database()?.find_and_modify(collection, &command, durability)?;
+    let mut answer = DocumentBuilder::new();
+    answer.begin_document("lastErrorObject").append("n", reply::number(report.count));
+    if command.update.is_some() {
+        answer.append("updatedExisting", Value::Boolean(report.updated_existing));
+        if let Some(id) = &report.upserted {
+            answer.append("upserted", Value::from(id));
+        }
+    }
+    answer.end();
+    answer.append("value", report.value.as_ref().map_or(Value::Null, Value::from));
+    Ok(answer)
+}
+
+/// Reads the fields of a `findAndModify`, the collection's name apart.
+pub fn read(mut fields: Fields<'_>) -> Result<FindAndModify, Error> {
+    let filter = fields.document("query")?;
+    let removes = fields.boolean("remove")?;
+    let command = FindAndModify {
+        filter: filter.map_or_else(DocumentBuf::empty, |filter| filter.to_buf()),
+        sort: fields.document("sort")?.filter(|sort| !sort.is_empty()).map(|sort| sort.to_buf()),
+        update: fields.value("update").map(|update| update.to_buf()),
+        upsert: fields.boolean("upsert")?,
+        return_new: fields.boolean("new")?,
+        projection: fields.document("fields")?.map(|projection| projection.to_buf()),
+        array_filters: fields.array("arrayFilters")?.map(|array| Value::Array(array).to_buf()),
+    };
+    write::read_options(&mut fields)?;
+    fields.simple_collation()?;
+    fields.refuse_all(&["let", "hint"])?;
+    fields.finish()?;
+    check(&command, removes)?;
+    Ok(command)
+}
+
+fn check(command: &FindAndModify, removes: bool) -> Result<(), Error> {
+    let message = match (&command.update, removes) {
+        (Some(_), true) => "Cannot specify both an update and remove=true",
+        (None, false) => "Either an update or remove=true must be specified",
+        (_, true) if command.upsert => "Cannot specify both upsert=true and remove=true",
+        (_, true) if command.return_new => {
+            "Cannot specify both new=true and remove=true; 'remove' always returns the deleted \
+             document"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::invalid(Code::FailedToParse, message))
+}

@@ -1,0 +1,100 @@
+//! `createIndexes` and `dropIndexes`.
+
+use frond_db::catalog::IndexSpec;
+use frond_db::{Database, Error};
+use frond_doc::{Document, DocumentBuilder, Value, order};
+use frond_query::Code;
+
+use crate::commands::reply;
+use crate::request::{Answer, Request};
+
+/// Makes indexes, all or none.
+pub fn create(request: &Request<'_>) -> Answer {
+    let collection = request.writable_collection()?;
+    let mut fields = request.fields()?;
+    let indexes = fields.array("indexes")?.ok_or_else(|| fields.missing("indexes"))?;
+    // Members that vote on a build, and whether to wait for it: there is one member, and it does.
+    fields.ignore(&["commitQuorum", "ignoreUnknownIndexOptions"]);
+    fields.finish()?;
+    let mut specs = Vec::new();
+    for value in indexes.iter() {
+        let Some(spec) = value.as_document() else {
+            let found = value.element_type().alias();
+            let message =
+                format!("The elements of the 'indexes' array must be objects, but got {found}");
+            return Err(Error::invalid(Code::TypeMismatch, message));
+        };
+        specs.push(IndexSpec::parse(spec)?);
+    }
+    if specs.is_empty() {
+        let message = "Must specify at least one index to create";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    let created = request.database()?.create_indexes(collection, &specs)?;
+    let mut answer = DocumentBuilder::new();
+    answer
+        .append("numIndexesBefore", reply::number(u64::from(created.before)))
+        .append("numIndexesAfter", reply::number(u64::from(created.after)))
+        .append("createdCollectionAutomatically", Value::Boolean(created.created_collection));
+    if created.before == created.after {
+        answer.append("note", Value::String("all indexes already exist"));
+    }
+    Ok(answer)
+}
+
+/// Drops indexes by name, by key, by a list of names, or all with `*`.
+pub fn drop(request: &Request<'_>) -> Answer {
+    let collection = request.writable_collection()?;
+    let mut fields = request.fields()?;
+    let index = fields.value("index").ok_or_else(|| fields.missing("index"))?;
+    let wrong_type = fields.wrong_type("index", index, "types '[string, object, array]'");
+    fields.finish()?;
+    let database = request.database()?;
+    let names = match index {
+        Value::String(name) => vec![name.to_owned()],
+        Value::Document(key) => vec![name_of_key(&database, collection, key)?],
+        Value::Array(names) => {
+            let names = names.iter().map(|name| name.as_str().map(str::to_owned));
+            names.collect::<Option<Vec<String>>>().ok_or(wrong_type)?
+        }
+        _ => return Err(wrong_type),
+    };
+    check_exist(&database, collection, &names)?;
+    let mut before = None;
+    for name in &names {
+        let count = database.drop_indexes(collection, name)?;
+        before.get_or_insert(count);
+    }
+    let mut answer = DocumentBuilder::new();
+    let before = before.map_or_else(
+        || database.list_indexes(collection).map(|indexes| indexes.len() as u64),
+        |count| Ok(u64::from(count)),
+    )?;
+    answer.append("nIndexesWas", reply::number(before));
+    Ok(answer)
+}
+
+/// With several names, all must be there before the first is dropped.
+fn check_exist(database: &Database, collection: &str, names: &[String]) -> Result<(), Error> {
+    if names.len() < 2 {
+        return Ok(());
+    }
+    let indexes = database.list_indexes(collection)?;
+    for name in names {
+        if !indexes.iter().any(|index| index.name == *name) {
+            let message = format!("index not found with name [{name}]");
+            return Err(Error::invalid(Code::IndexNotFound, message));
+        }
+    }
+    Ok(())
+}
+
+fn name_of_key(database: &Database, collection: &str, key: Document<'_>) -> Result<String, Error> {
+    let indexes = database.list_indexes(collection)?;
+    let found =
+        indexes.into_iter().find(|index| order::compare_documents(index.key.view(), key).is_eq());
+    found.map(|index| index.name).ok_or_else(|| {
+        let message = format!("can't find index with key: {key:?}");
+        Error::invalid(Code::IndexNotFound, message)
+    })
+}

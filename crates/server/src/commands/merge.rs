@@ -1,0 +1,145 @@
+//! `frondMerge`, `frondConflicts` and `frondResolveConflict`.
+//!
+//! A merge with conflicts answers `ok: 0` with `OperationFailed` (96) and the conflicts counted by
+//! collection: a client that doesn't look at the answer can't take it for a success. The merge is
+//! then going on, until it is continued or aborted.
+
+use frond_db::Error;
+use frond_db::version::{Conflict, MergeOutcome, MergeRequest, Resolution};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::commands::{history, reply, status};
+use crate::request::{Answer, Request};
+
+/// Merges another version into this branch, or continues or aborts a merge.
+pub fn run(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let merge_in = fields.string("merge_in")?;
+    let message = fields.string("message")?;
+    let author = fields.string("author")?;
+    let merge = MergeRequest {
+        merge_in: merge_in.unwrap_or_default().to_owned(),
+        message: message.map(str::to_owned),
+        author: Some(author.unwrap_or(history::AUTHOR_DEFAULT).to_owned()),
+        no_fast_forward: fields.boolean("noFF")?,
+        fast_forward_only: fields.boolean("ffOnly")?,
+    };
+    let (continues, aborts) = (fields.boolean("continue")?, fields.boolean("abort")?);
+    fields.finish()?;
+    let database = request.database()?;
+    match (merge_in, continues, aborts) {
+        (Some(_), false, false) => outcome(&database.merge(&merge)?, database.branch()),
+        (None, true, false) => {
+            let commit = database.merge_continue(message, author)?;
+            outcome(&MergeOutcome::Merged { commit }, database.branch())
+        }
+        (None, false, true) => {
+            database.merge_abort()?;
+            let mut answer = DocumentBuilder::new();
+            answer.append("result", Value::String("aborted"));
+            Ok(answer)
+        }
+        _ => {
+            let message = "frondMerge takes one of 'merge_in', 'continue' and 'abort'";
+            Err(Error::invalid(Code::BadValue, message))
+        }
+    }
+}
+
+fn outcome(outcome: &MergeOutcome, branch: Option<&str>) -> Answer {
+    let mut answer = DocumentBuilder::new();
+    match outcome {
+        MergeOutcome::UpToDate { head } => answer
+            .append("result", Value::String("upToDate"))
+            .append("commitId", Value::String(&head.to_string())),
+        MergeOutcome::FastForward { head } => answer
+            .append("result", Value::String("fastForward"))
+            .append("commitId", Value::String(&head.to_string())),
+        MergeOutcome::Merged { commit } => {
+            answer.append("result", Value::String("merged"));
+            history::append_commit(&mut answer, commit, branch);
+            return Ok(answer);
+        }
+        MergeOutcome::Conflicts { counts } => return Err(conflicts_error(counts)),
+    };
+    if let Some(branch) = branch {
+        answer.append("branch", Value::String(branch));
+    }
+    Ok(answer)
+}
+
+fn conflicts_error(counts: &[(String, u64)]) -> Error {
+    let total: u64 = counts.iter().map(|(_, count)| count).sum();
+    let message = format!(
+        "the merge has {total} conflicts: list them with frondConflicts, resolve them with \
+         frondResolveConflict, then frondMerge {{continue: true}} or {{abort: true}}"
+    );
+    let mut details = DocumentBuilder::new();
+    details.append("result", Value::String("conflicts"));
+    status::append_conflict_counts(&mut details, counts);
+    Error { details: Some(details.build()), ..Error::invalid(Code::OperationFailed, message) }
+}
+
+/// Lists the conflicts that wait.
+pub fn conflicts(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let collection = fields.string("collection")?;
+    fields.finish()?;
+    let conflicts = request.database()?.conflicts(collection)?;
+    let mut answer = DocumentBuilder::new();
+    answer.begin_array("conflicts");
+    for conflict in &conflicts {
+        append_conflict(&mut answer, conflict);
+    }
+    answer.end();
+    Ok(answer)
+}
+
+fn append_conflict(answer: &mut DocumentBuilder, conflict: &Conflict) {
+    answer
+        .push_begin_document()
+        .append("id", Value::String(&conflict.id))
+        .append("collection", Value::String(&conflict.collection))
+        .append("_id", Value::from(&conflict.document_id))
+        .begin_array("paths");
+    for path in &conflict.paths {
+        answer.push(Value::String(path));
+    }
+    answer.end();
+    for (name, side) in
+        [("base", &conflict.base), ("ours", &conflict.ours), ("theirs", &conflict.theirs)]
+    {
+        answer.append(name, side.as_ref().map_or(Value::Null, Value::from));
+    }
+    answer.end();
+}
+
+/// Resolves one conflict by a side, by a document, or by removing the document.
+pub fn resolve(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let id = fields.required_string("id")?;
+    let side = fields.string("resolution")?;
+    let value = fields.value_or_null("value");
+    let wrong_type = value.map(|value| fields.wrong_type("value", value, "type 'object'"));
+    fields.finish()?;
+    let resolution = match (side, value) {
+        (Some("ours"), None) => Resolution::Ours,
+        (Some("theirs"), None) => Resolution::Theirs,
+        (None, Some(Value::Null)) => Resolution::Value(None),
+        (None, Some(Value::Document(document))) => {
+            let document: DocumentBuf = document.to_buf();
+            Resolution::Value(Some(document))
+        }
+        (None, Some(_)) => return Err(wrong_type.expect("a value was given")),
+        _ => {
+            let message = "frondResolveConflict takes either 'resolution' (\"ours\" or \
+                           \"theirs\") or 'value' (a document, or null to remove it)";
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+    };
+    let left = request.database()?.resolve_conflict(id, &resolution)?;
+    let mut answer = DocumentBuilder::new();
+    answer.append("remaining", reply::number(left));
+    Ok(answer)
+}

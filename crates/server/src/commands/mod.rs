@@ -1,0 +1,248 @@
+//! The commands: one sorted table, supported or not, and one file a command or a few relatives.
+//!
+//! A handler reads its fields (and refuses those that it doesn't know), calls the database, and
+//! returns the answer without `ok`. docs/commands.md tells what each does.
+
+mod aggregate;
+mod catalog;
+mod collections;
+mod count;
+mod create;
+mod cursor;
+mod databases;
+mod delete;
+mod diagnostics;
+mod distinct;
+mod explain;
+mod find;
+mod find_and_modify;
+mod handshake;
+mod history;
+mod indexes;
+mod insert;
+mod merge;
+mod operation;
+mod parameters;
+mod reply;
+mod sessions;
+mod stats;
+mod status;
+mod update;
+mod validate;
+mod write;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use crate::request::{Answer, Request};
+use crate::shared::Counter;
+
+/// How a command is answered.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// By this function.
+    Handler(fn(&Request<'_>) -> Answer),
+    /// With `CommandNotSupported` and this reason.
+    Refused(&'static str),
+}
+
+/// A command of the table.
+#[derive(Clone, Copy)]
+pub struct Command {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names that clients use.
+    pub aliases: &'static [&'static str],
+    /// What it counts as. Handlers of writes count for themselves, by document.
+    pub counter: Counter,
+    /// Whether it runs on `admin` alone.
+    pub admin_only: bool,
+    /// The name of the document sequence that it takes.
+    pub sequence: Option<&'static str>,
+    /// How it is answered.
+    pub run: Run,
+}
+
+impl Command {
+    const fn new(name: &'static str, handler: fn(&Request<'_>) -> Answer) -> Command {
+        let run = Run::Handler(handler);
+        let counter = Counter::Command;
+        Command { name, aliases: &[], counter, admin_only: false, sequence: None, run }
+    }
+
+    const fn refused(name: &'static str, why: &'static str) -> Command {
+        let run = Run::Refused(why);
+        let counter = Counter::Command;
+        Command { name, aliases: &[], counter, admin_only: false, sequence: None, run }
+    }
+
+    const fn also(self, aliases: &'static [&'static str]) -> Command {
+        Command { aliases, ..self }
+    }
+
+    const fn on_admin(self) -> Command {
+        Command { admin_only: true, ..self }
+    }
+
+    const fn counts_as(self, counter: Counter) -> Command {
+        Command { counter, ..self }
+    }
+
+    const fn takes(self, sequence: &'static str) -> Command {
+        Command { sequence: Some(sequence), ..self }
+    }
+}
+
+/// Why commands of authentication are refused.
+const NO_USERS: &str = "there are no users and no authentication yet: connect without a user";
+/// Why commands of transactions are refused.
+const NO_TRANSACTIONS: &str = "there are no transactions over the wire yet";
+
+/// All commands, by name.
+#[rustfmt::skip]
+pub static COMMANDS: &[Command] = &[
+    Command::refused("abortTransaction", NO_TRANSACTIONS).on_admin(),
+    Command::new("aggregate", aggregate::run),
+    Command::refused("authenticate", NO_USERS),
+    Command::new("buildInfo", handshake::build_info).also(&["buildinfo"]),
+    Command::refused("bulkWrite", "send one command a collection").on_admin(),
+    Command::refused("cloneCollectionAsCapped", "there are no capped collections"),
+    Command::refused("collMod", "collections have no options that could change"),
+    Command::new("collStats", stats::coll_stats).also(&["collstats"]),
+    Command::refused("commitTransaction", NO_TRANSACTIONS).on_admin(),
+    Command::refused("compact", "chunks are packed when they are written"),
+    Command::new("connPoolStats", diagnostics::conn_pool_stats),
+    Command::new("connectionStatus", handshake::connection_status),
+    Command::refused("convertToCapped", "there are no capped collections"),
+    Command::new("count", count::run).counts_as(Counter::Command),
+    Command::new("create", create::run),
+    Command::new("createIndexes", indexes::create),
+    Command::refused("createUser", NO_USERS),
+    Command::new("currentOp", operation::current_op).also(&["currentop"]).on_admin(),
+    Command::new("dataSize", stats::data_size).also(&["datasize"]),
+    Command::new("dbStats", stats::db_stats).also(&["dbstats"]),
+    Command::new("delete", delete::run).counts_as(Counter::Delete).takes("deletes"),
+    Command::new("distinct", distinct::run),
+    Command::new("drop", collections::drop),
+    Command::new("dropDatabase", databases::drop),
+    Command::new("dropIndexes", indexes::drop).also(&["deleteIndexes"]),
+    Command::new("endSessions", sessions::end),
+    Command::new("explain", explain::run),
+    Command::new("find", find::run).counts_as(Counter::Query),
+    Command::new("findAndModify", find_and_modify::run).also(&["findandmodify"]),
+    Command::new("frondBranch", history::branch).also(&["doltBranch", "dumboBranch"]),
+    Command::new("frondCommit", history::commit).also(&["doltCommit", "dumboCommit"]),
+    Command::new("frondConflicts", merge::conflicts).also(&["doltConflicts", "dumboConflicts"]),
+    Command::new("frondDiff", status::diff).also(&["doltDiff", "dumboDiff"]),
+    Command::new("frondLog", history::log).also(&["doltLog", "dumboLog"]),
+    Command::new("frondMerge", merge::run).also(&["doltMerge", "dumboMerge"]),
+    Command::new("frondReset", history::reset).also(&["doltReset", "dumboReset"]),
+    Command::new("frondResolveConflict", merge::resolve).also(&["doltResolveConflict", "dumboResolveConflict"]),
+    Command::new("frondStatus", status::run).also(&["doltStatus", "dumboStatus"]),
+    Command::new("getCmdLineOpts", parameters::get_cmd_line_opts).on_admin(),
+    Command::new("getLog", diagnostics::get_log).on_admin(),
+    Command::new("getMore", cursor::get_more).counts_as(Counter::GetMore),
+    Command::new("getParameter", parameters::get).on_admin(),
+    Command::new("hello", handshake::hello),
+    Command::new("hostInfo", diagnostics::host_info).also(&["hostinfo"]).on_admin(),
+    Command::new("insert", insert::run).counts_as(Counter::Insert).takes("documents"),
+    Command::new("isMaster", handshake::is_master).also(&["ismaster"]),
+    Command::new("killAllSessions", sessions::kill_all),
+    Command::new("killCursors", cursor::kill),
+    Command::new("killOp", operation::kill_op).on_admin(),
+    Command::new("killSessions", sessions::kill),
+    Command::new("listCollections", catalog::list_collections),
+    Command::new("listCommands", diagnostics::list_commands),
+    Command::new("listDatabases", databases::list).on_admin(),
+    Command::new("listIndexes", catalog::list_indexes),
+    Command::new("logout", handshake::logout),
+    Command::refused("mapReduce", "use aggregate").also(&["mapreduce"]),
+    Command::new("ping", handshake::ping),
+    Command::new("profile", parameters::profile),
+    Command::new("refreshSessions", sessions::refresh),
+    Command::new("renameCollection", collections::rename).on_admin(),
+    Command::refused("replSetGetStatus", "this is not a replica set").on_admin(),
+    Command::refused("saslContinue", NO_USERS),
+    Command::refused("saslStart", NO_USERS),
+    Command::new("serverStatus", diagnostics::server_status),
+    Command::refused("setParameter", "no parameter can be set while the server runs").on_admin(),
+    Command::refused("shutdown", "send SIGTERM to the process").on_admin(),
+    Command::new("startSession", sessions::start),
+    Command::refused("top", "usage is not counted by collection").on_admin(),
+    Command::new("update", update::run).counts_as(Counter::Update).takes("updates"),
+    Command::refused("usersInfo", NO_USERS),
+    Command::new("validate", validate::run),
+    Command::new("whatsmyuri", handshake::whatsmyuri),
+];
+
+/// Commands of MongoDB's stable API, version 1: what `apiStrict` lets through.
+const STABLE_API: &[&str] = &[
+    "abortTransaction",
+    "aggregate",
+    "bulkWrite",
+    "collMod",
+    "commitTransaction",
+    "count",
+    "create",
+    "createIndexes",
+    "delete",
+    "drop",
+    "dropDatabase",
+    "dropIndexes",
+    "endSessions",
+    "explain",
+    "find",
+    "findAndModify",
+    "getMore",
+    "hello",
+    "insert",
+    "killCursors",
+    "listCollections",
+    "listDatabases",
+    "listIndexes",
+    "ping",
+    "refreshSessions",
+    "update",
+];
+
+/// The command that a client calls `name`.
+pub fn find(name: &str) -> Option<&'static Command> {
+    static BY_NAME: OnceLock<HashMap<&'static str, &'static Command>> = OnceLock::new();
+    let by_name = BY_NAME.get_or_init(|| {
+        let names = COMMANDS.iter().map(|command| (command.name, command));
+        let aliases = COMMANDS
+            .iter()
+            .flat_map(|command| command.aliases.iter().map(move |alias| (*alias, command)));
+        names.chain(aliases).collect()
+    });
+    by_name.get(name).copied()
+}
+
+/// Whether a command belongs to MongoDB's stable API.
+pub fn is_in_stable_api(command: &Command) -> bool {
+    STABLE_API.binary_search(&command.name).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_names_are_unique() {
+        let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        assert_eq!(names, sorted);
+        assert!(STABLE_API.is_sorted());
+        let mut all: Vec<&str> = names.clone();
+        all.extend(COMMANDS.iter().flat_map(|command| command.aliases));
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        for name in all {
+            assert!(find(name).is_some(), "{name}");
+        }
+        assert!(find("Ping").is_none());
+    }
+}

@@ -1,0 +1,58 @@
+//! `currentOp` and `killOp`.
+
+use frond_doc::{DocumentBuilder, Value, document};
+use frond_query::Filter;
+
+use crate::request::{Answer, Request};
+
+/// Lists the commands that run; fields that aren't the command's own are a filter.
+pub fn current_op(request: &Request<'_>) -> Answer {
+    let mut filter = DocumentBuilder::new();
+    for (name, value) in request.body.iter().skip(1) {
+        let is_own = name.starts_with('$') && !["$or", "$and", "$nor", "$expr"].contains(&name);
+        if !is_own && !["lsid", "comment", "maxTimeMS", "apiVersion"].contains(&name) {
+            filter.append(name, value);
+        }
+    }
+    let filter = filter.build();
+    let filter = Filter::parse(filter.view())?;
+    let mut answer = DocumentBuilder::new();
+    answer.begin_array("inprog");
+    for operation in request.server.operations.list() {
+        let elapsed = operation.elapsed();
+        let micros = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
+        let mut command = DocumentBuilder::new();
+        command.append(operation.command, Value::Int32(1));
+        let command = command.build();
+        let document = document! {
+            "type": "op",
+            "desc": &format!("conn{}", operation.connection),
+            "connectionId": operation.connection,
+            "active": true,
+            "opid": operation.id,
+            "secs_running": micros / 1_000_000,
+            "microsecs_running": micros,
+            "op": "command",
+            "ns": &format!("{}.$cmd", operation.database),
+            "command": &command,
+        };
+        if filter.matches(document.view()) {
+            answer.push(Value::Document(document.view()));
+        }
+    }
+    answer.end();
+    Ok(answer)
+}
+
+/// Tells a command to stop at its next document. Like MongoDB, it doesn't tell whether it was there.
+pub fn kill_op(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let id = fields.integer("op")?.ok_or_else(|| fields.missing("op"))?;
+    fields.finish()?;
+    if let Ok(id) = i32::try_from(id) {
+        request.server.operations.kill(id);
+    }
+    let mut answer = DocumentBuilder::new();
+    answer.append("info", Value::String("attempting to kill op"));
+    Ok(answer)
+}

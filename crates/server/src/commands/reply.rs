@@ -1,0 +1,89 @@
+//! Parts that several answers have.
+
+use frond_db::Error;
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+
+use crate::cursors::{Batch, CursorFacts, Documents, OpenCursor};
+use crate::limits::FIRST_BATCH_DOCUMENTS;
+use crate::request::{Answer, Request};
+
+/// How the first batch is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BatchOptions {
+    /// At most how many documents.
+    pub size: Option<u64>,
+    /// Close the cursor after the first batch.
+    pub is_single: bool,
+    /// Keep the cursor open however long it is not used.
+    pub no_timeout: bool,
+}
+
+/// Answers with the first batch of `documents`, and keeps the rest as a cursor.
+pub fn first_batch(
+    request: &Request<'_>,
+    namespace: String,
+    documents: Documents,
+    options: BatchOptions,
+) -> Answer {
+    let session = request.common.session;
+    let facts = CursorFacts { namespace, session, no_timeout: options.no_timeout };
+    let mut cursor = OpenCursor::new(facts, documents);
+    let size = options.size.unwrap_or(FIRST_BATCH_DOCUMENTS);
+    let batch = cursor.next_batch(Some(size), &|| request.operation.check())?;
+    let namespace = cursor.facts.namespace.clone();
+    let id = if batch.is_last || options.is_single {
+        0
+    } else {
+        request.server.cursors.open(cursor, std::time::Instant::now())?
+    };
+    Ok(cursor_answer("firstBatch", &batch, id, &namespace))
+}
+
+/// Answers with documents that are all there already.
+pub fn listing(
+    request: &Request<'_>,
+    namespace: String,
+    documents: Vec<DocumentBuf>,
+    size: Option<u64>,
+) -> Answer {
+    let documents: Documents = Box::new(documents.into_iter().map(Ok));
+    let options = BatchOptions { size, ..BatchOptions::default() };
+    first_batch(request, namespace, documents, options)
+}
+
+/// `{cursor: {firstBatch | nextBatch: [...], id, ns}}`.
+pub fn cursor_answer(batch_name: &str, batch: &Batch, id: i64, namespace: &str) -> DocumentBuilder {
+    let bytes: usize = batch.documents.iter().map(|document| document.as_bytes().len() + 8).sum();
+    let mut answer = DocumentBuilder::with_capacity(bytes + 256);
+    answer.begin_document("cursor").begin_array(batch_name);
+    for document in &batch.documents {
+        answer.push(Value::Document(document.view()));
+    }
+    answer.end().append("id", Value::Int64(id)).append("ns", Value::String(namespace)).end();
+    answer
+}
+
+/// A count as MongoDB answers it: an int where it fits, otherwise a long.
+pub fn number(count: u64) -> Value<'static> {
+    match i32::try_from(count) {
+        Ok(count) => Value::Int32(count),
+        Err(_) => Value::Int64(long(count)),
+    }
+}
+
+/// A count as a long.
+pub fn long(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Reads the batch size from a command's `cursor: {batchSize}`.
+pub fn cursor_batch_size(
+    path: &str,
+    cursor: Option<frond_doc::Document<'_>>,
+) -> Result<Option<u64>, Error> {
+    let Some(cursor) = cursor else { return Ok(None) };
+    let mut fields = crate::fields::Fields::of_part(path, cursor)?;
+    let size = fields.count("batchSize")?;
+    fields.finish()?;
+    Ok(size)
+}

@@ -1,0 +1,84 @@
+//! Sessions: thin, since nothing lives in one yet but cursors.
+//!
+//! A client makes its sessions' ids itself; the server learns of a session by the commands in it.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+use frond_db::Error;
+use frond_doc::{Binary, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::common::{SessionId, UUID_SUBTYPE, read_session};
+use crate::limits::SESSION_TIMEOUT_MINUTES;
+use crate::request::{Answer, Request};
+
+/// Makes a session's id for clients that don't.
+pub fn start(request: &Request<'_>) -> Answer {
+    request.no_fields()?;
+    let id = random_uuid();
+    let mut answer = DocumentBuilder::new();
+    answer
+        .begin_document("id")
+        .append("id", Value::Binary(Binary { subtype: UUID_SUBTYPE, bytes: &id }))
+        .end()
+        .append("timeoutMinutes", Value::Int32(SESSION_TIMEOUT_MINUTES));
+    Ok(answer)
+}
+
+/// Sixteen random bytes, marked as a random UUID (RFC 9562, version 4).
+fn random_uuid() -> [u8; 16] {
+    // The keys of a hash map are the one source of random bytes that the standard library has.
+    let keys = RandomState::new();
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&keys.hash_one(0_u64).to_le_bytes());
+    id[8..].copy_from_slice(&keys.hash_one(1_u64).to_le_bytes());
+    id[6] = id[6] & 0x0f | 0x40;
+    id[8] = id[8] & 0x3f | 0x80;
+    id
+}
+
+/// Ends sessions: their cursors are closed.
+pub fn end(request: &Request<'_>) -> Answer {
+    let sessions = read_sessions(request)?;
+    request.server.cursors.kill_sessions(Some(&sessions));
+    Ok(DocumentBuilder::new())
+}
+
+/// Kills sessions; an empty list means all.
+pub fn kill(request: &Request<'_>) -> Answer {
+    let sessions = read_sessions(request)?;
+    let chosen = (!sessions.is_empty()).then_some(&sessions[..]);
+    request.server.cursors.kill_sessions(chosen);
+    Ok(DocumentBuilder::new())
+}
+
+/// Kills all sessions. There are no users, so every pattern of users means all.
+pub fn kill_all(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    fields.array("killAllSessions")?;
+    fields.finish()?;
+    request.server.cursors.kill_sessions(None);
+    Ok(DocumentBuilder::new())
+}
+
+/// Keeps sessions alive, which they are: only their cursors time out.
+pub fn refresh(request: &Request<'_>) -> Answer {
+    read_sessions(request)?;
+    Ok(DocumentBuilder::new())
+}
+
+fn read_sessions(request: &Request<'_>) -> Result<Vec<SessionId>, Error> {
+    let mut fields = request.fields()?;
+    let array = fields.array(request.sent_name)?;
+    let array = array.ok_or_else(|| fields.missing(request.sent_name))?;
+    fields.finish()?;
+    const SESSIONS_MAX: usize = 10_000;
+    let sessions: Vec<SessionId> =
+        array.iter().take(SESSIONS_MAX + 1).map(read_session).collect::<Result<_, Error>>()?;
+    if sessions.len() > SESSIONS_MAX {
+        let message = format!("at most {SESSIONS_MAX} sessions can be named at once");
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    Ok(sessions)
+}

@@ -1,0 +1,140 @@
+//! `collStats`, `dbStats` and `dataSize`.
+
+use frond_db::{Database, Error};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::commands::reply;
+use crate::fields::Fields;
+use crate::request::{Answer, Request, check_collection_name, split_namespace};
+
+/// Statistics of a collection.
+pub fn coll_stats(request: &Request<'_>) -> Answer {
+    let collection = request.collection()?;
+    let mut fields = request.fields()?;
+    let scale = read_scale(&mut fields)?;
+    fields.ignore(&["verbose"]);
+    fields.finish()?;
+    let stats = request.database()?.collection_stats(collection)?;
+    let mut answer = DocumentBuilder::new();
+    answer.append("ns", Value::String(&request.namespace(collection)));
+    for (name, value) in stats.iter().filter(|(name, _)| *name != "ns") {
+        append_scaled(&mut answer, name, value, scale);
+    }
+    answer.append("scaleFactor", reply::number(scale as u64));
+    Ok(answer)
+}
+
+/// Sizes are divided by the scale, counts and means are not.
+fn append_scaled(answer: &mut DocumentBuilder, name: &str, value: Value<'_>, scale: i64) {
+    const SIZES: &[&str] =
+        &["size", "storageSize", "totalIndexSize", "totalSize", "freeStorageSize"];
+    match (value, value.as_integer()) {
+        (Value::Document(sizes), _) if name == "indexSizes" => {
+            answer.begin_document(name);
+            for (index, size) in sizes.iter() {
+                let size = size.as_integer().unwrap_or(0) / scale;
+                answer.append(index, reply::number(size.unsigned_abs()));
+            }
+            answer.end();
+        }
+        (_, Some(size)) if SIZES.contains(&name) => {
+            answer.append(name, reply::number((size / scale).unsigned_abs()));
+        }
+        _ => {
+            answer.append(name, value);
+        }
+    }
+}
+
+/// Statistics of a database.
+pub fn db_stats(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let scale = read_scale(&mut fields)?;
+    fields.ignore(&["freeStorage"]);
+    fields.finish()?;
+    let database = request.database()?;
+    let collections = database.list_collections()?;
+    let mut sums = Sums::default();
+    for collection in &collections {
+        sums.add(&database, &collection.name)?;
+    }
+    let mean = if sums.objects == 0 { 0.0 } else { sums.bytes as f64 / sums.objects as f64 };
+    let scaled = |bytes: i64| Value::Double((bytes / scale) as f64);
+    let mut answer = DocumentBuilder::new();
+    answer
+        .append("db", Value::String(request.database_name))
+        .append("collections", Value::Int64(reply::long(collections.len() as u64)))
+        .append("views", Value::Int64(0))
+        .append("objects", Value::Int64(sums.objects))
+        .append("avgObjSize", Value::Double(mean))
+        .append("dataSize", scaled(sums.bytes))
+        .append("storageSize", scaled(sums.storage_bytes))
+        .append("indexes", Value::Int64(sums.indexes))
+        .append("indexSize", scaled(sums.index_bytes))
+        .append("totalSize", scaled(sums.storage_bytes + sums.index_bytes))
+        .append("scaleFactor", Value::Int64(scale));
+    Ok(answer)
+}
+
+#[derive(Default)]
+struct Sums {
+    objects: i64,
+    bytes: i64,
+    storage_bytes: i64,
+    indexes: i64,
+    index_bytes: i64,
+}
+
+impl Sums {
+    fn add(&mut self, database: &Database, collection: &str) -> Result<(), Error> {
+        let stats = database.collection_stats(collection)?;
+        let field = |name: &str| number_of(&stats, name);
+        self.objects += field("count");
+        self.bytes += field("size");
+        self.storage_bytes += field("storageSize");
+        self.indexes += field("nindexes");
+        self.index_bytes += field("totalIndexSize");
+        Ok(())
+    }
+}
+
+fn number_of(stats: &DocumentBuf, name: &str) -> i64 {
+    stats.get(name).and_then(|value| value.as_integer()).unwrap_or(0)
+}
+
+/// The size of a collection; ranges of keys are not supported.
+pub fn data_size(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let Some(namespace) = request.argument().as_str() else {
+        return Err(fields.wrong_type("dataSize", request.argument(), "type 'string'"));
+    };
+    fields.refuse_all(&["keyPattern", "min", "max"])?;
+    fields.ignore(&["estimate"]);
+    fields.finish()?;
+    let started = request.operation.elapsed();
+    let (database, collection) = split_namespace(namespace)?;
+    check_collection_name(database, collection)?;
+    if database != request.database_name {
+        let message = format!("'{namespace}' is not in database '{}'", request.database_name);
+        return Err(Error::invalid(Code::InvalidNamespace, message));
+    }
+    let stats = request.database()?.collection_stats(collection)?;
+    let millis = (request.operation.elapsed() - started).as_millis();
+    let mut answer = DocumentBuilder::new();
+    answer
+        .append("estimate", Value::Boolean(false))
+        .append("size", Value::Int64(number_of(&stats, "size")))
+        .append("numObjects", Value::Int64(number_of(&stats, "count")))
+        .append("millis", Value::Int64(i64::try_from(millis).unwrap_or(i64::MAX)));
+    Ok(answer)
+}
+
+fn read_scale(fields: &mut Fields<'_>) -> Result<i64, Error> {
+    let scale = fields.integer("scale")?.unwrap_or(1);
+    if scale < 1 {
+        let message = format!("BSON field 'scale' value must be >= 1, actual value '{scale}'");
+        return Err(Error::invalid(Code::Location(51024), message));
+    }
+    Ok(scale)
+}

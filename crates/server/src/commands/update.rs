@@ -1,0 +1,66 @@
+//! `update`.
+
+use frond_db::{Error, UpdateStatement};
+use frond_doc::{Document, DocumentBuilder, Value};
+
+use crate::commands::{find, reply, write};
+use crate::fields::Fields;
+use crate::request::{Answer, Request};
+use crate::shared::Counter;
+
+/// Runs an `update`.
+pub fn run(request: &Request<'_>) -> Answer {
+    let collection = request.writable_collection()?;
+    let mut fields = request.fields()?;
+    let documents = request.documents(&mut fields, "updates")?;
+    let is_ordered = write::read_options(&mut fields)?;
+    fields.refuse("let")?;
+    fields.finish()?;
+    let mut statements = Vec::with_capacity(documents.len());
+    for document in &documents {
+        statements.push(read_statement(document.view())?);
+    }
+    request.server.count(Counter::Update, statements.len() as u64);
+    let durability = request.common.durability;
+    let report = request.database()?.update(collection, &statements, is_ordered, durability)?;
+    let mut answer = DocumentBuilder::new();
+    let upserted = report.upserted.len() as u64;
+    answer.append("n", reply::number(report.matched + upserted));
+    if upserted > 0 {
+        answer.begin_array("upserted");
+        for (position, id) in &report.upserted {
+            answer
+                .push_begin_document()
+                .append("index", reply::number(*position as u64))
+                .append("_id", Value::from(id))
+                .end();
+        }
+        answer.end();
+    }
+    answer.append("nModified", reply::number(report.modified));
+    write::append_write_errors(&mut answer, &report.errors);
+    Ok(answer)
+}
+
+/// Reads one element of `updates`.
+pub fn read_statement(document: Document<'_>) -> Result<UpdateStatement, Error> {
+    let mut fields = Fields::of_part("update.updates", document)?;
+    let filter = fields.required_document("q")?.to_buf();
+    let update = fields.value("u").ok_or_else(|| fields.missing("u"))?;
+    let statement = UpdateStatement {
+        filter,
+        update: update.to_buf(),
+        upsert: fields.boolean("upsert")?,
+        multi: fields.boolean("multi")?,
+        array_filters: fields.array("arrayFilters")?.map(|array| Value::Array(array).to_buf()),
+        hint: fields
+            .value("hint")
+            .map(|hint| hint.to_buf())
+            .filter(|hint| !find::is_empty_hint(hint)),
+    };
+    fields.simple_collation()?;
+    fields.refuse_all(&["c", "sort"])?;
+    fields.ignore(&["upsertSupplied"]);
+    fields.finish()?;
+    Ok(statement)
+}

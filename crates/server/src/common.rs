@@ -1,0 +1,245 @@
+//! Fields that every command takes: session, deadline, read and write concern, API version.
+//!
+//! Frond is one server: what a write concern asks of other members is either trivially true
+//! (`majority`) or refused, and every read concern is satisfied by the snapshot that each command
+//! reads at anyway.
+
+use std::time::Duration;
+
+use frond_db::{Durability, Error};
+use frond_doc::{Document, Value};
+use frond_query::Code;
+
+use crate::fields::Fields;
+
+/// A session's id: the sixteen bytes of the UUID that the client made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SessionId(pub [u8; 16]);
+
+/// The binary subtype of a UUID.
+pub const UUID_SUBTYPE: u8 = 4;
+
+/// What a command says besides what it is about.
+#[derive(Clone, Debug)]
+pub struct Common {
+    /// The session that it belongs to.
+    pub session: Option<SessionId>,
+    /// How long it may run.
+    pub time_max: Option<Duration>,
+    /// When its writes are acknowledged.
+    pub durability: Durability,
+    /// Whether the client wants to know what its writes did: false for `w: 0`.
+    pub acknowledged: bool,
+    /// Whether only commands of the stable API may run.
+    pub api_strict: bool,
+}
+
+impl Common {
+    /// Reads the common fields of a command.
+    pub fn read(command: Document<'_>) -> Result<Common, Error> {
+        let mut common = Common {
+            session: None,
+            time_max: None,
+            durability: Durability::Synced,
+            acknowledged: true,
+            api_strict: false,
+        };
+        for (name, value) in command.iter() {
+            if matches!(value, Value::Null | Value::Undefined) {
+                continue;
+            }
+            match name {
+                "lsid" => common.session = Some(read_session(value)?),
+                "maxTimeMS" => common.time_max = read_time_max(value)?,
+                "writeConcern" => common.read_write_concern(value)?,
+                "readConcern" => check_read_concern(value)?,
+                "apiVersion" => check_api_version(value)?,
+                "apiStrict" => common.api_strict = value.is_truthy(),
+                "txnNumber" | "startTransaction" | "autocommit" => return Err(no_transactions()),
+                _ => {}
+            }
+        }
+        Ok(common)
+    }
+
+    fn read_write_concern(&mut self, value: Value<'_>) -> Result<(), Error> {
+        let concern = part("writeConcern", value)?;
+        let mut fields = Fields::of_part("writeConcern", concern)?;
+        match fields.value("w") {
+            None | Some(Value::String("majority")) => {}
+            Some(Value::String(mode)) => {
+                let message = format!(
+                    "cannot use non-majority 'w' mode {mode} when a host is not a member of a \
+                     replica set"
+                );
+                return Err(Error::invalid(Code::BadValue, message));
+            }
+            Some(value) => match value.as_integer() {
+                Some(0) => self.acknowledged = false,
+                Some(1) => {}
+                Some(2..=50) => {
+                    let message = "cannot use 'w' > 1 when a host is not replicated";
+                    return Err(Error::invalid(Code::BadValue, message));
+                }
+                _ => {
+                    let message = "w has to be a non-negative number and not greater than 50, or \
+                                   a string";
+                    return Err(Error::invalid(Code::FailedToParse, message));
+                }
+            },
+        }
+        let journal = fields.optional_boolean("j")?;
+        let sync = fields.optional_boolean("fsync")?;
+        if journal == Some(false) && sync != Some(true) {
+            self.durability = Durability::Relaxed;
+        }
+        fields.ignore(&["wtimeout", "provenance"]);
+        fields.finish()
+    }
+}
+
+/// Reads an `lsid`: `{id: UUID}`.
+pub fn read_session(value: Value<'_>) -> Result<SessionId, Error> {
+    let document = part("lsid", value)?;
+    let mut fields = Fields::of_part("OperationSessionInfo.lsid", document)?;
+    let id = fields.value("id").ok_or_else(|| fields.missing("id"))?;
+    fields.ignore(&["uid", "txnNumber", "txnUUID"]);
+    let bytes = match id {
+        Value::Binary(binary) if binary.subtype == UUID_SUBTYPE => binary.bytes.try_into().ok(),
+        _ => None,
+    };
+    let Some(bytes) = bytes else {
+        return Err(fields.wrong_type("id", id, "type 'UUID'"));
+    };
+    fields.finish()?;
+    Ok(SessionId(bytes))
+}
+
+fn read_time_max(value: Value<'_>) -> Result<Option<Duration>, Error> {
+    let number = value.as_integer().filter(|number| (0..=i64::from(i32::MAX)).contains(number));
+    let Some(number) = number else {
+        let message = "maxTimeMS must be a whole number of milliseconds from 0 to 2147483647";
+        let code = if value.is_number() { Code::BadValue } else { Code::TypeMismatch };
+        return Err(Error::invalid(code, message));
+    };
+    let millis = u64::try_from(number).expect("checked to lie between 0 and i32::MAX");
+    Ok((millis > 0).then(|| Duration::from_millis(millis)))
+}
+
+fn check_read_concern(value: Value<'_>) -> Result<(), Error> {
+    let mut fields = Fields::of_part("readConcern", part("readConcern", value)?)?;
+    let level = fields.string("level")?.unwrap_or("local");
+    if !["local", "available", "majority", "linearizable", "snapshot"].contains(&level) {
+        let message = format!(
+            "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
+        );
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    for name in ["afterClusterTime", "atClusterTime", "afterOpTime"] {
+        if fields.value(name).is_some() {
+            let message =
+                format!("Cannot specify '{name}' readConcern without replication enabled");
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        }
+    }
+    fields.ignore(&["provenance"]);
+    fields.finish()
+}
+
+fn check_api_version(value: Value<'_>) -> Result<(), Error> {
+    match value {
+        Value::String("1") => Ok(()),
+        Value::String(other) => {
+            let message = format!("API version must be \"1\", found \"{other}\"");
+            Err(Error::invalid(Code::Location(322), message))
+        }
+        _ => Err(Error::invalid(Code::TypeMismatch, "apiVersion must be a string")),
+    }
+}
+
+/// What a standalone MongoDB answers to whatever belongs to a transaction or a retryable write.
+fn no_transactions() -> Error {
+    let message = "Transaction numbers are only allowed on a replica set member or mongos";
+    Error::invalid(Code::IllegalOperation, message)
+}
+
+fn part<'a>(name: &str, value: Value<'a>) -> Result<Document<'a>, Error> {
+    value.as_document().ok_or_else(|| {
+        let found = value.element_type().alias();
+        let message =
+            format!("BSON field '{name}' is the wrong type '{found}', expected type 'object'");
+        Error::invalid(Code::TypeMismatch, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::{Binary, DocumentBuf, document};
+
+    use super::*;
+
+    fn read(name: &str, value: Value<'_>) -> Result<Common, i32> {
+        let mut builder = frond_doc::DocumentBuilder::new();
+        builder.append("ping", Value::Int32(1)).append(name, value);
+        let document = builder.build();
+        Common::read(document.view()).map_err(|error| error.code.number())
+    }
+
+    fn write_concern(concern: DocumentBuf) -> Result<(bool, bool), i32> {
+        let common = read("writeConcern", Value::Document(concern.view()))?;
+        Ok((common.acknowledged, common.durability == Durability::Synced))
+    }
+
+    #[test]
+    fn write_concerns() {
+        for (concern, expected) in [
+            (document! {}, Ok((true, true))),
+            (document! { "w": 1_i32 }, Ok((true, true))),
+            (document! { "w": "majority", "wtimeout": 5_i32 }, Ok((true, true))),
+            (document! { "w": 0_i32 }, Ok((false, true))),
+            (document! { "j": false }, Ok((true, false))),
+            (document! { "w": 1.0, "j": true }, Ok((true, true))),
+            (document! { "w": 2_i32 }, Err(2)),
+            (document! { "w": "elsewhere" }, Err(2)),
+            (document! { "w": -1_i32 }, Err(9)),
+            (document! { "w": true }, Err(9)),
+            (document! { "j": "yes" }, Err(14)),
+            (document! { "x": 1_i32 }, Err(40415)),
+        ] {
+            assert_eq!(write_concern(concern.clone()), expected, "{concern:?}");
+        }
+    }
+
+    #[test]
+    fn read_concerns_and_times() {
+        let concern = |level: &str| {
+            let concern = document! { "level": level };
+            read("readConcern", Value::Document(concern.view())).map(|_| ())
+        };
+        assert_eq!(concern("majority"), Ok(()));
+        assert_eq!(concern("snapshot"), Ok(()));
+        assert_eq!(concern("other"), Err(2));
+        let time = |value| read("maxTimeMS", value).map(|common| common.time_max);
+        assert_eq!(time(Value::Int32(0)), Ok(None));
+        assert_eq!(time(Value::Int64(20)), Ok(Some(Duration::from_millis(20))));
+        assert_eq!(time(Value::Double(0.5)), Err(2));
+        assert_eq!(time(Value::Int32(-1)), Err(2));
+        assert_eq!(time(Value::String("1")), Err(14));
+    }
+
+    #[test]
+    fn sessions_and_transactions() {
+        let id = |subtype, bytes: &'static [u8]| {
+            let document = document! { "id": Value::Binary(Binary { subtype, bytes }) };
+            read("lsid", Value::Document(document.view())).map(|common| common.session)
+        };
+        assert_eq!(id(4, &[7; 16]), Ok(Some(SessionId([7; 16]))));
+        assert_eq!(id(4, &[7; 15]), Err(14));
+        assert_eq!(id(0, &[7; 16]), Err(14));
+        assert_eq!(read("lsid", Value::Int32(1)).map(|_| ()), Err(14));
+        assert_eq!(read("txnNumber", Value::Int64(1)).map(|_| ()), Err(20));
+        assert_eq!(read("startTransaction", Value::Boolean(true)).map(|_| ()), Err(20));
+        assert_eq!(read("apiVersion", Value::String("2")).map(|_| ()), Err(322));
+        assert_eq!(read("apiVersion", Value::String("1")).map(|_| ()), Ok(()));
+    }
+}

@@ -1,0 +1,378 @@
+//! Reads the fields of a command, or of a statement inside one, with MongoDB's type errors.
+//!
+//! A command takes each field that it knows, in any order, and then calls [`Fields::finish`], which
+//! refuses what nobody took. So a field that isn't supported can never be ignored by accident.
+//! Null and undefined count as absent, and numbers are taken where a boolean is wanted, as MongoDB
+//! does.
+
+use frond_db::Error;
+use frond_doc::{Array, Decimal128, Document, Value, decimal};
+use frond_query::Code;
+
+use crate::limits::FIELDS_MAX;
+
+/// Codes that have no name in the table of codes.
+const FIELD_UNKNOWN: Code = Code::Location(40415);
+const FIELD_MISSING: Code = Code::Location(40414);
+const FIELD_DUPLICATE: Code = Code::Location(40413);
+const FIELD_NEGATIVE: Code = Code::Location(51024);
+
+/// The types that MongoDB takes for a boolean and for an integer, as its messages list them.
+const BOOLEAN_TYPES: &str = "types '[bool, long, int, decimal, double]'";
+const INTEGER_TYPES: &str = "types '[long, int, decimal, double]'";
+
+/// Fields that every command takes; [`crate::common`] reads them.
+const COMMON: &[&str] = &[
+    "$audit",
+    "$clusterTime",
+    "$configServerState",
+    "$db",
+    "$queryOptions",
+    "$readPreference",
+    "$replData",
+    "apiDeprecationErrors",
+    "apiStrict",
+    "apiVersion",
+    "autocommit",
+    "comment",
+    "lsid",
+    "maxTimeMS",
+    "maxTimeMSOpOnly",
+    "readConcern",
+    "serialization",
+    "startTransaction",
+    "txnNumber",
+    "writeConcern",
+];
+
+/// The fields of one document, each taken at most once.
+pub struct Fields<'a> {
+    /// What messages put before a field's name: `find`, `update.updates`.
+    path: &'a str,
+    /// Whether the fields of every command are allowed here.
+    is_command: bool,
+    fields: Vec<Field<'a>>,
+}
+
+struct Field<'a> {
+    name: &'a str,
+    value: Value<'a>,
+    taken: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of a command; the first is its name and counts as taken.
+    pub fn of_command(path: &'a str, document: Document<'a>) -> Result<Fields<'a>, Error> {
+        let mut fields = Fields::new(path, document)?;
+        fields.is_command = true;
+        if let Some(first) = fields.fields.first_mut() {
+            first.taken = true;
+        }
+        Ok(fields)
+    }
+
+    /// The fields of a document inside a command.
+    pub fn of_part(path: &'a str, document: Document<'a>) -> Result<Fields<'a>, Error> {
+        Fields::new(path, document)
+    }
+
+    fn new(path: &'a str, document: Document<'a>) -> Result<Fields<'a>, Error> {
+        let mut fields: Vec<Field<'a>> = Vec::new();
+        for (name, value) in document.iter() {
+            if fields.iter().any(|field| field.name == name) {
+                let message = format!("BSON field '{path}.{name}' is a duplicate field");
+                return Err(Error::invalid(FIELD_DUPLICATE, message));
+            }
+            if fields.len() == FIELDS_MAX {
+                let message = format!("'{path}' has more than {FIELDS_MAX} fields");
+                return Err(Error::invalid(FIELD_UNKNOWN, message));
+            }
+            fields.push(Field { name, value, taken: false });
+        }
+        Ok(Fields { path, is_command: false, fields })
+    }
+
+    /// Takes a field of any type. `None` if it is absent, null or undefined.
+    pub fn value(&mut self, name: &str) -> Option<Value<'a>> {
+        let value = self.value_or_null(name)?;
+        (!matches!(value, Value::Null | Value::Undefined)).then_some(value)
+    }
+
+    /// Takes a field of any type, where null is a value of its own.
+    pub fn value_or_null(&mut self, name: &str) -> Option<Value<'a>> {
+        let field = self.fields.iter_mut().find(|field| field.name == name)?;
+        field.taken = true;
+        Some(field.value)
+    }
+
+    /// Takes a document.
+    pub fn document(&mut self, name: &str) -> Result<Option<Document<'a>>, Error> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        let document = value.as_document();
+        document.map(Some).ok_or_else(|| self.wrong_type(name, value, "type 'object'"))
+    }
+
+    /// Takes a document that must be there.
+    pub fn required_document(&mut self, name: &str) -> Result<Document<'a>, Error> {
+        self.document(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    /// Takes an array.
+    pub fn array(&mut self, name: &str) -> Result<Option<Array<'a>>, Error> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        value.as_array().map(Some).ok_or_else(|| self.wrong_type(name, value, "type 'array'"))
+    }
+
+    /// Takes a string.
+    pub fn string(&mut self, name: &str) -> Result<Option<&'a str>, Error> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        value.as_str().map(Some).ok_or_else(|| self.wrong_type(name, value, "type 'string'"))
+    }
+
+    /// Takes a string that must be there.
+    pub fn required_string(&mut self, name: &str) -> Result<&'a str, Error> {
+        self.string(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    /// Takes a boolean or a number; absent is false.
+    pub fn boolean(&mut self, name: &str) -> Result<bool, Error> {
+        Ok(self.optional_boolean(name)?.unwrap_or(false))
+    }
+
+    /// Takes a boolean or a number.
+    pub fn optional_boolean(&mut self, name: &str) -> Result<Option<bool>, Error> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        if !value.is_number() && !matches!(value, Value::Boolean(_)) {
+            return Err(self.wrong_type(name, value, BOOLEAN_TYPES));
+        }
+        Ok(Some(value.is_truthy()))
+    }
+
+    /// Takes a number of any type as an integer; fractions are cut off.
+    pub fn integer(&mut self, name: &str) -> Result<Option<i64>, Error> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        integer_of(value).map(Some).ok_or_else(|| self.wrong_type(name, value, INTEGER_TYPES))
+    }
+
+    /// Takes an integer that isn't negative.
+    pub fn count(&mut self, name: &str) -> Result<Option<u64>, Error> {
+        let Some(number) = self.integer(name)? else { return Ok(None) };
+        let count = u64::try_from(number).map_err(|_| {
+            let message =
+                format!("BSON field '{name}' value must be >= 0, actual value '{number}'");
+            Error::invalid(FIELD_NEGATIVE, message)
+        })?;
+        Ok(Some(count))
+    }
+
+    /// Takes fields that mean nothing here, and ignores them.
+    pub fn ignore(&mut self, names: &[&str]) {
+        for name in names {
+            self.value(name);
+        }
+    }
+
+    /// Refuses a field that is known but not supported, unless it is absent or says no: null,
+    /// false, zero or an empty document or array.
+    pub fn refuse(&mut self, name: &str) -> Result<(), Error> {
+        let Some(value) = self.value(name) else { return Ok(()) };
+        let says_no = match value {
+            Value::Document(document) => document.is_empty(),
+            Value::Array(array) => array.is_empty(),
+            other => !other.is_truthy(),
+        };
+        if says_no {
+            return Ok(());
+        }
+        let message = format!("BSON field '{}.{name}' is not supported by Frond", self.path);
+        Err(Error::invalid(Code::CommandNotSupported, message))
+    }
+
+    /// Refuses each of `names` as [`Fields::refuse`] does.
+    pub fn refuse_all(&mut self, names: &[&str]) -> Result<(), Error> {
+        names.iter().try_for_each(|name| self.refuse(name))
+    }
+
+    /// Takes `collation`, which may only ask for the simple order: bytes.
+    pub fn simple_collation(&mut self) -> Result<(), Error> {
+        let Some(collation) = self.document("collation")? else { return Ok(()) };
+        match collation.get("locale") {
+            None if collation.is_empty() => Ok(()),
+            Some(Value::String("simple")) => Ok(()),
+            _ => {
+                let message = format!(
+                    "BSON field '{}.collation' is not supported by Frond, except {{locale: \
+                     \"simple\"}}",
+                    self.path
+                );
+                Err(Error::invalid(Code::CommandNotSupported, message))
+            }
+        }
+    }
+
+    /// Refuses whatever was not taken.
+    pub fn finish(self) -> Result<(), Error> {
+        for field in &self.fields {
+            let is_common = self.is_command && COMMON.binary_search(&field.name).is_ok();
+            if !field.taken && !is_common {
+                let message =
+                    format!("BSON field '{}.{}' is an unknown field.", self.path, field.name);
+                return Err(Error::invalid(FIELD_UNKNOWN, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of a field that must be there.
+    pub fn missing(&self, name: &str) -> Error {
+        let message = format!("BSON field '{}.{name}' is missing but a required field", self.path);
+        Error::invalid(FIELD_MISSING, message)
+    }
+
+    /// The error of a field of the wrong type; `expected` is `type 'object'` or so.
+    pub fn wrong_type(&self, name: &str, found: Value<'_>, expected: &str) -> Error {
+        let found = found.element_type().alias();
+        let message = format!(
+            "BSON field '{}.{name}' is the wrong type '{found}', expected {expected}",
+            self.path
+        );
+        Error::invalid(Code::TypeMismatch, message)
+    }
+}
+
+/// A number of any type as an integer, fractions cut off, too large ones brought to the nearest.
+fn integer_of(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Int32(number) => Some(i64::from(number)),
+        Value::Int64(number) => Some(number),
+        // `as` cuts fractions off, saturates, and takes NaN for 0, which is what is wanted.
+        Value::Double(number) => Some(number as i64),
+        Value::Decimal128(number) => Some(integer_of_decimal(number)),
+        _ => None,
+    }
+}
+
+fn integer_of_decimal(number: Decimal128) -> i64 {
+    // Not by way of a double, which would lose digits. A coefficient has at most 34 digits, so 40
+    // steps bring it to zero or past every integer.
+    let decimal::Parts::Finite { negative, coefficient, exponent } = decimal::parts(number) else {
+        return 0;
+    };
+    let mut magnitude = coefficient;
+    for _ in 0..exponent.unsigned_abs().min(40) {
+        let next = if exponent < 0 { Some(magnitude / 10) } else { magnitude.checked_mul(10) };
+        magnitude = next.unwrap_or(u128::MAX);
+    }
+    let magnitude = i64::try_from(magnitude).unwrap_or(i64::MAX);
+    if negative { -magnitude } else { magnitude }
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::{DocumentBuf, ValueBuf, document};
+
+    use super::*;
+
+    fn message<T: std::fmt::Debug>(result: Result<T, Error>) -> (i32, String) {
+        let error = result.expect_err("refused");
+        (error.code.number(), error.message)
+    }
+
+    fn sample() -> DocumentBuf {
+        document! {
+            "find": "things", "filter": "x", "limit": -1_i32, "skip": 2.9, "singleBatch": 1_i32,
+            "sort": Value::Null, "projection": Value::Undefined, "foo": true, "$db": "test",
+        }
+    }
+
+    #[test]
+    fn types_are_checked_and_absent_means_null_too() {
+        let document = sample();
+        let mut fields = Fields::of_command("find", document.view()).expect("no duplicates");
+        let expected = "BSON field 'find.filter' is the wrong type 'string', expected type \
+                        'object'";
+        assert_eq!(message(fields.document("filter")), (14, expected.to_owned()));
+        let expected = "BSON field 'limit' value must be >= 0, actual value '-1'";
+        assert_eq!(message(fields.count("limit")), (51024, expected.to_owned()));
+        assert_eq!(fields.count("skip").expect("a number"), Some(2));
+        assert!(fields.boolean("singleBatch").expect("a number is a boolean"));
+        assert_eq!(fields.document("sort").expect("null is absent"), None);
+        assert_eq!(fields.document("projection").expect("undefined is absent"), None);
+        assert!(!fields.boolean("missing").expect("absent is false"));
+        let expected = "BSON field 'find.let' is missing but a required field";
+        assert_eq!(message(fields.required_document("let")), (40414, expected.to_owned()));
+        let expected = "BSON field 'find.foo' is an unknown field.";
+        assert_eq!(message(fields.finish()), (40415, expected.to_owned()));
+    }
+
+    #[test]
+    fn common_fields_pass_in_commands_only() {
+        let document = document! { "ping": 1_i32, "$db": "admin", "lsid": 1_i32 };
+        let fields = Fields::of_command("ping", document.view()).expect("no duplicates");
+        assert!(fields.finish().is_ok());
+        let document = document! { "$db": "admin" };
+        let fields = Fields::of_part("update.updates", document.view()).expect("no duplicates");
+        let expected = "BSON field 'update.updates.$db' is an unknown field.";
+        assert_eq!(message(fields.finish()), (40415, expected.to_owned()));
+        assert!(COMMON.is_sorted());
+    }
+
+    #[test]
+    fn duplicates_and_floods_of_fields_are_refused() {
+        let document = document! { "find": "a", "limit": 1_i32, "limit": 2_i32 };
+        let result = Fields::of_command("find", document.view()).map(|_| ());
+        assert_eq!(message(result).0, 40413);
+        let mut builder = frond_doc::DocumentBuilder::new();
+        for position in 0..100_000 {
+            builder.append(&format!("f{position}"), Value::Null);
+        }
+        let document = builder.build();
+        let result = Fields::of_command("find", document.view()).map(|_| ());
+        assert_eq!(message(result).0, 40415);
+    }
+
+    #[test]
+    fn only_the_simple_collation_passes() {
+        let check = |collation: DocumentBuf| {
+            let document = document! { "find": "a", "collation": &collation };
+            let mut fields = Fields::of_command("find", document.view()).expect("no duplicates");
+            fields.simple_collation().map_err(|error| error.code.number())
+        };
+        assert_eq!(check(document! { "locale": "simple" }), Ok(()));
+        assert_eq!(check(document! {}), Ok(()));
+        assert_eq!(check(document! { "locale": "de" }), Err(115));
+        assert_eq!(check(document! { "strength": 1_i32 }), Err(115));
+    }
+
+    #[test]
+    fn what_is_not_supported_may_say_no() {
+        let empty = DocumentBuf::empty();
+        for (value, passes) in [
+            (Value::Boolean(false), true),
+            (Value::Int32(0), true),
+            (Value::Document(empty.view()), true),
+            (Value::Boolean(true), false),
+            (Value::String(""), false),
+        ] {
+            let value = ValueBuf::from(value);
+            let document = document! { "find": "a", "tailable": &value };
+            let mut fields = Fields::of_command("find", document.view()).expect("no duplicates");
+            assert_eq!(fields.refuse("tailable").is_ok(), passes, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn decimals_are_integers_too() {
+        for (negative, coefficient, exponent, expected) in [
+            (false, 12, 0, 12),
+            (true, 125, -1, -12),
+            (false, 3, 2, 300),
+            (false, 1, 6000, i64::MAX),
+            (true, u128::from(u64::MAX), 0, -i64::MAX),
+            (false, 0, 6000, 0),
+        ] {
+            let number = decimal::from_parts(negative, coefficient, exponent);
+            assert_eq!(integer_of(Value::Decimal128(number)), Some(expected));
+        }
+    }
+}

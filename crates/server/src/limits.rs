@@ -1,0 +1,60 @@
+//! Every limit of the server, in one table.
+//!
+//! A client can make the server hold at most one message that it sent whole (48 MB), the reply to
+//! one command (48 MB), and its cursors, each a snapshot and one document. The server as a whole is
+//! bounded by [`CONNECTIONS_MAX`] and [`CURSORS_MAX`].
+
+use std::time::Duration;
+
+/// Connections at one time. More are closed as they come in.
+pub const CONNECTIONS_MAX: usize = 2_000;
+
+/// Commands that run at one time; others wait for their turn. More than cores, because a command
+/// that waits for a sync does nothing else: this bounds how many commits can share one.
+pub const COMMANDS_RUNNING_MAX: usize = 256;
+
+/// How long a message that has begun may make no progress, either way, before its connection is
+/// closed. Between messages a connection may be idle for as long as it likes.
+pub const STALL_MAX: Duration = Duration::from_secs(60);
+
+/// Memory for a message is taken in steps of at least this, as its bytes come in.
+pub const READ_STEP_BYTES: usize = 64 << 10;
+
+/// Memory that a connection holds while it waits for a message.
+pub const IDLE_BUFFER_BYTES: usize = 4 << 10;
+
+/// How long a stopping server waits for the commands that are running.
+pub const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Open cursors, of all clients.
+pub const CURSORS_MAX: usize = 10_000;
+
+/// A cursor that was not used for so long is closed, unless it asked for no timeout.
+pub const CURSOR_IDLE_MAX: Duration = Duration::from_secs(600);
+
+/// How often idle cursors are looked for.
+pub const CURSOR_SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Documents of a first batch whose request names no batch size.
+pub const FIRST_BATCH_DOCUMENTS: u64 = 101;
+
+/// Bytes of documents in one batch, unless a single document is larger.
+pub const BATCH_BYTES_MAX: usize = 16 << 20;
+
+/// Largest command, and largest document that a client may store.
+pub const DOCUMENT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
+
+/// What a command may have beyond the documents in it.
+pub const COMMAND_BYTES_MARGIN: usize = 16 << 10;
+
+/// Largest reply: a message less its header and flags.
+pub const REPLY_BYTES_MAX: usize = crate::wire::MESSAGE_BYTES_MAX - 1024;
+
+/// Statements of one write command.
+pub const WRITE_BATCH_MAX: usize = crate::wire::message::DOCUMENTS_MAX;
+
+/// Fields of one command or statement: none has more than thirty.
+pub const FIELDS_MAX: usize = 256;
+
+/// Minutes that a session lives without being used: what `hello` announces.
+pub const SESSION_TIMEOUT_MINUTES: i32 = 30;

@@ -1,0 +1,277 @@
+//! Listening, and stopping.
+//!
+//! A [`Server`] is bound first (so that its address is known and every error is told at once) and
+//! run then. It stops when its [`Stopper`] says so or, with [`Server::run_until_signal`], on SIGINT
+//! or SIGTERM: no more connections are taken, commands that run are answered, then the databases
+//! are closed.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Instant;
+
+use frond_db::{Error, Frond};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::connection;
+use crate::limits::{
+    COMMANDS_RUNNING_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, STALL_MAX, STOP_WAIT_MAX,
+};
+use crate::shared::Shared;
+
+/// How a server listens.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// `HOST:PORT`; a port of 0 takes any free one.
+    pub listen: String,
+    /// Connections at one time.
+    pub connections_max: usize,
+    /// The command line, for `getCmdLineOpts`.
+    pub arguments: Vec<String>,
+    /// Where the data lie, for `getCmdLineOpts`.
+    pub data_directory: String,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        ServerOptions {
+            listen: "127.0.0.1:27017".to_owned(),
+            connections_max: CONNECTIONS_MAX,
+            arguments: Vec::new(),
+            data_directory: String::new(),
+        }
+    }
+}
+
+/// Why a server can't run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The address can't be resolved or listened on.
+    #[error("can't listen on {address}: {source}")]
+    Listen {
+        /// As given.
+        address: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The address can be reached from other machines.
+    #[error(
+        "refused to listen on {address}: {resolved} is not a loopback address, and Frond has no \
+         authentication yet, so whoever reaches it could read and change everything; listen on \
+         127.0.0.1 or [::1]"
+    )]
+    NotLoopback {
+        /// As given.
+        address: String,
+        /// What it resolves to.
+        resolved: SocketAddr,
+    },
+    /// The runtime can't be started.
+    #[error("can't start the server's threads: {0}")]
+    Runtime(io::Error),
+    /// The databases could not be closed.
+    #[error("can't close the data directory: {0}")]
+    Close(Error),
+}
+
+/// A server that is bound to its address.
+pub struct Server {
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+}
+
+/// Stops a server, from any thread.
+#[derive(Clone)]
+pub struct Stopper(watch::Sender<bool>);
+
+impl Stopper {
+    /// Tells the server to stop; returns at once.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Server {
+    /// Binds a server for `frond` to the address of `options`.
+    ///
+    /// # Errors
+    /// [`ServerError::NotLoopback`] if the address can be reached from outside this machine;
+    /// [`ServerError::Listen`] if it can't be resolved or is taken.
+    pub fn bind(frond: Frond, options: ServerOptions) -> Result<Server, ServerError> {
+        let listener = bind_loopback(&options.listen)?;
+        let failed = |source| ServerError::Listen { address: options.listen.clone(), source };
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let shared = Arc::new(Shared::new(
+            frond,
+            address,
+            options.connections_max,
+            options.arguments,
+            options.data_directory,
+        ));
+        let (stop, _) = watch::channel(false);
+        Ok(Server { listener, shared, stop })
+    }
+
+    /// The address on which it listens, with the port that it got.
+    pub fn address(&self) -> SocketAddr {
+        self.shared.address
+    }
+
+    /// What stops this server.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.stop.clone())
+    }
+
+    /// Serves until its [`Stopper`] stops it, then closes the databases.
+    pub fn run(self) -> Result<(), ServerError> {
+        self.run_on_runtime(false)
+    }
+
+    /// As [`Server::run`], and stops on SIGINT and SIGTERM too.
+    pub fn run_until_signal(self) -> Result<(), ServerError> {
+        self.run_on_runtime(true)
+    }
+
+    fn run_on_runtime(self, on_signals: bool) -> Result<(), ServerError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .thread_name("frond-server")
+            .max_blocking_threads(COMMANDS_RUNNING_MAX)
+            .build()
+            .map_err(ServerError::Runtime)?;
+        let frond = self.shared.frond.clone();
+        let shared = Arc::clone(&self.shared);
+        let result = runtime.block_on(async {
+            if on_signals {
+                let stopper = self.stopper();
+                stop_on_signals(stopper).map_err(ServerError::Runtime)?;
+            }
+            self.serve().await
+        });
+        // A command that hangs must not keep the process from ending: the log is what keeps
+        // writes, and a close that cuts such a command off loses nothing acknowledged.
+        runtime.shutdown_timeout(STOP_WAIT_MAX);
+        shared.cursors.close();
+        result?;
+        frond.close().map_err(ServerError::Close)
+    }
+
+    async fn serve(self) -> Result<(), ServerError> {
+        let address = self.shared.address.to_string();
+        let listener = tokio::net::TcpListener::from_std(self.listener)
+            .map_err(|source| ServerError::Listen { address, source })?;
+        let mut stop = self.stop.subscribe();
+        let mut sweep = tokio::time::interval(CURSOR_SWEEP_INTERVAL);
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => break,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, address)) => accept(
+                        &mut connections, &self.shared, &self.stop, stream, address,
+                    ),
+                    // Out of file descriptors, mostly: others will be closed, try again.
+                    Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+                },
+                _ = sweep.tick() => self.shared.cursors.expire(Instant::now()),
+                Some(_) = connections.join_next() => {}
+            }
+        }
+        drop(listener);
+        let finished = async { while connections.join_next().await.is_some() {} };
+        // Whoever has not finished by then is cut off when the set is dropped.
+        let _ = tokio::time::timeout(STOP_WAIT_MAX, finished).await;
+        Ok(())
+    }
+}
+
+const _: () = assert!(STOP_WAIT_MAX.as_secs() < STALL_MAX.as_secs());
+
+/// Serves one more connection, or closes it if there are too many.
+fn accept(
+    connections: &mut JoinSet<()>,
+    shared: &Arc<Shared>,
+    stop: &watch::Sender<bool>,
+    stream: tokio::net::TcpStream,
+    address: SocketAddr,
+) {
+    let Some(peer) = shared.connect(address) else { return };
+    // An answer goes out in one piece; waiting to fill a packet would only delay it.
+    let _ = stream.set_nodelay(true);
+    let (shared, stop) = (Arc::clone(shared), stop.subscribe());
+    connections.spawn(async move {
+        let entry = Entry(Arc::clone(&shared));
+        connection::serve(stream, shared, peer, stop).await;
+        drop(entry);
+    });
+}
+
+/// A connection's place among those counted, given back however the connection ends.
+struct Entry(Arc<Shared>);
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.0.disconnect();
+    }
+}
+
+/// Binds the first address that `listen` resolves to, if all of them are loopback addresses.
+fn bind_loopback(listen: &str) -> Result<TcpListener, ServerError> {
+    let failed = |source| ServerError::Listen { address: listen.to_owned(), source };
+    let mut addresses: Vec<SocketAddr> = listen.to_socket_addrs().map_err(failed)?.collect();
+    if let Some(resolved) = addresses.iter().find(|address| !address.ip().is_loopback()) {
+        return Err(ServerError::NotLoopback { address: listen.to_owned(), resolved: *resolved });
+    }
+    // Clients that are told `localhost` try 127.0.0.1 at least.
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    TcpListener::bind(&addresses[..]).map_err(failed)
+}
+
+#[cfg(unix)]
+fn stop_on_signals(stopper: Stopper) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        stopper.stop();
+    });
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn stop_on_signals(stopper: Stopper) -> io::Result<()> {
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            stopper.stop();
+        }
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_addresses_are_listened_on() {
+        for address in ["127.0.0.1:0", "127.3.2.1:0", "localhost:0"] {
+            assert!(bind_loopback(address).is_ok(), "{address}");
+        }
+        for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "8.8.8.8:27017"] {
+            let error = bind_loopback(address).expect_err("refused");
+            assert!(matches!(error, ServerError::NotLoopback { .. }), "{address}: {error}");
+            assert!(error.to_string().contains("no authentication yet"), "{error}");
+        }
+        for address in ["", "127.0.0.1", "127.0.0.1:99999", "no such host:1"] {
+            let error = bind_loopback(address).expect_err("refused");
+            assert!(matches!(error, ServerError::Listen { .. }), "{address}: {error}");
+        }
+    }
+}

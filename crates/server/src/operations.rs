@@ -1,0 +1,136 @@
+//! Commands that run now: what `currentOp` lists and `killOp` stops.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use frond_db::Error;
+use frond_query::Code;
+
+/// One command that runs.
+#[derive(Debug)]
+pub struct Operation {
+    /// Names it.
+    pub id: i32,
+    /// The connection on which it came.
+    pub connection: i32,
+    /// The command's name.
+    pub command: &'static str,
+    /// The database's name.
+    pub database: String,
+    started: Instant,
+    deadline: Option<Instant>,
+    is_killed: AtomicBool,
+}
+
+impl Operation {
+    /// How long it runs.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Whether it must stop: asked between documents.
+    ///
+    /// # Errors
+    /// `Interrupted` (11601) after `killOp`, `MaxTimeMSExpired` (50).
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_killed.load(Ordering::Relaxed) {
+            return Err(Error::invalid(Code::Interrupted, "operation was interrupted"));
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(Error::invalid(Code::MaxTimeMSExpired, "operation exceeded time limit"));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    running: BTreeMap<i32, Arc<Operation>>,
+    last_id: i32,
+}
+
+/// The commands that run on a server.
+#[derive(Default)]
+pub struct Operations {
+    table: Mutex<Table>,
+}
+
+/// A command's entry, removed when dropped.
+pub struct Running<'a> {
+    operations: &'a Operations,
+    /// The command.
+    pub operation: Arc<Operation>,
+}
+
+impl Operations {
+    /// Enters a command; it may run for `time_max`.
+    pub fn begin(
+        &self,
+        connection: i32,
+        command: &'static str,
+        database: &str,
+        time_max: Option<Duration>,
+    ) -> Running<'_> {
+        let started = Instant::now();
+        let mut table = self.lock();
+        table.last_id = table.last_id.checked_add(1).unwrap_or(1);
+        let operation = Arc::new(Operation {
+            id: table.last_id,
+            connection,
+            command,
+            database: database.to_owned(),
+            started,
+            deadline: time_max.map(|time_max| started + time_max),
+            is_killed: AtomicBool::new(false),
+        });
+        table.running.insert(operation.id, Arc::clone(&operation));
+        Running { operations: self, operation }
+    }
+
+    /// Tells a command to stop at its next check.
+    pub fn kill(&self, id: i32) {
+        if let Some(operation) = self.lock().running.get(&id) {
+            operation.is_killed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// All that run, the oldest first.
+    pub fn list(&self) -> Vec<Arc<Operation>> {
+        self.lock().running.values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // The table is whole after each statement, so a panic elsewhere can't have broken it.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.operations.lock().running.remove(&self.operation.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_end_when_killed_late_or_dropped() {
+        let operations = Operations::default();
+        let code = |running: &Running<'_>| running.operation.check().map_err(|e| e.code.number());
+        let slow = operations.begin(1, "find", "test", Some(Duration::ZERO));
+        assert_eq!(code(&slow), Err(50));
+        let running = operations.begin(1, "find", "test", None);
+        assert_eq!(code(&running), Ok(()));
+        operations.kill(running.operation.id + 1);
+        assert_eq!(code(&running), Ok(()));
+        operations.kill(running.operation.id);
+        assert_eq!(code(&running), Err(11601));
+        assert_eq!(operations.list().len(), 2);
+        drop((slow, running));
+        assert_eq!(operations.list().len(), 0);
+    }
+}

@@ -1,0 +1,203 @@
+//! One command as its handler sees it.
+
+use std::sync::Arc;
+
+use frond_db::{Database, Error};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::common::Common;
+use crate::fields::Fields;
+use crate::limits::{DOCUMENT_BYTES_MAX, WRITE_BATCH_MAX};
+use crate::operations::Operation;
+use crate::shared::{Peer, Shared};
+use crate::wire::DocumentSequence;
+
+/// What a handler returns: the answer's fields without `ok`.
+pub type Answer = Result<DocumentBuilder, Error>;
+
+/// One command as its handler sees it.
+pub struct Request<'a> {
+    /// The server.
+    pub server: &'a Shared,
+    /// The client's connection.
+    pub peer: Peer,
+    /// The command's name in the table.
+    pub name: &'static str,
+    /// The name by which the client called it: perhaps an alias.
+    pub sent_name: &'a str,
+    /// `$db`.
+    pub database_name: &'a str,
+    /// The command.
+    pub body: Document<'a>,
+    /// Documents that came beside it.
+    pub sequence: Option<&'a DocumentSequence>,
+    /// Its session, concerns and so on.
+    pub common: Common,
+    /// Its entry among the running commands.
+    pub operation: Arc<Operation>,
+}
+
+impl<'a> Request<'a> {
+    /// The command's fields, to be taken one by one.
+    pub fn fields(&self) -> Result<Fields<'a>, Error> {
+        Fields::of_command(self.name, self.body)
+    }
+
+    /// The fields of a command that has none of its own, checked.
+    pub fn no_fields(&self) -> Result<(), Error> {
+        self.fields()?.finish()
+    }
+
+    /// The database that the command is for.
+    pub fn database(&self) -> Result<Database, Error> {
+        self.server.frond.database(self.database_name)
+    }
+
+    /// The value of the command's own field: `find: "things"`.
+    pub fn argument(&self) -> Value<'a> {
+        self.body.iter().next().map_or(Value::Null, |(_, value)| value)
+    }
+
+    /// The collection that the command names.
+    pub fn collection(&self) -> Result<&'a str, Error> {
+        collection_name(self.database_name, self.argument())
+    }
+
+    /// The collection that a command names which makes or changes it.
+    pub fn writable_collection(&self) -> Result<&'a str, Error> {
+        let name = self.collection()?;
+        check_writable(self.database_name, name)?;
+        Ok(name)
+    }
+
+    /// `database.collection`.
+    pub fn namespace(&self, collection: &str) -> String {
+        format!("{}.{collection}", self.database_name)
+    }
+
+    /// Takes the documents of a write: from the sequence beside the command, or else from its array
+    /// field `name`.
+    pub fn documents(
+        &self,
+        fields: &mut Fields<'a>,
+        name: &'static str,
+    ) -> Result<Vec<DocumentBuf>, Error> {
+        let documents = match self.sequence {
+            Some(sequence) => sequence.documents.clone(),
+            None => {
+                let array = fields.array(name)?.ok_or_else(|| fields.missing(name))?;
+                let path = format!("{}.{name}", self.name);
+                documents_of(array.iter(), &path)?
+            }
+        };
+        if documents.is_empty() || documents.len() > WRITE_BATCH_MAX {
+            let message = format!(
+                "Write batch sizes must be between 1 and {WRITE_BATCH_MAX}. Got {} operations.",
+                documents.len()
+            );
+            return Err(Error::invalid(Code::InvalidLength, message));
+        }
+        Ok(documents)
+    }
+}
+
+fn documents_of<'a>(
+    values: impl Iterator<Item = Value<'a>>,
+    path: &str,
+) -> Result<Vec<DocumentBuf>, Error> {
+    let mut documents = Vec::new();
+    for (position, value) in values.enumerate() {
+        let Some(document) = value.as_document() else {
+            let found = value.element_type().alias();
+            let message = format!(
+                "BSON field '{path}.{position}' is the wrong type '{found}', expected type 'object'"
+            );
+            return Err(Error::invalid(Code::TypeMismatch, message));
+        };
+        if documents.len() > WRITE_BATCH_MAX {
+            break; // The caller refuses so many.
+        }
+        documents.push(document.to_buf());
+    }
+    Ok(documents)
+}
+
+/// A collection's name from a command's field.
+pub fn collection_name<'a>(database: &str, value: Value<'a>) -> Result<&'a str, Error> {
+    let Some(name) = value.as_str() else {
+        let found = value.element_type().alias();
+        let message = format!("collection name has invalid type {found}");
+        return Err(Error::invalid(Code::InvalidNamespace, message));
+    };
+    check_collection_name(database, name)?;
+    Ok(name)
+}
+
+/// Checks a collection's name by MongoDB's rules.
+pub fn check_collection_name(database: &str, name: &str) -> Result<(), Error> {
+    if name.is_empty() || name.starts_with('.') || name.contains(['\0', '$']) {
+        let message = format!("Invalid namespace specified '{database}.{name}'");
+        return Err(Error::invalid(Code::InvalidNamespace, message));
+    }
+    Ok(())
+}
+
+/// Refuses writes to names that MongoDB keeps for itself.
+pub fn check_writable(database: &str, name: &str) -> Result<(), Error> {
+    if name.starts_with("system.") {
+        let message = format!("Invalid system namespace: {database}.{name}");
+        return Err(Error::invalid(Code::InvalidNamespace, message));
+    }
+    Ok(())
+}
+
+/// Cuts `database.collection` at its first dot.
+pub fn split_namespace(namespace: &str) -> Result<(&str, &str), Error> {
+    let parts = namespace
+        .split_once('.')
+        .filter(|(database, name)| !database.is_empty() && !name.is_empty());
+    parts.ok_or_else(|| {
+        let message = format!("Invalid namespace specified '{namespace}'");
+        Error::invalid(Code::InvalidNamespace, message)
+    })
+}
+
+/// Refuses a document that is larger than a client may store.
+pub fn check_document_size(document: &DocumentBuf) -> Result<(), Error> {
+    let bytes = document.as_bytes().len();
+    if bytes > DOCUMENT_BYTES_MAX {
+        let message = format!(
+            "object to insert too large. size in bytes: {bytes}, max size: {DOCUMENT_BYTES_MAX}"
+        );
+        return Err(Error::invalid(Code::BSONObjectTooLarge, message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_collections() {
+        for (name, expected) in [
+            ("things", true),
+            ("system.profile", true),
+            ("a.b", true),
+            ("", false),
+            (".a", false),
+            ("a$b", false),
+            ("a\0b", false),
+        ] {
+            assert_eq!(collection_name("test", Value::String(name)).is_ok(), expected, "{name:?}");
+        }
+        assert!(collection_name("test", Value::Int32(1)).is_err());
+        assert!(check_writable("test", "system.users").is_err());
+        assert!(check_writable("test", "systems").is_ok());
+        assert_eq!(split_namespace("a.b.c").expect("two parts"), ("a", "b.c"));
+        assert!(split_namespace("a.").is_err());
+        assert!(split_namespace(".b").is_err());
+        assert!(split_namespace("a").is_err());
+    }
+}

@@ -1,0 +1,123 @@
+//! What all connections of a server share.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use frond_db::Frond;
+
+use crate::cursors::Cursors;
+use crate::operations::Operations;
+
+/// What a command counts as in `serverStatus`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Counter {
+    Insert,
+    Query,
+    Update,
+    Delete,
+    GetMore,
+    Command,
+}
+
+/// Names of the counters in `opcounters`, in the order of [`Counter`].
+pub const COUNTER_NAMES: [&str; 6] = ["insert", "query", "update", "delete", "getmore", "command"];
+
+/// What all connections of a server share.
+///
+/// *Thread safety*: everything may be called from any number of threads at once.
+pub struct Shared {
+    /// The databases.
+    pub frond: Frond,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The command line: what `getCmdLineOpts` tells.
+    pub arguments: Vec<String>,
+    /// Where the data lie: what `getCmdLineOpts` tells.
+    pub data_directory: String,
+    /// When it began to listen.
+    pub started: Instant,
+    /// Connections at one time.
+    pub connections_max: usize,
+    /// The open cursors.
+    pub cursors: Cursors,
+    /// The commands that run.
+    pub operations: Operations,
+    connections_open: AtomicUsize,
+    connections_made: AtomicI32,
+    reply_ids: AtomicI32,
+    counters: [AtomicU64; COUNTER_NAMES.len()],
+}
+
+/// One client's connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// Counted from 1.
+    pub id: i32,
+    /// The client's address.
+    pub address: SocketAddr,
+}
+
+impl Shared {
+    /// A server on `frond` that listens on `address`.
+    pub fn new(
+        frond: Frond,
+        address: SocketAddr,
+        connections_max: usize,
+        arguments: Vec<String>,
+        data_directory: String,
+    ) -> Shared {
+        Shared {
+            frond,
+            address,
+            arguments,
+            data_directory,
+            started: Instant::now(),
+            connections_max,
+            cursors: Cursors::default(),
+            operations: Operations::default(),
+            connections_open: AtomicUsize::new(0),
+            connections_made: AtomicI32::new(0),
+            reply_ids: AtomicI32::new(0),
+            counters: Default::default(),
+        }
+    }
+
+    /// Enters a connection, unless there are too many.
+    pub fn connect(&self, address: SocketAddr) -> Option<Peer> {
+        let open = self.connections_open.fetch_add(1, Ordering::Relaxed);
+        if open >= self.connections_max {
+            self.connections_open.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        let id = self.connections_made.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        Some(Peer { id, address })
+    }
+
+    /// Removes a connection that [`Shared::connect`] entered.
+    pub fn disconnect(&self) {
+        self.connections_open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Connections now, and since the server began.
+    pub fn connection_counts(&self) -> (usize, i32) {
+        let open = self.connections_open.load(Ordering::Relaxed);
+        (open, self.connections_made.load(Ordering::Relaxed))
+    }
+
+    /// The id of the next reply.
+    pub fn next_reply_id(&self) -> i32 {
+        self.reply_ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts an operation; an insert of many documents counts as many.
+    pub fn count(&self, counter: Counter, times: u64) {
+        self.counters[counter as usize].fetch_add(times, Ordering::Relaxed);
+    }
+
+    /// What was counted, in the order of [`COUNTER_NAMES`].
+    pub fn counts(&self) -> [u64; COUNTER_NAMES.len()] {
+        std::array::from_fn(|position| self.counters[position].load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,83 @@
+//! Cutting fields from the front of a message's bytes, with every length checked.
+
+use bytes::Bytes;
+use frond_doc::DocumentBuf;
+
+use crate::wire::error::WireError;
+
+/// The least bytes that a document can have: its length and its final zero.
+const DOCUMENT_BYTES_MIN: usize = 5;
+
+/// The part of a message that has not been read yet.
+pub struct Reader {
+    rest: Bytes,
+    /// How many bytes the whole message has: what errors tell.
+    end: usize,
+}
+
+impl Reader {
+    /// Reads `bytes`, which are the end of a message whose first `before` bytes were read already.
+    pub fn new(bytes: Bytes, before: usize) -> Reader {
+        let end = before + bytes.len();
+        Reader { rest: bytes, end }
+    }
+
+    /// Whether everything was read.
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Cuts `count` bytes off the front.
+    pub fn take(&mut self, count: usize, field: &'static str) -> Result<Bytes, WireError> {
+        if count > self.rest.len() {
+            return Err(WireError::Truncated { end: self.end, field });
+        }
+        Ok(self.rest.split_to(count))
+    }
+
+    /// Cuts a part of `count` bytes off the front, to be read on its own.
+    pub fn part(&mut self, count: usize, field: &'static str) -> Result<Reader, WireError> {
+        let before = self.end - self.rest.len();
+        Ok(Reader::new(self.take(count, field)?, before))
+    }
+
+    /// Reads one byte.
+    pub fn u8(&mut self, field: &'static str) -> Result<u8, WireError> {
+        Ok(self.take(1, field)?[0])
+    }
+
+    /// Reads four bytes, little-endian.
+    pub fn i32(&mut self, field: &'static str) -> Result<i32, WireError> {
+        let bytes = self.take(size_of::<i32>(), field)?;
+        Ok(i32::from_le_bytes(bytes[..].try_into().expect("four bytes were cut")))
+    }
+
+    /// Reads eight bytes, little-endian.
+    pub fn i64(&mut self, field: &'static str) -> Result<i64, WireError> {
+        let bytes = self.take(size_of::<i64>(), field)?;
+        Ok(i64::from_le_bytes(bytes[..].try_into().expect("eight bytes were cut")))
+    }
+
+    /// Reads a name that a zero byte ends.
+    pub fn name(&mut self, field: &'static str) -> Result<String, WireError> {
+        let zero = self.rest.iter().position(|byte| *byte == 0);
+        let Some(length) = zero else {
+            return Err(WireError::Truncated { end: self.end, field });
+        };
+        let bytes = self.take(length + 1, field)?;
+        let name = std::str::from_utf8(&bytes[..length]).map_err(|_| WireError::Utf8(field))?;
+        Ok(name.to_owned())
+    }
+
+    /// Reads one document and validates it. Its bytes are shared with the message's.
+    pub fn document(&mut self, field: &'static str) -> Result<DocumentBuf, WireError> {
+        let prefix = self.rest.get(..size_of::<i32>());
+        let Some(prefix) = prefix else {
+            return Err(WireError::Truncated { end: self.end, field });
+        };
+        let length = i32::from_le_bytes(prefix.try_into().expect("four bytes were cut"));
+        let length = usize::try_from(length).unwrap_or(0).max(DOCUMENT_BYTES_MIN);
+        let bytes = self.take(length, field)?;
+        Ok(DocumentBuf::validated(bytes)?)
+    }
+}
