@@ -295,7 +295,10 @@ mod tests {
         let document = DocumentBuf::validated(builder.build().into_bytes()).expect("valid");
         assert_eq!(
             format!("{document:?}"),
-            r#"{"a": Int32(1), "b": Document({"c": String("d"), "e": Array([Document({"f": Null}), Array([Int64(2)]), Boolean(true)])}), "g": Double(1.5)}"#
+            concat!(
+                r#"{"a": Int32(1), "b": Document({"c": String("d"), "e": Array([Document("#,
+                r#"{"f": Null}), Array([Int64(2)]), Boolean(true)])}), "g": Double(1.5)}"#
+            )
         );
         assert_eq!(DocumentBuilder::default().build().view(), Document::empty());
         assert_eq!(document! {}.view(), Document::empty());

@@ -1,7 +1,7 @@
 //! Decimal128: its parts, comparison, conversion, text and arithmetic.
 //!
-//! A number is coefficient * 10^exponent with at most 34 digits, and 1.0 and 1.00 are different bytes
-//! with the same value. Results that need more digits are rounded half to even.
+//! A number is coefficient * 10^exponent with at most 34 digits, and 1.0 and 1.00 are different
+//! bytes with the same value. Results that need more digits are rounded half to even.
 
 mod arithmetic;
 mod text;
@@ -118,7 +118,8 @@ pub fn negate(number: Decimal128) -> Decimal128 {
     Decimal128((u128::from_le_bytes(number.0) ^ 1 << 127).to_le_bytes())
 }
 
-/// Converts a double as MongoDB does: to 15 significant digits, which are what a double is good for.
+/// Converts a double as MongoDB does: to 15 significant digits, which are what a double is good
+/// for.
 /// 5.5 gives 5.50000000000000.
 pub fn from_f64(number: f64) -> Decimal128 {
     if number == 0.0 {

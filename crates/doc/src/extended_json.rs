@@ -1,6 +1,6 @@
 //! Extended JSON (relaxed and canonical), both ways, as MongoDB's tools read and write it.
 //!
-//! Types that JSON doesn't have are objects whose first name begins with a dollar: `{"$oid": "..."}`.
+//! Types that JSON doesn't have are objects whose first name begins with a dollar, such as `$oid`.
 //! Reading makes such an object an ordinary document first and converts it when it ends, so that
 //! wrappers nest and their fields come in any order. Other names with a dollar are operators and
 //! stay documents.

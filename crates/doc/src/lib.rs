@@ -1,6 +1,6 @@
 //! BSON documents: views over bytes, order and equality, keys, paths, extended JSON.
 //!
-//! Reading order: [`document`] (a view over validated bytes), [`value`] (one field's value),
+//! Reading order: [`mod@document`] (a view over validated bytes), [`value`] (one field's value),
 //! [`builder`] (making documents), [`validate`] (bytes from outside), [`order`] (how MongoDB
 //! compares), [`key`] (bytes that sort the same way). This crate knows no queries and no log.
 
@@ -13,7 +13,9 @@ pub mod key;
 pub mod normalise;
 pub mod order;
 pub mod path;
+pub mod pieces;
 pub mod raw;
+pub mod shape;
 pub mod validate;
 pub mod value;
 

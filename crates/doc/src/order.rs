@@ -210,7 +210,7 @@ fn compare_magnitudes(coefficient: u128, exponent: i32, right: f64) -> Ordering 
     }
     let (mantissa, binary_exponent) = decompose(right);
     let scale = |number: BigUint, tens: i32, twos: i32| {
-        number * BigUint::from(10_u8).pow(tens.max(0) as u32) << twos.max(0) as u32
+        (number * BigUint::from(10_u8).pow(tens.max(0) as u32)) << twos.max(0) as u32
     };
     let left = scale(BigUint::from(coefficient), exponent, -binary_exponent);
     let right = scale(BigUint::from(mantissa), -exponent, binary_exponent);

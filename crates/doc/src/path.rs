@@ -4,9 +4,9 @@
 //!
 //! 1. Through documents by name. A name that is absent, or a scalar in the middle of the path, ends
 //!    the branch early: `None` is visited.
-//! 2. At an array in the middle of the path, each element that is a document is walked with the rest
-//!    of the path, its position forgotten. Elements that are no documents give nothing, not even
-//!    `None`: `{"a.b": null}` matches neither `{a: []}` nor `{a: [1]}`, but `{a: [{}]}`.
+//! 2. At an array in the middle of the path, each element that is a document is walked with the
+//!    rest of the path, its position forgotten. Elements that are no documents give nothing, not
+//!    even `None`: `{"a.b": null}` matches neither `{a: []}` nor `{a: [1]}`, but `{a: [{}]}`.
 //! 3. There, if the next part is a number and names an element, that element is reached too. This
 //!    is the only way into an array that lies directly in an array.
 //! 4. At an array at the end of the path, its elements count one by one, and then the array itself;

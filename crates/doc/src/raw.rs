@@ -1,8 +1,8 @@
 //! Walking over the elements of a document without decoding them: the one place that knows how
 //! long each type's bytes are.
 //!
-//! Bytes were validated when they came in, so names and strings are UTF-8. Safe Rust still has to be
-//! shown that, which [`text`] does; a scan that looks for one name compares bytes and pays it
+//! Bytes were validated when they came in, so names and strings are UTF-8. Safe Rust still has to
+//! be shown that, which `text` does; a scan that looks for one name compares bytes and pays it
 //! for the value found alone. Bytes that aren't BSON end a scan early; nothing here panics.
 
 use crate::document::{Array, Document};
@@ -29,6 +29,11 @@ impl<'a> RawElements<'a> {
     /// Walks over a whole document: length, elements, final zero.
     pub fn new(document: &'a [u8]) -> RawElements<'a> {
         RawElements { rest: document.get(4..).unwrap_or(&[]) }
+    }
+
+    /// Walks over a document from the element at `offset` on.
+    pub(crate) fn at(document: &'a [u8], offset: usize) -> RawElements<'a> {
+        RawElements { rest: document.get(offset..).unwrap_or(&[]) }
     }
 
     /// What is left to walk over, the document's final zero included.

@@ -161,7 +161,7 @@ mod tests {
         check(&around(b"\x05a\0\x05\0\0\0\x02\x02\0\0\0x"), Some("inner length"));
         check(&around(b"\x0ba\0x\0i\0"), None);
         check(&around(b"\x0ba\0x\0i"), Some("regex reaches past"));
-        check(&around(b"\x0ca\0\x02\0\0\0x\0123456789012"), None);
+        check(&around(b"\x0ca\0\x02\0\0\0x\x00123456789012"), None);
         check(&around(b"\x0ca\0\x02\0\0\0xy123456789012"), Some("final zero"));
         check(&around(b"\x0fa\0\x0f\0\0\0\x02\0\0\0x\0\x05\0\0\0\0"), None);
         check(&around(b"\x0fa\0\x0f\0\0\0\x09\0\0\0x\0\x05\0\0\0\0"), Some("code reaches past"));

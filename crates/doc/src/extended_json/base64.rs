@@ -21,7 +21,7 @@ pub(super) fn encode(bytes: &[u8], out: &mut String) {
 /// Decodes base64; the padding may be left out. `None` for any other character or length.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let unpadded = text.strip_suffix("==").or(text.strip_suffix('=')).unwrap_or(text);
-    if unpadded.len() < text.len() && text.len() % 4 != 0 {
+    if unpadded.len() < text.len() && !text.len().is_multiple_of(4) {
         return None;
     }
     let mut bytes = Vec::with_capacity(unpadded.len() * 3 / 4);

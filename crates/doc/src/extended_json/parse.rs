@@ -13,8 +13,9 @@ use crate::document::DocumentBuf;
 use crate::error::DocError;
 use crate::value::Value;
 
-/// Reads one JSON object with the type wrappers of extended JSON v2 (`$oid`, `$date`, `$numberLong`,
-/// ...), both forms, and the legacy forms that mongoimport takes. Order and duplicates are kept.
+/// Reads one JSON object with the type wrappers of extended JSON v2 (`$oid`, `$date`,
+/// `$numberLong`, ...), both forms, and the legacy forms that mongoimport takes. Order and
+/// duplicates are kept.
 ///
 /// # Errors
 /// [`DocError::Json`] with the field, the line and the column.

@@ -255,7 +255,7 @@ fn db_pointer(document: Document<'_>) -> Converted {
 }
 
 fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
-    if digits.len() % 2 != 0 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if !digits.len().is_multiple_of(2) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     (0..digits.len())

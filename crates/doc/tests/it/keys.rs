@@ -1,4 +1,5 @@
-//! Keys against the comparison that they stand for: goal: bytes compare as values do, and come back.
+//! Keys against the comparison that they stand for: goal: bytes compare as values do, and come
+//! back.
 
 use std::cmp::Ordering;
 

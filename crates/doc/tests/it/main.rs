@@ -2,3 +2,5 @@
 
 mod generate;
 mod keys;
+mod pieces;
+mod shapes;
