@@ -277,7 +277,7 @@ pub struct ValueBuf(DocumentBuf);
 
 impl ValueBuf {
     /// Takes a document whose only field has an empty name.
-    pub(crate) fn from_only_field(document: DocumentBuf) -> ValueBuf {
+    pub fn from_only_field(document: DocumentBuf) -> ValueBuf {
         debug_assert!(document.iter().map(|(name, _)| name).eq([""]));
         ValueBuf(document)
     }

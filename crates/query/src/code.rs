@@ -86,6 +86,7 @@ codes! {
     InvalidPipelineOperator = 168,
     CannotIndexParallelArrays = 171,
     CommandOnShardedViewNotSupportedOnMongod = 169,
+    MaxSubPipelineDepthExceeded = 232,
     TooManyLogicalSessions = 261,
     OperationNotSupportedInTransaction = 263,
     NotAReplicaSet = 123,

@@ -99,8 +99,12 @@ pub(super) fn multiply(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
         let number = Number::of(argument.or_null()).ok_or_else(|| {
             mismatch(format!("$multiply only supports numeric types, not {}", argument.type_name()))
         })?;
-        product =
-            product.combine(number, i64::checked_mul, |left, right| left * right, decimal::multiply);
+        product = product.combine(
+            number,
+            i64::checked_mul,
+            |left, right| left * right,
+            decimal::multiply,
+        );
     }
     Ok(product.into())
 }
@@ -211,9 +215,7 @@ fn of_double(
 ) -> Answer<'static> {
     Ok(match one_number(operator, argument)? {
         None => Evaluated::NULL,
-        Some(number @ Number::Decimal(_)) => {
-            decimal::from_f64(function(number.double())?).into()
-        }
+        Some(number @ Number::Decimal(_)) => decimal::from_f64(function(number.double())?).into(),
         Some(number) => function(number.double())?.into(),
     })
 }
@@ -276,9 +278,7 @@ pub(super) fn log<'a>(argument: Evaluated<'a>, base: Evaluated<'a>) -> Answer<'a
     }
     let result = double.ln() / base.ln();
     Ok(match (number, base_number) {
-        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
-            decimal::from_f64(result).into()
-        }
+        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => decimal::from_f64(result).into(),
         _ => result.into(),
     })
 }

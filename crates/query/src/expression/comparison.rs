@@ -14,7 +14,7 @@ use super::scope::Scope;
 use crate::error::QueryError;
 
 /// Compares two values, either of which may be missing.
-pub(crate) fn compare(left: Option<Value<'_>>, right: Option<Value<'_>>) -> Ordering {
+fn compare(left: Option<Value<'_>>, right: Option<Value<'_>>) -> Ordering {
     match (left, right) {
         (Some(left), Some(right)) => order::compare(left, right),
         (None, None | Some(Value::Undefined)) | (Some(Value::Undefined), None) => Ordering::Equal,

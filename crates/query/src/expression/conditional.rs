@@ -96,12 +96,10 @@ fn parse_branch(branch: Value<'_>, parser: &mut Parser) -> Result<(Node, Node), 
     };
     let codes = (Code::Location(40062), Code::Location(40063));
     let [case, then] = named("$switch", branch, ["case", "then"], codes)?;
-    let case = case.ok_or_else(|| {
-        failure(40064, "$switch requires each branch have a 'case' expression")
-    })?;
-    let then = then.ok_or_else(|| {
-        failure(40065, "$switch requires each branch have a 'then' expression.")
-    })?;
+    let case = case
+        .ok_or_else(|| failure(40064, "$switch requires each branch have a 'case' expression"))?;
+    let then = then
+        .ok_or_else(|| failure(40065, "$switch requires each branch have a 'then' expression."))?;
     Ok((parser.expression(case)?, parser.expression(then)?))
 }
 

@@ -54,7 +54,9 @@ fn double_text(number: f64) -> String {
     }
     let text = format!("{number:e}");
     match text.split_once('e') {
-        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent:0>2}"),
+        Some((digits, exponent)) if !exponent.starts_with('-') => {
+            format!("{digits}e+{exponent:0>2}")
+        }
         Some((digits, exponent)) => format!("{digits}e-{:0>2}", &exponent[1..]),
         None => text,
     }
@@ -75,7 +77,9 @@ fn unparsable(what: &str, text: &str, reason: &str) -> QueryError {
 
 fn overflow(value: Value<'_>) -> QueryError {
     let text = to_text(value).unwrap_or_default();
-    failed(format!("Conversion would overflow target type in $convert with no onError value: {text}"))
+    failed(format!(
+        "Conversion would overflow target type in $convert with no onError value: {text}"
+    ))
 }
 
 /// Converts to another type.
@@ -117,7 +121,11 @@ fn double(value: Value<'_>) -> Answer<'static> {
         Value::Decimal128(number) => {
             let double = decimal::to_f64(number);
             let is_infinite = matches!(decimal::parts(number), decimal::Parts::Infinity { .. });
-            if double.is_infinite() && !is_infinite { Err(overflow(value)) } else { Ok(double.into()) }
+            if double.is_infinite() && !is_infinite {
+                Err(overflow(value))
+            } else {
+                Ok(double.into())
+            }
         }
         _ => match Number::of(value) {
             Some(number) => Ok(number.double().into()),
@@ -130,9 +138,8 @@ fn parse_double(text: &str) -> Result<f64, QueryError> {
     if text.is_empty() || text.starts_with(|letter: char| letter.is_whitespace()) {
         return Err(unparsable("number", text, "Did not consume whole string."));
     }
-    let number: f64 = text
-        .parse()
-        .map_err(|_| unparsable("number", text, "Did not consume whole string."))?;
+    let number: f64 =
+        text.parse().map_err(|_| unparsable("number", text, "Did not consume whole string."))?;
     // A number too great for a double is refused, the word for infinity is not.
     if number.is_infinite() && text.contains(|letter: char| letter.is_ascii_digit()) {
         return Err(unparsable("number", text, "Out of range"));
@@ -144,9 +151,8 @@ fn decimal_number(value: Value<'_>) -> Answer<'static> {
     let number = match value {
         Value::Boolean(boolean) => decimal::from_i64(i64::from(boolean)),
         Value::DateTime(millis) => decimal::from_i64(millis),
-        Value::String(text) => decimal::parse(text).ok_or_else(|| {
-            unparsable("number", text, "Failed to parse string to decimal")
-        })?,
+        Value::String(text) => decimal::parse(text)
+            .ok_or_else(|| unparsable("number", text, "Failed to parse string to decimal"))?,
         _ => match Number::of(value) {
             Some(number) => number.decimal(),
             None => return Err(unsupported(value, ElementType::Decimal128)),

@@ -156,7 +156,8 @@ fn fixed_offset(zone: &str) -> Option<i64> {
         return None;
     }
     let hours: i64 = digits.get(..2)?.parse().ok()?;
-    let minutes: i64 = digits.get(2..).filter(|rest| !rest.is_empty()).unwrap_or("0").parse().ok()?;
+    let minutes: i64 =
+        digits.get(2..).filter(|rest| !rest.is_empty()).unwrap_or("0").parse().ok()?;
     Some(sign * (hours * 60 + minutes))
 }
 
@@ -220,8 +221,8 @@ pub(super) fn part(
     let (date, zone) = if is_named {
         let codes = (Code::Location(40535), Code::Location(40535));
         let [date, zone] = named(operator, argument, ["date", "timezone"], codes)?;
-        let date = date
-            .ok_or_else(|| failure(40539, format!("missing 'date' argument to {operator}")))?;
+        let date =
+            date.ok_or_else(|| failure(40539, format!("missing 'date' argument to {operator}")))?;
         (parser.expression(date)?, parser.optional(zone)?)
     } else {
         let [date] = parser.exactly(operator, argument)?;

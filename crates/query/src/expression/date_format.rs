@@ -70,8 +70,10 @@ impl Operation for DateToString {
         let offset = zone.as_ref().map_or(Ok(0), offset_minutes)?;
         let moment = Moment::new(shifted(millis(&date)?, offset));
         if !(0..=9999).contains(&moment.year) {
-            let message =
-                format!("$dateToString is only defined on year 0-9999, tried to use year {}", moment.year);
+            let message = format!(
+                "$dateToString is only defined on year 0-9999, tried to use year {}",
+                moment.year
+            );
             return Err(failure(18537, message));
         }
         let with_offset = "%Y-%m-%dT%H:%M:%S.%L%z";
@@ -93,8 +95,18 @@ impl Operation for DateToString {
 }
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 
 fn write_date(format: &str, moment: &Moment, offset: i64) -> Result<String, QueryError> {
@@ -174,8 +186,7 @@ pub(super) fn date_to_string(
     let codes = (Code::Location(18629), Code::Location(18534));
     let names = ["date", "format", "timezone", "onNull"];
     let [date, format, zone, on_null] = named(operator, argument, names, codes)?;
-    let date = date
-        .ok_or_else(|| failure(18628, "Missing 'date' parameter to $dateToString"))?;
+    let date = date.ok_or_else(|| failure(18628, "Missing 'date' parameter to $dateToString"))?;
     let format = parser.optional(format)?;
     if let Some(Value::String(constant)) = format.as_ref().and_then(Node::constant) {
         write_date(constant, &Moment::new(0), 0)?; // A wrong format is an error of the request.

@@ -15,9 +15,8 @@ use crate::error::QueryError;
 /// times over.
 const VALUE_BYTES_MAX: usize = 64 << 20;
 
-/// Smaller documents can't be nested too deep: each level costs a length, a type, a name's end and
-/// a final zero.
-pub(crate) const DEPTH_ERROR_BYTES: usize = (DEPTH_MAX - 2) * 7;
+/// What each level of nesting costs at least: a length, a type, a name's end and a final zero.
+const LEVEL_BYTES: usize = 7;
 
 /// The value of an expression.
 #[derive(Clone, Debug)]
@@ -154,8 +153,9 @@ pub(crate) fn check_bytes(bytes: usize) -> Result<(), QueryError> {
 }
 
 /// Refuses values that are nested deeper than a document may be, which recursive readers of
-/// documents rely on. Costs a scan of large values only.
-pub(crate) fn check_depth(value: Value<'_>) -> Result<(), QueryError> {
+/// documents rely on. `depth` is the value's own: 1 for a whole document, 2 for a field's value.
+/// Costs a scan of large values only.
+pub(crate) fn check_depth(value: Value<'_>, depth: usize) -> Result<(), QueryError> {
     let outermost = match value {
         Value::Document(document) => document,
         Value::Array(array) => array.as_document(),
@@ -164,10 +164,11 @@ pub(crate) fn check_depth(value: Value<'_>) -> Result<(), QueryError> {
     };
     // Documents still to be looked into, each with its depth: an explicit stack, because depth is
     // the very thing in doubt.
-    let mut open = vec![(outermost, 2)];
+    let mut open = vec![(outermost, depth)];
     while let Some((document, depth)) = open.pop() {
-        if document.as_bytes().len() < DEPTH_ERROR_BYTES.saturating_sub(depth * 7) {
-            continue; // Too small to hold the missing levels.
+        let levels_left = DEPTH_MAX.saturating_sub(depth);
+        if document.as_bytes().len() < levels_left * LEVEL_BYTES {
+            continue; // Too small to hold so many.
         }
         if depth > DEPTH_MAX {
             let message = format!("the value is nested deeper than {DEPTH_MAX} levels");
@@ -210,7 +211,7 @@ impl Elements {
     /// Ends the array.
     pub(crate) fn finish(mut self) -> Evaluated<'static> {
         self.0.end();
-        Evaluated::Owned(ValueBuf::from_element(self.0.build()))
+        Evaluated::Owned(ValueBuf::from_only_field(self.0.build()))
     }
 
     /// Collects values into an array.

@@ -41,9 +41,8 @@ impl Operation for Map {
         if input.is_nullish() {
             return Ok(Evaluated::NULL);
         }
-        let array = elements(&input, 16883, |name| {
-            format!("input to $map must be an array not {name}")
-        })?;
+        let array =
+            elements(&input, 16883, |name| format!("input to $map must be an array not {name}"))?;
         let mut mapped = Elements::new();
         for element in array.iter() {
             let value = Evaluated::Borrowed(element);
@@ -117,9 +116,10 @@ fn checked_limit(limit: &Evaluated<'_>) -> Result<usize, QueryError> {
             format!("$filter: limit must be represented as a 32-bit integral value: {text}");
         failure(327_391, message)
     })?;
-    usize::try_from(whole).ok().filter(|limit| 0 < *limit).ok_or_else(|| {
-        failure(327_392, format!("$filter: limit must be greater than 0: {whole}"))
-    })
+    usize::try_from(whole)
+        .ok()
+        .filter(|limit| 0 < *limit)
+        .ok_or_else(|| failure(327_392, format!("$filter: limit must be greater than 0: {whole}")))
 }
 
 /// `$filter`
@@ -163,7 +163,7 @@ impl Operation for Reduce {
             let binding = Binding { name: "value", value: &value, outer: Some(&outer) };
             let next = self.body.evaluate(&scope.bind(&binding))?.detach();
             // Each round may wrap the value in one level more.
-            check_depth(next.or_null())?;
+            check_depth(next.or_null(), 2)?;
             value = next;
         }
         Ok(value)
@@ -177,8 +177,7 @@ pub(super) fn reduce(
     parser: &mut Parser,
 ) -> Result<Node, QueryError> {
     let codes = (Code::Location(40075), Code::Location(40076));
-    let [input, initial, body] =
-        named(operator, argument, ["input", "initialValue", "in"], codes)?;
+    let [input, initial, body] = named(operator, argument, ["input", "initialValue", "in"], codes)?;
     let input = required(operator, "input", input, Code::Location(40077))?;
     let initial = required(operator, "initialValue", initial, Code::Location(40078))?;
     let body = required(operator, "in", body, Code::Location(40079))?;

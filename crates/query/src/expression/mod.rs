@@ -46,10 +46,14 @@ use crate::code::Code;
 use crate::error::QueryError;
 use node::Node;
 
-pub(crate) use evaluated::{DEPTH_ERROR_BYTES, Elements, Evaluated, check_depth};
+pub(crate) use evaluated::{Elements, Evaluated, check_bytes, check_depth};
+pub(crate) use object::not_mergeable;
 pub(crate) use parse::Parser;
-pub(crate) use scope::Scope;
+pub(crate) use path::parse as parse_path;
 pub use scope::Variables;
+pub(crate) use scope::{Scope, check_name, undefined};
+pub(crate) use total::Spread;
+pub(crate) use variable::random;
 
 /// A parsed expression. Cloning is cheap: the tree is shared.
 #[derive(Clone, Debug)]
@@ -87,7 +91,7 @@ impl Expression {
         let scope = Scope::new(document, variables);
         let evaluated = self.0.evaluate(&scope)?;
         if let Some(value) = evaluated.value() {
-            check_depth(value)?;
+            check_depth(value, 2)?;
         }
         Ok(evaluated.into_buf())
     }

@@ -88,7 +88,7 @@ impl Node {
                 builder.begin_document("");
                 append_fields(&mut builder, fields, scope)?;
                 builder.end();
-                Ok(Evaluated::Owned(ValueBuf::from_element(builder.build())))
+                Ok(Evaluated::Owned(ValueBuf::from_only_field(builder.build())))
             }
             Node::Array(nodes) => {
                 let mut elements = Elements::new();

@@ -147,11 +147,6 @@ impl Sum {
         }
     }
 
-    /// How many numbers were added.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
     /// The sum: 0 of no numbers.
     pub(crate) fn total(&self) -> Number {
         if let Some(total) = self.decimals {

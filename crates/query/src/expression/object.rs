@@ -44,7 +44,10 @@ impl<'v> Fields<'v> {
 /// The error for what `$mergeObjects` can't merge.
 pub(crate) fn not_mergeable(value: &Evaluated<'_>) -> QueryError {
     let (text, name) = (value.text(), value.type_name());
-    failure(40400, format!("$mergeObjects requires object inputs, but input {text} is of type {name}"))
+    failure(
+        40400,
+        format!("$mergeObjects requires object inputs, but input {text} is of type {name}"),
+    )
 }
 
 /// `$mergeObjects`

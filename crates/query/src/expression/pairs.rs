@@ -30,7 +30,7 @@ pub(super) fn object_to_array(argument: Evaluated<'_>) -> Answer<'_> {
         check_bytes(builder.bytes())?;
     }
     builder.end();
-    Ok(Evaluated::Owned(ValueBuf::from_element(builder.build())))
+    Ok(Evaluated::Owned(ValueBuf::from_only_field(builder.build())))
 }
 
 /// `$arrayToObject`

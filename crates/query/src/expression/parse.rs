@@ -70,10 +70,11 @@ impl Parser {
                 Some(path) => self.path(path),
                 None => Ok(Node::Constant(value.to_buf())),
             },
-            Value::Array(array) => {
-                array.iter().map(|element| self.expression(element)).collect::<Result<_, _>>()
-                    .map(Node::Array)
-            }
+            Value::Array(array) => array
+                .iter()
+                .map(|element| self.expression(element))
+                .collect::<Result<_, _>>()
+                .map(Node::Array),
             Value::Document(document) => self.document(document),
             _ => Ok(Node::Constant(value.to_buf())),
         };
@@ -181,9 +182,7 @@ impl Parser {
     /// Parses positional arguments: an array of them, or the only one.
     pub(crate) fn arguments(&mut self, argument: Value<'_>) -> Result<Vec<Node>, QueryError> {
         match argument {
-            Value::Array(array) => {
-                array.iter().map(|element| self.expression(element)).collect()
-            }
+            Value::Array(array) => array.iter().map(|element| self.expression(element)).collect(),
             only => Ok(vec![self.expression(only)?]),
         }
     }
@@ -213,17 +212,14 @@ impl Parser {
     }
 }
 
-fn check_count(
-    operator: &str,
-    count: usize,
-    least: usize,
-    most: usize,
-) -> Result<(), QueryError> {
+fn check_count(operator: &str, count: usize, least: usize, most: usize) -> Result<(), QueryError> {
     if (least..=most).contains(&count) {
         return Ok(());
     }
     let message = if most == usize::MAX {
-        format!("Expression {operator} takes at least {least} arguments, but {count} were passed in.")
+        format!(
+            "Expression {operator} takes at least {least} arguments, but {count} were passed in."
+        )
     } else {
         format!(
             "Expression {operator} takes at least {least} arguments, and at most {most}, \
@@ -266,7 +262,5 @@ pub(crate) fn required<'v>(
     value: Option<Value<'v>>,
     code: Code,
 ) -> Result<Value<'v>, QueryError> {
-    value.ok_or_else(|| {
-        QueryError::new(code, format!("Missing '{name}' parameter to {operator}"))
-    })
+    value.ok_or_else(|| QueryError::new(code, format!("Missing '{name}' parameter to {operator}")))
 }

@@ -43,11 +43,7 @@ pub(super) fn trunc(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     at_places("$trunc", arguments, Rounding::Down)
 }
 
-fn at_places<'a>(
-    operator: &str,
-    arguments: Vec<Evaluated<'a>>,
-    rounding: Rounding,
-) -> Answer<'a> {
+fn at_places<'a>(operator: &str, arguments: Vec<Evaluated<'a>>, rounding: Rounding) -> Answer<'a> {
     if arguments.iter().any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }

@@ -24,10 +24,7 @@ impl Variables {
     ///
     /// # Errors
     /// If a name isn't one for variables, or a value is no constant expression.
-    pub fn new(
-        now_millis: i64,
-        let_values: Option<Document<'_>>,
-    ) -> Result<Variables, QueryError> {
+    pub fn new(now_millis: i64, let_values: Option<Document<'_>>) -> Result<Variables, QueryError> {
         let mut variables = Variables { now_millis, values: Arc::default() };
         let Some(let_values) = let_values else {
             return Ok(variables);
@@ -83,9 +80,12 @@ pub(crate) fn check_name(name: &str) -> Result<(), QueryError> {
         return Ok(());
     }
     if !first.is_ascii_lowercase() && first.is_ascii() {
-        return refuse(format!("'{name}' starts with an invalid character for a user variable name"));
+        return refuse(format!(
+            "'{name}' starts with an invalid character for a user variable name"
+        ));
     }
-    let allowed = |letter: char| !letter.is_ascii() || letter.is_ascii_alphanumeric() || letter == '_';
+    let allowed =
+        |letter: char| !letter.is_ascii() || letter.is_ascii_alphanumeric() || letter == '_';
     if let Some(wrong) = name.chars().find(|letter| !allowed(*letter)) {
         return refuse(format!(
             "'{name}' contains an invalid character for a variable name: '{wrong}'"

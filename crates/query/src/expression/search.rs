@@ -78,7 +78,7 @@ impl Search {
                     append_match(&mut builder, &captures, &mut CodePoints::new(text));
                     builder.end();
                     check_bytes(builder.bytes())?;
-                    Ok(Evaluated::Owned(ValueBuf::from_element(builder.build())))
+                    Ok(Evaluated::Owned(ValueBuf::from_only_field(builder.build())))
                 }
             },
             Kind::FindAll => {
@@ -92,7 +92,7 @@ impl Search {
                     check_bytes(builder.bytes())?;
                 }
                 builder.end();
-                Ok(Evaluated::Owned(ValueBuf::from_element(builder.build())))
+                Ok(Evaluated::Owned(ValueBuf::from_only_field(builder.build())))
             }
         }
     }
@@ -112,7 +112,8 @@ impl<'t> CodePoints<'t> {
 
     fn up_to(&mut self, offset: usize) -> i32 {
         let part = self.text.get(self.offset..offset).unwrap_or_default();
-        self.count = self.count.saturating_add(i32::try_from(part.chars().count()).unwrap_or(i32::MAX));
+        self.count =
+            self.count.saturating_add(i32::try_from(part.chars().count()).unwrap_or(i32::MAX));
         self.offset = offset;
         self.count
     }
@@ -158,8 +159,9 @@ fn compile(
         }
     };
     if options.is_some() && !own_options.is_empty() {
-        let message =
-            format!("{operator}: found regex option(s) specified in both 'regex' and 'option' fields");
+        let message = format!(
+            "{operator}: found regex option(s) specified in both 'regex' and 'option' fields"
+        );
         return Err(failure(51107, message));
     }
     let flags = options.unwrap_or(own_options);
@@ -173,8 +175,7 @@ fn compile(
     }
     // Strings are UTF-8 here anyway, so that `u` changes nothing.
     let flags: String = flags.chars().filter(|flag| *flag != 'u').collect();
-    let source =
-        if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
+    let source = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
     Regex::new(&source).map(Some).map_err(|error| invalid(&error.to_string()))
 }
 
@@ -185,8 +186,7 @@ fn parse(
     parser: &mut Parser,
 ) -> Result<Node, QueryError> {
     let codes = (Code::Location(51103), Code::Location(31024));
-    let [input, regex, options] =
-        named(operator, argument, ["input", "regex", "options"], codes)?;
+    let [input, regex, options] = named(operator, argument, ["input", "regex", "options"], codes)?;
     let missing = |code, name| failure(code, format!("{operator} requires '{name}' parameter"));
     let input = parser.expression(input.ok_or_else(|| missing(31022, "input"))?)?;
     let regex = parser.expression(regex.ok_or_else(|| missing(31023, "regex"))?)?;

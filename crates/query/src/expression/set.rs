@@ -10,7 +10,6 @@ use bytes::Bytes;
 use frond_doc::{Value, key};
 
 use super::evaluated::{Elements, Evaluated, elements};
-use super::failure;
 use super::node::Answer;
 use crate::error::QueryError;
 
@@ -74,7 +73,9 @@ pub(super) fn difference<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answe
         return Ok(Evaluated::NULL);
     }
     let describe = |which, name| {
-        format!("both operands of $setDifference must be arrays. {which} argument is of type: {name}")
+        format!(
+            "both operands of $setDifference must be arrays. {which} argument is of type: {name}"
+        )
     };
     let array = elements(&left, 17048, |name| describe("First", name))?;
     let without = elements(&right, 17049, |name| describe("Second", name))?;

@@ -106,7 +106,8 @@ pub(super) fn binary_size(argument: Evaluated<'_>) -> Answer<'_> {
         Some(Value::Binary(binary)) => Ok(length(binary.bytes.len())),
         Some(other) => {
             let name = other.element_type().alias();
-            let message = format!("$binarySize requires a string or BinData argument, found: {name}");
+            let message =
+                format!("$binarySize requires a string or BinData argument, found: {name}");
             Err(failure(51276, message))
         }
     }
@@ -182,8 +183,9 @@ impl Operation for Trim {
 impl Trim {
     fn requires(&self, code: i32, what: &str, value: &Evaluated<'_>) -> QueryError {
         let (operator, text, name) = (&self.operator, value.text(), value.type_name());
-        let message =
-            format!("{operator} requires {what} to be a string, got {text} (of type {name}) instead.");
+        let message = format!(
+            "{operator} requires {what} to be a string, got {text} (of type {name}) instead."
+        );
         failure(code, message)
     }
 }
@@ -204,8 +206,8 @@ pub(super) fn trim(
 ) -> Result<Node, QueryError> {
     let codes = (Code::Location(50696), Code::Location(50694));
     let [input, chars] = named(operator, argument, ["input", "chars"], codes)?;
-    let input = input
-        .ok_or_else(|| failure(50695, format!("{operator} requires an 'input' field")))?;
+    let input =
+        input.ok_or_else(|| failure(50695, format!("{operator} requires an 'input' field")))?;
     let (input, chars) = (parser.expression(input)?, parser.optional(chars)?);
     Ok(Node::special(Trim { operator: operator.to_owned(), input, chars }))
 }
@@ -262,7 +264,10 @@ pub(super) fn replace(
     let mut take = |position: usize| {
         let value = found[position].ok_or_else(|| {
             let name = REPLACE_NAMES[position];
-            failure(51749 - position as i32, format!("{operator} requires '{name}' to be specified"))
+            failure(
+                51749 - position as i32,
+                format!("{operator} requires '{name}' to be specified"),
+            )
         })?;
         parser.expression(value)
     };

@@ -24,7 +24,10 @@ pub(super) fn of_bytes(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     })?;
     let count = truncated(&count).ok_or_else(|| {
         let name = count.type_name();
-        failure(16035, format!("$substrBytes:  length must be a numeric type (is BSON type {name})"))
+        failure(
+            16035,
+            format!("$substrBytes:  length must be a numeric type (is BSON type {name})"),
+        )
     })?;
     let start = usize::try_from(start).map_err(|_| {
         failure(50752, format!("$substrBytes:  starting index must be non-negative (got: {start})"))
@@ -63,9 +66,8 @@ pub(super) fn of_code_points(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     let text = coerce(&text)?;
     let start = whole("starting index", 34450, &start)?;
     let count = whole("length", 34452, &count)?;
-    let count = usize::try_from(count).map_err(|_| {
-        failure(34454, "$substrCP: length must be a nonnegative integer.")
-    })?;
+    let count = usize::try_from(count)
+        .map_err(|_| failure(34454, "$substrCP: length must be a nonnegative integer."))?;
     let start = usize::try_from(start).map_err(|_| {
         failure(34455, "$substrCP: the starting index must be nonnegative integer.")
     })?;

@@ -9,8 +9,7 @@ use super::{
 use crate::error::QueryError;
 
 /// Parses the argument of the operator that is named.
-pub(super) type Parse =
-    fn(&str, frond_doc::Value<'_>, &mut Parser) -> Result<Node, QueryError>;
+pub(super) type Parse = fn(&str, frond_doc::Value<'_>, &mut Parser) -> Result<Node, QueryError>;
 
 /// What arguments an operator takes, and what computes it.
 #[derive(Clone, Copy)]

@@ -79,8 +79,7 @@ impl Kind {
             Kind::Sum | Kind::Avg => {
                 let mut sum = Sum::default();
                 values.filter_map(Number::of).for_each(|number| sum.add(number));
-                let number =
-                    if matches!(self, Kind::Sum) { Some(sum.total()) } else { sum.mean() };
+                let number = if matches!(self, Kind::Sum) { Some(sum.total()) } else { sum.mean() };
                 return number.map_or(Evaluated::NULL, Evaluated::from);
             }
             Kind::StdDevPop | Kind::StdDevSamp => {

@@ -298,6 +298,21 @@ fn deep_filters_are_asked_or_refused_and_never_overflow() {
 }
 
 #[test]
+fn hostile_patterns_are_refused_or_give_up() {
+    for pattern in ["(".repeat(9000) + &")".repeat(9000), "(a{1000}){1000}".repeat(9)] {
+        let mut filter = DocumentBuilder::new();
+        filter.begin_document("a").append("$regex", Value::String(&pattern)).end();
+        let error = Filter::parse(filter.build().view()).expect_err("too large");
+        assert_eq!(error.code.number(), 51091);
+    }
+    let backtracking = r#"{"a": {"$regex": "^(?=(a+)+$)b"}}"#;
+    let text = format!(r#"{{"a": "{}!"}}"#, "a".repeat(40));
+    check(backtracking, &[], &[&text]);
+    let long = format!(r#"{{"a": {{"$regex": "{}"}}}}"#, "x".repeat(20_000));
+    check_refused(&long, 51091, "too large");
+}
+
+#[test]
 fn positions() {
     for (filter, document, expected) in [
         (r#"{"a": 5}"#, r#"{"a": [1, 5, 5]}"#, Some(1)),

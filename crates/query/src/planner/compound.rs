@@ -43,10 +43,9 @@ pub(super) fn scan(root: &Node, facts: &IndexFacts) -> Option<Scan> {
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     let mut fixed_count = 0;
     for (place, (field, demand)) in facts.fields.iter().zip(&demands).enumerate() {
-        let demand = demand.as_ref().filter(|demand| {
-            !demand.intervals.is_all() && !(facts.multikey && shares_array(facts, place))
-        });
-        let Some(demand) = demand else {
+        let demand = demand.as_ref().filter(|demand| !demand.intervals.is_all());
+        let may_go_on = !facts.multikey || !shares_array(facts, place);
+        let Some(demand) = demand.filter(|_| may_go_on) else {
             return Some(finish(prefixes, place, fixed_count, false));
         };
         let intervals = demand.intervals.as_slice();

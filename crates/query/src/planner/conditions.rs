@@ -261,7 +261,7 @@ fn matching(pattern: &Pattern) -> Vec<Interval> {
         Some(prefix) => {
             let mut key = frond_doc::key::of_value(Value::String(&prefix)).to_vec();
             key.pop(); // The end of the text: what follows the prefix is free.
-            Interval::prefix(key)
+            Interval::beginning_with(key)
         }
         None => Interval::bracket(Value::String("")),
     };

@@ -67,12 +67,18 @@ impl Interval {
 
     /// The one value.
     pub(super) fn point(value: Value<'_>) -> Interval {
-        Interval::prefix(key::of_value(value).to_vec())
+        let key = key::of_value(value).to_vec();
+        Interval { start: Cut::Before(key.clone()), end: Cut::After(key) }
     }
 
-    /// All that begins with some bytes.
-    pub(super) fn prefix(bytes: Vec<u8>) -> Interval {
-        Interval { start: Cut::Before(bytes.clone()), end: Cut::After(bytes) }
+    /// All values whose keys begin with `bytes`, which are not a whole value's key. The end is told
+    /// by what comes behind it, so that this is never taken for a point.
+    pub(super) fn beginning_with(bytes: Vec<u8>) -> Interval {
+        let end = match Bounds::prefix(&bytes).end {
+            Some(end) => Cut::Before(end.to_vec()),
+            None => Cut::After(Vec::new()),
+        };
+        Interval { start: Cut::Before(bytes), end }
     }
 
     /// All values of the type of `value`.

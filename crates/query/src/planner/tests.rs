@@ -68,6 +68,7 @@ fn plans() {
         (&[a], r#"{"$or": [{"a": 1}, {"b": 1}]}"#, "{}", "collection"),
         (&[a], r#"{"a": {"$ne": 1}}"#, "{}", "collection"),
         (&[a], r#"{"a": {"$regex": "^abc"}}"#, "{}", "index 0: 2"),
+        (&[ab], r#"{"a": {"$regex": "^abc"}, "b": 5}"#, "{}", "index 0: 2"),
         (&[a], r#"{"a": {"$exists": true}}"#, "{}", "collection"),
         (&[a], "{}", a, "index 0: 1, sorted"),
         (&[a], "{}", r#"{"a": -1}"#, "index 0: 1, backwards, sorted"),

@@ -83,7 +83,11 @@ fn bounds_hold_every_document_that_passes() {
     for_seeds(12_000, |mut random| {
         let depth = random.below(4);
         let collection = collection(&mut random, depth);
-        let parts = (0..3).map(|_| model::filter(&mut random, 1)).collect();
+        // A condition on each of the index's fields, so that bounds are compound, and others.
+        let paths = collection.facts.fields.iter().map(|field| field.path.as_str());
+        let mut parts: Vec<model::Filter> =
+            paths.map(|path| model::filter_on(&mut random, path)).collect();
+        parts.push(model::filter(&mut random, 1));
         let filter = model::Filter::Logic("$and", parts);
         let parsed = Filter::parse(filter.to_bson().view()).expect("a filter");
         let facts = std::slice::from_ref(&collection.facts);

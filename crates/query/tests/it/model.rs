@@ -357,7 +357,7 @@ fn values(random: &mut Random) -> Vec<Model> {
 
 fn condition(random: &mut Random, depth: usize) -> Condition {
     let relation = *random.choose(&["$eq", "$eq", "$ne", "$gt", "$gte", "$lt", "$lte"]);
-    match random.below(if depth == 0 { 10 } else { 13 }) {
+    match random.below(if depth == 0 { 11 } else { 14 }) {
         0..=3 => Condition::Compare(relation, value(random, 1)),
         4 => Condition::In(values(random)),
         5 => Condition::NotIn(values(random)),
@@ -367,9 +367,9 @@ fn condition(random: &mut Random, depth: usize) -> Condition {
             true => Condition::Size(random.below(3)),
             false => Condition::TypeIs(random.choose::<&str>(&["number", "null", "array"])),
         },
-        9 => Condition::BeginsWith(random.choose::<&str>(&["a", "ab", "b"])),
-        10 => Condition::Not(conditions(random, depth - 1)),
-        11 => Condition::ElementValue(conditions(random, depth - 1)),
+        9 | 10 => Condition::BeginsWith(random.choose::<&str>(&["a", "ab", "b"])),
+        11 => Condition::Not(conditions(random, depth - 1)),
+        12 => Condition::ElementValue(conditions(random, depth - 1)),
         _ => Condition::ElementDocument(Box::new(filter(random, depth - 1))),
     }
 }
@@ -394,6 +394,12 @@ pub fn filter(random: &mut Random, depth: usize) -> Filter {
         return Filter::Logic(name, (0..count).map(|_| filter(random, depth - 1)).collect());
     }
     Filter::Field(random.choose::<&str>(&PATHS), conditions(random, depth))
+}
+
+/// A filter on one of [`PATHS`].
+pub fn filter_on(random: &mut Random, path: &str) -> Filter {
+    let path = PATHS.into_iter().find(|known| *known == path).expect("one of the paths");
+    Filter::Field(path, conditions(random, 1))
 }
 
 /// The BSON of a document, with an `_id` in front.

@@ -1,0 +1,56 @@
+//! `$count`: how many documents there are, in one document; none if there are none.
+
+use std::sync::Arc;
+
+use frond_doc::{DocumentBuilder, Value};
+
+use super::Documents;
+use super::parse::{StageParser, one};
+use super::stage::{Context, Stage, lazily};
+use crate::error::QueryError;
+use crate::expression::failure;
+
+/// `$count`, with the field that tells the count.
+#[derive(Debug)]
+struct Count(String);
+
+impl Stage for Count {
+    fn run<'a>(
+        self: Arc<Self>,
+        input: Documents<'a>,
+        _: &Context,
+    ) -> Result<Documents<'a>, QueryError> {
+        Ok(lazily(move || {
+            let mut count: i64 = 0;
+            for document in input {
+                document?;
+                count += 1;
+            }
+            if count == 0 {
+                return Ok(Box::new(std::iter::empty()));
+            }
+            let mut builder = DocumentBuilder::new();
+            builder.append(&self.0, i32::try_from(count).map_or(Value::Int64(count), Value::Int32));
+            Ok(Box::new(std::iter::once(Ok(builder.build()))))
+        }))
+    }
+}
+
+pub(super) fn parse(
+    argument: Value<'_>,
+    _: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let Some(field) = argument.as_str().filter(|field| !field.is_empty()) else {
+        return Err(failure(40156, "the count field must be a non-empty string"));
+    };
+    if field.starts_with('$') {
+        return Err(failure(40158, "the count field cannot be a $-prefixed path"));
+    }
+    if field.contains('\0') {
+        return Err(failure(40159, "the count field cannot contain a null byte"));
+    }
+    if field.contains('.') {
+        return Err(failure(40160, "the count field cannot contain '.'"));
+    }
+    one(Count(field.to_owned()))
+}

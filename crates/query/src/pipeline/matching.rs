@@ -1,0 +1,51 @@
+//! `$match`
+
+use std::sync::Arc;
+
+use frond_doc::Value;
+
+use super::Documents;
+use super::parse::{StageParser, one};
+use super::stage::{Context, Stage};
+use crate::error::QueryError;
+use crate::expression::failure;
+use crate::filter::Filter;
+
+/// `$match`
+#[derive(Debug)]
+struct Match(Filter);
+
+impl Stage for Match {
+    fn run<'a>(
+        self: Arc<Self>,
+        input: Documents<'a>,
+        context: &Context,
+    ) -> Result<Documents<'a>, QueryError> {
+        let filter = self.0.clone().with_variables(context.variables.clone());
+        Ok(Box::new(input.filter_map(move |document| {
+            let document = match document {
+                Ok(document) => document,
+                Err(error) => return Some(Err(error)),
+            };
+            match filter.try_matches(document.view()) {
+                Ok(true) => Some(Ok(document)),
+                Ok(false) => None,
+                Err(error) => Some(Err(error)),
+            }
+        })))
+    }
+
+    fn filter(&self) -> Option<&Filter> {
+        Some(&self.0)
+    }
+}
+
+pub(super) fn parse(
+    argument: Value<'_>,
+    _: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let Value::Document(filter) = argument else {
+        return Err(failure(15959, "the match filter must be an expression in an object"));
+    };
+    one(Match(Filter::parse(filter)?))
+}

@@ -1,0 +1,193 @@
+//! Aggregation pipelines.
+//!
+//! Reading order: [`stage`] (what a stage is, how stages are chained), `parse` (from BSON), `table`
+//! (every stage, supported or refused), `shape` and `shape_parse` (the documents that `$project`,
+//! `$addFields` and `$unset` make), `accumulator` (what `$group` computes), then one file a stage.
+//!
+//! *Surprises*: stages are lazy, each pulls documents from the one before, except that `$out`
+//! writes when the pipeline is started; a `$sort` that a `$limit` follows keeps no more documents
+//! than that; nothing spills to disk, what needs more memory than [`MEMORY_BYTES_MAX`] is refused.
+
+mod accumulator;
+mod bucket;
+mod count;
+mod documents;
+mod facet;
+mod group;
+mod limit;
+mod lookup;
+mod matching;
+mod out;
+mod parse;
+mod project;
+mod replace_root;
+mod sample;
+mod set_path;
+mod shape;
+mod shape_parse;
+mod skip;
+mod sort;
+mod sort_by_count;
+mod stage;
+mod table;
+mod union_with;
+mod unwind;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use frond_doc::document::DOCUMENT_BYTES_MAX;
+use frond_doc::{Array, DocumentBuf};
+
+use crate::code::Code;
+use crate::error::QueryError;
+use crate::expression::{Variables, undefined};
+use crate::filter::Filter;
+use stage::{Context, Rows, Stage};
+
+/// A stream of documents.
+pub type Documents<'a> = Box<dyn Iterator<Item = Result<DocumentBuf, QueryError>> + Send + 'a>;
+
+/// How much a stage may keep in memory: MongoDB's limit.
+const MEMORY_BYTES_MAX: usize = 100 << 20;
+
+/// A result may be this much larger than a stored document: MongoDB's allowance for what a command
+/// adds to it.
+const RESULT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
+
+/// What stages want of the database: other collections, by reading or writing.
+pub trait Collections: Send + Sync {
+    /// The documents of `collection` (in database `database`, where given) that pass `filter`; an
+    /// absent collection has none. May use an index.
+    fn find(
+        &self,
+        database: Option<&str>,
+        collection: &str,
+        filter: &Filter,
+    ) -> Result<Documents<'static>, QueryError>;
+
+    /// Replaces `collection` by `documents`: `$out`.
+    fn replace(
+        &self,
+        database: Option<&str>,
+        collection: &str,
+        documents: Documents<'_>,
+    ) -> Result<(), QueryError>;
+}
+
+/// A parsed pipeline.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    stages: Vec<Arc<dyn Stage>>,
+    /// The variables that must come from outside.
+    free: BTreeSet<String>,
+}
+
+impl Pipeline {
+    /// Parses the stages.
+    ///
+    /// # Errors
+    /// MongoDB's codes: 40323 and 40324 for what is no stage, and those of each stage.
+    pub fn parse(stages: Array<'_>) -> Result<Pipeline, QueryError> {
+        let mut parser = parse::StageParser::default();
+        let stages = parser.stages(stages)?;
+        Ok(Pipeline { stages, free: parser.expressions.free().clone() })
+    }
+
+    /// Cuts off the `$match` stages at the beginning, for the planner to do.
+    pub fn take_filter(&mut self) -> Filter {
+        match self.stages.first().and_then(|stage| stage.filter()).cloned() {
+            Some(filter) => {
+                self.stages.remove(0);
+                filter
+            }
+            None => Filter::all(),
+        }
+    }
+
+    /// The collection that the last stage writes, if there is one: (database, collection).
+    pub fn output(&self) -> Option<(Option<String>, String)> {
+        self.stages.last().and_then(|stage| stage.output())
+    }
+
+    /// Whether the first stage makes its own documents, so that no collection is read.
+    pub fn is_source(&self) -> bool {
+        self.stages.first().is_some_and(|stage| stage.is_source())
+    }
+
+    /// The variables that the pipeline uses and must be given.
+    pub(crate) fn free(&self) -> &BTreeSet<String> {
+        &self.free
+    }
+
+    /// Runs the stages over `input`. The result is lazy where the stages allow it; it ends after
+    /// its first error.
+    ///
+    /// # Errors
+    /// A variable that nobody binds, and what `$out` fails with; other errors come with the
+    /// documents.
+    pub fn run<'a>(
+        self,
+        input: Documents<'a>,
+        variables: Variables,
+        collections: Arc<dyn Collections>,
+    ) -> Result<Documents<'a>, QueryError> {
+        if let Some(name) = self.free.iter().find(|name| !variables.contains(name)) {
+            return Err(undefined(name));
+        }
+        let context = Context { variables, collections, wanted: None };
+        let documents = self.run_in(input, &context)?;
+        Ok(bounded(documents))
+    }
+
+    /// Runs the stages as a part of another pipeline.
+    fn run_in<'a>(
+        self,
+        input: Documents<'a>,
+        context: &Context,
+    ) -> Result<Documents<'a>, QueryError> {
+        let mut documents = input;
+        for (position, stage) in self.stages.iter().enumerate() {
+            let wanted = wanted(&self.stages[position + 1..]);
+            let context = Context { wanted, ..context.clone() };
+            documents = Arc::clone(stage).run(documents, &context)?;
+        }
+        Ok(documents)
+    }
+}
+
+/// How many documents `stages` read at most, if they tell.
+fn wanted(stages: &[Arc<dyn Stage>]) -> Option<usize> {
+    let mut skipped: usize = 0;
+    for stage in stages {
+        match stage.rows() {
+            Rows::Same => {}
+            Rows::Skip(count) => skipped = skipped.saturating_add(count),
+            Rows::Limit(count) => return Some(skipped.saturating_add(count)),
+            Rows::Other => return None,
+        }
+    }
+    None
+}
+
+/// Refuses results that are too large, and ends after the first error.
+fn bounded(documents: Documents<'_>) -> Documents<'_> {
+    let checked = documents.map(|document| {
+        let document = document?;
+        let bytes = document.as_bytes().len();
+        if bytes <= RESULT_BYTES_MAX {
+            return Ok(document);
+        }
+        let message = format!(
+            "BSONObj size: {bytes} (0x{bytes:X}) is invalid. \
+             Size must be between 0 and {RESULT_BYTES_MAX}"
+        );
+        Err(QueryError::new(Code::BSONObjectTooLarge, message))
+    });
+    let mut has_failed = false;
+    Box::new(checked.take_while(move |document| {
+        let goes_on = !has_failed;
+        has_failed |= document.is_err();
+        goes_on
+    }))
+}

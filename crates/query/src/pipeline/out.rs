@@ -1,0 +1,83 @@
+//! `$out`: the documents become a collection's.
+
+use std::sync::Arc;
+
+use frond_doc::Value;
+
+use super::parse::{StageParser, one};
+use super::stage::{Context, Stage};
+use super::{Documents, bounded};
+use crate::code::Code;
+use crate::error::QueryError;
+use crate::expression::failure;
+
+/// `$out`
+#[derive(Debug)]
+struct Out {
+    database: Option<String>,
+    collection: String,
+}
+
+impl Stage for Out {
+    /// Writes at once, so that the caller needs not pull on a stream that gives nothing.
+    fn run<'a>(
+        self: Arc<Self>,
+        input: Documents<'a>,
+        context: &Context,
+    ) -> Result<Documents<'a>, QueryError> {
+        let database = self.database.as_deref();
+        context.collections.replace(database, &self.collection, bounded(input))?;
+        Ok(Box::new(std::iter::empty()))
+    }
+
+    fn output(&self) -> Option<(Option<String>, String)> {
+        Some((self.database.clone(), self.collection.clone()))
+    }
+}
+
+pub(super) fn parse(
+    argument: Value<'_>,
+    _: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let (database, collection) = match argument {
+        Value::String(collection) => (None, Some(collection)),
+        Value::Document(target) => {
+            let (mut database, mut collection) = (None, None);
+            for (name, value) in target.iter() {
+                match (name, value) {
+                    ("db", Value::String(name)) => database = Some(name),
+                    ("coll", Value::String(name)) => collection = Some(name),
+                    _ => {
+                        let message = format!(
+                            "If an object is passed to $out it must have exactly \
+                             2 string fields: 'db' and 'coll', found: {name}"
+                        );
+                        return Err(failure(16994, message));
+                    }
+                }
+            }
+            if database.is_none() {
+                collection = None;
+            }
+            (database, collection)
+        }
+        other => {
+            let name = other.element_type().alias();
+            let message =
+                format!("$out only supports a string or object argument, but found {name}");
+            return Err(failure(16990, message));
+        }
+    };
+    let Some(collection) = collection else {
+        let message =
+            "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'";
+        return Err(failure(16994, message));
+    };
+    let is_named = |name: &str| !name.is_empty() && !name.contains('\0');
+    if !is_named(collection) || !database.is_none_or(is_named) || collection.starts_with("system.")
+    {
+        let message = format!("Invalid $out target namespace: {collection}");
+        return Err(QueryError::new(Code::InvalidNamespace, message));
+    }
+    one(Out { database: database.map(str::to_owned), collection: collection.to_owned() })
+}

@@ -1,0 +1,132 @@
+//! From BSON to stages, and where in pipelines a stage may stand.
+
+use std::sync::Arc;
+
+use frond_doc::{Array, Value};
+
+use super::Pipeline;
+use super::stage::Stage;
+use super::table::{self, Support};
+use crate::code::Code;
+use crate::error::QueryError;
+use crate::expression::{Expression, Parser, failure};
+
+/// MongoDB's limit.
+const STAGES_MAX: usize = 1000;
+/// How deep pipelines may be nested in each other: MongoDB's limit.
+const NESTED_MAX: usize = 20;
+
+/// Parses the stages of one pipeline.
+#[derive(Default)]
+pub(super) struct StageParser {
+    pub(super) expressions: Parser,
+    /// The stage within which this pipeline stands.
+    inside: Option<&'static str>,
+    nested: usize,
+}
+
+impl StageParser {
+    /// Parses a pipeline.
+    pub(super) fn stages(&mut self, stages: Array<'_>) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+        let mut parsed = Vec::new();
+        let count = stages.elements().count();
+        if STAGES_MAX < count {
+            let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
+            return Err(failure(7_749_501, message));
+        }
+        for (position, stage) in stages.iter().enumerate() {
+            let Value::Document(stage) = stage else {
+                let message = "Each element of the 'pipeline' array must be an object";
+                return Err(QueryError::new(Code::TypeMismatch, message));
+            };
+            let mut fields = stage.iter();
+            let (Some((name, argument)), None) = (fields.next(), fields.next()) else {
+                let message =
+                    "A pipeline stage specification object must contain exactly one field.";
+                return Err(failure(40323, message));
+            };
+            let row = table::find(name);
+            let Some(row) = row else {
+                let message = format!("Unrecognized pipeline stage name: '{name}'");
+                return Err(failure(40324, message));
+            };
+            let Support::Parsed(parse) = row.support else {
+                let message = format!(
+                    "Unrecognized pipeline stage name: '{name}': not supported by Frond yet"
+                );
+                return Err(failure(40324, message));
+            };
+            self.check_place(row.name, position, count)?;
+            parsed.append(&mut parse(argument, self)?);
+        }
+        Ok(parsed)
+    }
+
+    /// Checks that a stage may stand where it does.
+    fn check_place(
+        &self,
+        name: &'static str,
+        position: usize,
+        count: usize,
+    ) -> Result<(), QueryError> {
+        let refused = match (name, self.inside) {
+            ("$out" | "$facet" | "$documents", Some("$facet")) => Some((40600, "a $facet stage")),
+            ("$out", Some("$lookup")) => Some((51047, "a $lookup's sub-pipeline")),
+            ("$out", Some(_)) => Some((31441, "a $unionWith's sub-pipeline")),
+            _ => None,
+        };
+        if let Some((code, place)) = refused {
+            return Err(failure(code, format!("{name} is not allowed to be used within {place}")));
+        }
+        if name == "$out" && position + 1 != count {
+            return Err(failure(40601, "$out can only be the final stage in the pipeline"));
+        }
+        if name == "$documents" && position != 0 {
+            let message = "$documents is only valid as the first stage in a pipeline";
+            return Err(failure(40602, message));
+        }
+        Ok(())
+    }
+
+    /// Parses a pipeline within a stage, which binds `names` for it.
+    pub(super) fn nested(
+        &mut self,
+        stage: &'static str,
+        stages: Array<'_>,
+        names: &[&str],
+    ) -> Result<Pipeline, QueryError> {
+        if NESTED_MAX <= self.nested {
+            let message =
+                format!("Maximum number of nested sub-pipelines exceeded. Limit is {NESTED_MAX}");
+            return Err(QueryError::new(Code::MaxSubPipelineDepthExceeded, message));
+        }
+        let mut inner = StageParser {
+            expressions: Parser::default(),
+            inside: Some(stage),
+            nested: self.nested + 1,
+        };
+        let stages = inner.stages(stages)?;
+        let pipeline = Pipeline { stages, free: inner.expressions.free().clone() };
+        for name in pipeline.free() {
+            if !names.contains(&name.as_str()) {
+                self.expressions.add_free(name);
+            }
+        }
+        Ok(pipeline)
+    }
+
+    /// Parses an expression.
+    pub(super) fn expression(&mut self, value: Value<'_>) -> Result<Expression, QueryError> {
+        Expression::parse_with(value, &mut self.expressions)
+    }
+}
+
+/// The answer of a stage's parser that makes one stage.
+pub(super) fn one(stage: impl Stage + 'static) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    Ok(vec![Arc::new(stage)])
+}
+
+/// The error `FailedToParse`, which younger stages give for all that is wrong with them.
+pub(super) fn failed_to_parse(message: impl Into<String>) -> QueryError {
+    QueryError::new(Code::FailedToParse, message)
+}

@@ -1,0 +1,99 @@
+//! `$project`, `$addFields` (also called `$set`), `$unset`.
+
+use std::sync::Arc;
+
+use frond_doc::Value;
+
+use super::Documents;
+use super::parse::{StageParser, one};
+use super::shape::Shape;
+use super::shape_parse;
+use super::stage::{Context, Rows, Stage};
+use crate::error::QueryError;
+use crate::expression::failure;
+
+/// A stage that makes one document of one document.
+#[derive(Debug)]
+struct Project(Shape);
+
+impl Stage for Project {
+    fn run<'a>(
+        self: Arc<Self>,
+        input: Documents<'a>,
+        context: &Context,
+    ) -> Result<Documents<'a>, QueryError> {
+        let variables = context.variables.clone();
+        Ok(Box::new(input.map(move |document| self.0.apply(document?.view(), &variables))))
+    }
+
+    fn rows(&self) -> Rows {
+        Rows::Same
+    }
+}
+
+/// `$project`
+pub(super) fn project(
+    argument: Value<'_>,
+    parser: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let Value::Document(specification) = argument else {
+        return Err(failure(15969, "$project specification must be an object"));
+    };
+    one(Project(shape_parse::parse("$project", specification, false, parser)?))
+}
+
+/// `$addFields`
+pub(super) fn add_fields(
+    argument: Value<'_>,
+    parser: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    add("$addFields", argument, parser)
+}
+
+/// `$set`
+pub(super) fn set(
+    argument: Value<'_>,
+    parser: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    add("$set", argument, parser)
+}
+
+fn add(
+    stage: &'static str,
+    argument: Value<'_>,
+    parser: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let Value::Document(specification) = argument else {
+        let name = argument.element_type().alias();
+        let message = format!("{stage} specification stage must be an object, got {name}");
+        return Err(failure(40272, message));
+    };
+    one(Project(shape_parse::parse(stage, specification, true, parser)?))
+}
+
+/// `$unset`
+pub(super) fn unset(
+    argument: Value<'_>,
+    parser: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let mut paths = Vec::new();
+    match argument {
+        Value::String(path) => paths.push(path),
+        Value::Array(array) => {
+            for element in array.iter() {
+                let Value::String(path) = element else {
+                    let message = "$unset specification must be a string or an array \
+                                   containing only string values";
+                    return Err(failure(31120, message));
+                };
+                paths.push(path);
+            }
+        }
+        _ => return Err(failure(31002, "$unset specification must be a string or an array")),
+    }
+    if paths.is_empty() {
+        let message = "$unset specification must be a string or an array with at least one field";
+        return Err(failure(31119, message));
+    }
+    one(Project(shape_parse::without(&paths, parser)?))
+}

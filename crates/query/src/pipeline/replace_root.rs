@@ -1,0 +1,86 @@
+//! `$replaceRoot`, also called `$replaceWith`.
+
+use std::sync::Arc;
+
+use frond_doc::{Document, DocumentBuf, Value};
+
+use super::Documents;
+use super::parse::{StageParser, one};
+use super::stage::{Context, Rows, Stage};
+use crate::error::QueryError;
+use crate::expression::{Expression, Scope, Variables, check_depth, failure};
+
+/// `$replaceRoot`
+#[derive(Debug)]
+struct ReplaceRoot(Expression);
+
+impl Stage for ReplaceRoot {
+    fn run<'a>(
+        self: Arc<Self>,
+        input: Documents<'a>,
+        context: &Context,
+    ) -> Result<Documents<'a>, QueryError> {
+        let variables = context.variables.clone();
+        Ok(Box::new(input.map(move |document| self.apply(document?.view(), &variables))))
+    }
+
+    fn rows(&self) -> Rows {
+        Rows::Same
+    }
+}
+
+impl ReplaceRoot {
+    fn apply(
+        &self,
+        document: Document<'_>,
+        variables: &Variables,
+    ) -> Result<DocumentBuf, QueryError> {
+        let scope = Scope::new(document, variables);
+        let root = self.0.evaluate_in(&scope)?;
+        let Some(Value::Document(made)) = root.value() else {
+            let (text, name) = (root.text(), root.type_name());
+            let message = format!(
+                "'newRoot' expression  must evaluate to an object, but resulting value was: \
+                 {text}. Type of resulting value: '{name}'. Input document: {}",
+                crate::text::value(Value::Document(document))
+            );
+            return Err(failure(40228, message));
+        };
+        check_depth(Value::Document(made), 1)?;
+        Ok(made.to_buf())
+    }
+}
+
+/// `$replaceRoot`
+pub(super) fn replace_root(
+    argument: Value<'_>,
+    parser: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let Value::Document(specification) = argument else {
+        let name = argument.element_type().alias();
+        let message =
+            format!("expected an object as specification for $replaceRoot stage, got {name}");
+        return Err(failure(40229, message));
+    };
+    let mut root = None;
+    for (name, value) in specification.iter() {
+        if name != "newRoot" {
+            let message = format!(
+                "unrecognized option to $replaceRoot stage: {name}, only valid option is 'newRoot'."
+            );
+            return Err(failure(40230, message));
+        }
+        root = Some(parser.expression(value)?);
+    }
+    let root =
+        root.ok_or_else(|| failure(40231, "no newRoot specified for the $replaceRoot stage"))?;
+    one(ReplaceRoot(root))
+}
+
+/// `$replaceWith`
+pub(super) fn replace_with(
+    argument: Value<'_>,
+    parser: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    one(ReplaceRoot(parser.expression(argument)?))
+}

@@ -1,0 +1,81 @@
+//! `$sample`: so many documents, chosen at random.
+
+use std::sync::Arc;
+
+use frond_doc::{DocumentBuf, Value};
+
+use super::parse::{StageParser, one};
+use super::stage::{Context, Stage, lazily};
+use super::{Documents, MEMORY_BYTES_MAX};
+use crate::code::Code;
+use crate::error::QueryError;
+use crate::expression::number::Number;
+use crate::expression::{failure, random};
+
+/// `$sample`
+#[derive(Debug)]
+struct Sample(usize);
+
+impl Stage for Sample {
+    fn run<'a>(
+        self: Arc<Self>,
+        input: Documents<'a>,
+        _: &Context,
+    ) -> Result<Documents<'a>, QueryError> {
+        Ok(lazily(move || Ok(Box::new(choose(input, self.0)?.into_iter().map(Ok)))))
+    }
+}
+
+/// A random number below `bound`, which is at least 1.
+fn below(bound: usize) -> usize {
+    (random() % bound as u64) as usize
+}
+
+/// Keeps each document with the same probability (Vitter's algorithm R), then shuffles.
+fn choose(input: Documents<'_>, size: usize) -> Result<Vec<DocumentBuf>, QueryError> {
+    let mut chosen: Vec<DocumentBuf> = Vec::new();
+    let mut bytes = 0;
+    for (position, document) in input.enumerate() {
+        let document = document?;
+        let new_bytes = document.as_bytes().len();
+        if chosen.len() < size {
+            bytes += new_bytes;
+            chosen.push(document);
+        } else if let Some(replaced) = chosen.get_mut(below(position + 1)) {
+            bytes = bytes + new_bytes - replaced.as_bytes().len();
+            *replaced = document;
+        }
+        if MEMORY_BYTES_MAX < bytes {
+            let message = format!("$sample exceeded memory limit of {MEMORY_BYTES_MAX} bytes");
+            let code = Code::QueryExceededMemoryLimitNoDiskUseAllowed;
+            return Err(QueryError::new(code, message));
+        }
+    }
+    for position in (1..chosen.len()).rev() {
+        chosen.swap(position, below(position + 1));
+    }
+    Ok(chosen)
+}
+
+pub(super) fn parse(
+    argument: Value<'_>,
+    _: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let Value::Document(specification) = argument else {
+        return Err(failure(28745, "the $sample stage specification must be an object"));
+    };
+    let mut size = None;
+    for (name, value) in specification.iter() {
+        if name != "size" {
+            return Err(failure(28748, format!("unrecognized option to $sample: {name}")));
+        }
+        let number = Number::of(value)
+            .ok_or_else(|| failure(28746, "size argument to $sample must be a number"))?;
+        size = Some(number.double());
+    }
+    let size = size.ok_or_else(|| failure(28749, "$sample stage must specify a size"))?;
+    if size.is_nan() || size < 0.0 {
+        return Err(failure(28747, "size argument to $sample must not be negative"));
+    }
+    one(Sample(size as usize))
+}

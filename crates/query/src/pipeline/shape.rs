@@ -1,0 +1,222 @@
+//! The documents that `$project`, `$addFields` and `$unset` make.
+//!
+//! A shape is a tree of rules by field name. One walk over a document keeps, drops or computes each
+//! field; through an array on the way, the rules apply to each of its elements. Expressions see
+//! the document as it came in.
+//!
+//! *Surprises*: `$addFields` computes in place, `$project` appends what it computes after what it
+//! keeps; a rule below a field that is no document replaces it by one if it computes something,
+//! otherwise `$project` drops the field when including and keeps it when excluding.
+
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+
+use crate::error::QueryError;
+use crate::expression::{Expression, Scope, Variables, check_bytes, check_depth};
+
+/// What becomes of the fields that no rule names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mode {
+    /// They are dropped.
+    Include,
+    /// They are kept.
+    Exclude,
+    /// They are kept, and what is computed takes the place of what was there.
+    Add,
+}
+
+/// What becomes of one field.
+#[derive(Debug)]
+pub(super) enum Rule {
+    Include,
+    Exclude,
+    Compute(Expression),
+    Nested(Tree),
+}
+
+/// Rules by name, in the order in which they were given.
+///
+/// *Invariants*: 1. `sorted` holds each position in `rules` once, in the order of the names.
+/// 2. names differ.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    rules: Vec<(String, Rule)>,
+    sorted: Vec<usize>,
+    /// Whether there is an expression among the rules or below.
+    computes: bool,
+}
+
+impl Tree {
+    fn search(&self, name: &[u8]) -> Result<usize, usize> {
+        self.sorted.binary_search_by(|position| self.rules[*position].0.as_bytes().cmp(name))
+    }
+
+    fn position(&self, name: &[u8]) -> Option<usize> {
+        self.search(name).ok().map(|found| self.sorted[found])
+    }
+
+    /// The rule of a name, put there by `make` if there is none.
+    pub(super) fn entry(&mut self, name: &str, make: impl FnOnce() -> Rule) -> (&mut Rule, bool) {
+        let (position, is_new) = match self.search(name.as_bytes()) {
+            Ok(found) => (self.sorted[found], false),
+            Err(place) => {
+                self.sorted.insert(place, self.rules.len());
+                self.rules.push((name.to_owned(), make()));
+                (self.rules.len() - 1, true)
+            }
+        };
+        (&mut self.rules[position].1, is_new)
+    }
+
+    /// Notes that something is computed here or below.
+    pub(super) fn mark_computing(&mut self) {
+        self.computes = true;
+    }
+}
+
+/// A parsed `$project`, `$addFields` or `$unset`.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) mode: Mode,
+    pub(super) root: Tree,
+}
+
+impl Shape {
+    /// Makes the document.
+    pub(super) fn apply(
+        &self,
+        document: Document<'_>,
+        variables: &Variables,
+    ) -> Result<DocumentBuf, QueryError> {
+        let scope = Scope::new(document, variables);
+        let mut writer = Writer {
+            mode: self.mode,
+            scope,
+            builder: DocumentBuilder::with_capacity(document.as_bytes().len()),
+        };
+        writer.document(&self.root, document)?;
+        let made = writer.builder.build();
+        check_depth(Value::Document(made.view()), 1)?;
+        Ok(made)
+    }
+}
+
+struct Writer<'a> {
+    mode: Mode,
+    scope: Scope<'a>,
+    builder: DocumentBuilder,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes the fields of a document into the one that is open. The recursion is as deep as the
+    /// rules.
+    fn document(&mut self, tree: &'a Tree, document: Document<'_>) -> Result<(), QueryError> {
+        let mut is_done = vec![false; if tree.computes { tree.rules.len() } else { 0 }];
+        for element in document.elements() {
+            let Some(position) = tree.position(element.name) else {
+                if self.mode != Mode::Include {
+                    self.builder.append_element(&element);
+                }
+                continue;
+            };
+            let (name, rule) = &tree.rules[position];
+            match rule {
+                Rule::Include => {
+                    self.builder.append_element(&element);
+                }
+                Rule::Exclude => {}
+                Rule::Compute(expression) => {
+                    if self.mode == Mode::Add && !is_done[position] {
+                        is_done[position] = true;
+                        self.compute(name, expression)?;
+                    }
+                }
+                Rule::Nested(inner) => {
+                    let Some(value) = element.decode() else { continue };
+                    let is_written = self.value(inner, name, value)?;
+                    if let Some(is_done) = is_done.get_mut(position) {
+                        *is_done |= is_written;
+                    }
+                }
+            }
+        }
+        if tree.computes { self.absent(tree, &is_done) } else { Ok(()) }
+    }
+
+    /// Writes what is computed and has no place yet.
+    fn absent(&mut self, tree: &'a Tree, is_done: &[bool]) -> Result<(), QueryError> {
+        for ((name, rule), is_done) in tree.rules.iter().zip(is_done) {
+            match rule {
+                _ if *is_done => {}
+                Rule::Compute(expression) => self.compute(name, expression)?,
+                Rule::Nested(inner) if inner.computes => {
+                    self.builder.begin_document(name);
+                    self.document(inner, Document::empty())?;
+                    self.builder.end();
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn compute(&mut self, name: &str, expression: &'a Expression) -> Result<(), QueryError> {
+        if let Some(value) = expression.evaluate_in(&self.scope)?.value() {
+            self.builder.append(name, value);
+            check_bytes(self.builder.bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes a field that has rules below; says whether it did.
+    fn value(&mut self, tree: &'a Tree, name: &str, value: Value<'_>) -> Result<bool, QueryError> {
+        match value {
+            Value::Document(document) => {
+                self.builder.begin_document(name);
+                self.document(tree, document)?;
+            }
+            Value::Array(array) => {
+                self.builder.begin_array(name);
+                self.elements(tree, array)?;
+            }
+            _ if self.mode == Mode::Add && tree.computes => {
+                self.builder.begin_document(name);
+                self.document(tree, Document::empty())?;
+            }
+            _ if self.mode == Mode::Include => return Ok(false),
+            other => {
+                self.builder.append(name, other);
+                return Ok(true);
+            }
+        }
+        self.builder.end();
+        Ok(true)
+    }
+
+    fn elements(&mut self, tree: &'a Tree, array: Array<'_>) -> Result<(), QueryError> {
+        for element in array.iter() {
+            match element {
+                Value::Document(document) => {
+                    self.builder.push_begin_document();
+                    self.document(tree, document)?;
+                    self.builder.end();
+                }
+                Value::Array(inner) => {
+                    self.builder.push_begin_array();
+                    self.elements(tree, inner)?;
+                    self.builder.end();
+                }
+                _ if self.mode == Mode::Add && tree.computes => {
+                    self.builder.push_begin_document();
+                    self.document(tree, Document::empty())?;
+                    self.builder.end();
+                }
+                _ if self.mode == Mode::Include => {}
+                other => {
+                    self.builder.push(other);
+                }
+            }
+            check_bytes(self.builder.bytes())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! From BSON to a [`Shape`].
+
+use frond_doc::{Document, Value};
+
+use super::parse::StageParser;
+use super::shape::{Mode, Rule, Shape, Tree};
+use crate::error::QueryError;
+use crate::expression::{failure, parse_path};
+
+/// Collects rules, and what kinds of them there are.
+struct ShapeParser<'p> {
+    stage: &'static str,
+    parser: &'p mut StageParser,
+    root: Tree,
+    /// `$addFields`: numbers and booleans are values, not a choice.
+    adds: bool,
+    /// The first path that is included or computed, but for `_id`.
+    included: Option<String>,
+    /// The first path that is excluded, but for `_id`.
+    excluded: Option<String>,
+    /// What was said of `_id`.
+    id: Option<bool>,
+}
+
+impl ShapeParser<'_> {
+    fn invalid(&self, code: i32, message: String) -> QueryError {
+        failure(code, format!("Invalid {} :: caused by :: {message}", self.stage))
+    }
+
+    /// Reads one field, whose value may be a document of more fields.
+    fn field(&mut self, path: &str, value: Value<'_>) -> Result<(), QueryError> {
+        match value {
+            Value::Document(document) => {
+                let Some((first, _)) = document.iter().next() else {
+                    let message = format!(
+                        "An empty sub-projection is not a valid value. \
+                         Found empty object at path {path}"
+                    );
+                    return Err(self.invalid(if self.adds { 40180 } else { 51270 }, message));
+                };
+                if first.starts_with('$') {
+                    return self.compute(path, value);
+                }
+                for (name, value) in document.iter() {
+                    self.field(&format!("{path}.{name}"), value)?;
+                }
+                Ok(())
+            }
+            Value::Boolean(_)
+            | Value::Int32(_)
+            | Value::Int64(_)
+            | Value::Double(_)
+            | Value::Decimal128(_)
+                if !self.adds =>
+            {
+                self.choice(path, value.is_truthy())
+            }
+            _ => self.compute(path, value),
+        }
+    }
+
+    fn compute(&mut self, path: &str, value: Value<'_>) -> Result<(), QueryError> {
+        let parts = parse_path(path)?;
+        let expression = self.parser.expression(value)?;
+        self.note(path, true)?;
+        self.add(path, &parts, Rule::Compute(expression))
+    }
+
+    fn choice(&mut self, path: &str, is_included: bool) -> Result<(), QueryError> {
+        let parts = parse_path(path)?;
+        if path == "_id" {
+            self.id = Some(is_included);
+        } else {
+            self.note(path, is_included)?;
+        }
+        self.add(path, &parts, if is_included { Rule::Include } else { Rule::Exclude })
+    }
+
+    /// Refuses to include some fields and exclude others.
+    fn note(&mut self, path: &str, is_included: bool) -> Result<(), QueryError> {
+        if path == "_id" {
+            self.id = Some(true);
+            return Ok(());
+        }
+        let own = if is_included { &mut self.included } else { &mut self.excluded };
+        own.get_or_insert_with(|| path.to_owned());
+        match (&self.included, &self.excluded) {
+            (Some(_), Some(_)) if is_included => Err(self.invalid(
+                31253,
+                format!("Cannot do inclusion on field {path} in exclusion projection"),
+            )),
+            (Some(_), Some(_)) => Err(self.invalid(
+                31254,
+                format!("Cannot do exclusion on field {path} in inclusion projection"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn add(&mut self, path: &str, parts: &[String], rule: Rule) -> Result<(), QueryError> {
+        let collision = || {
+            let message =
+                format!("Invalid {} :: caused by :: Path collision at {path}", self.stage);
+            failure(31250, message)
+        };
+        let computes = matches!(rule, Rule::Compute(_));
+        let Some((last, before)) = parts.split_last() else { return Err(collision()) };
+        let mut tree = &mut self.root;
+        for part in before {
+            if computes {
+                tree.mark_computing();
+            }
+            tree = match tree.entry(part, || Rule::Nested(Tree::default())).0 {
+                Rule::Nested(inner) => inner,
+                _ => return Err(collision()),
+            };
+        }
+        if computes {
+            tree.mark_computing();
+        }
+        let (_, is_new) = tree.entry(last, || rule);
+        if is_new { Ok(()) } else { Err(collision()) }
+    }
+
+    fn mode(&self) -> Mode {
+        if self.adds {
+            return Mode::Add;
+        }
+        let is_inclusion = match (&self.included, &self.excluded) {
+            (Some(_), _) => true,
+            (None, Some(_)) => false,
+            (None, None) => self.id == Some(true),
+        };
+        if is_inclusion { Mode::Include } else { Mode::Exclude }
+    }
+}
+
+/// Parses what `$project` (or, with `adds`, `$addFields`) is told.
+pub(super) fn parse(
+    stage: &'static str,
+    specification: Document<'_>,
+    adds: bool,
+    parser: &mut StageParser,
+) -> Result<Shape, QueryError> {
+    let mut shape = ShapeParser {
+        stage,
+        parser,
+        root: Tree::default(),
+        adds,
+        included: None,
+        excluded: None,
+        id: None,
+    };
+    if specification.is_empty() {
+        let (code, message) = match adds {
+            true => (40177, "specification must have at least one field"),
+            false => (51272, "projection specification must have at least one field"),
+        };
+        return Err(shape.invalid(code, message.to_owned()));
+    }
+    for (name, value) in specification.iter() {
+        shape.field(name, value)?;
+    }
+    let mode = shape.mode();
+    if mode == Mode::Include {
+        shape.root.entry("_id", || Rule::Include); // Unless something was said of it.
+    }
+    Ok(Shape { mode, root: shape.root })
+}
+
+/// The shape that drops some paths.
+pub(super) fn without(paths: &[&str], parser: &mut StageParser) -> Result<Shape, QueryError> {
+    let mut builder = frond_doc::DocumentBuilder::new();
+    for path in paths {
+        parse_path(path)?; // A name in BSON can't hold a NUL, a string can.
+        builder.append(path, Value::Boolean(false));
+    }
+    parse("$unset", builder.build().view(), false, parser)
+}

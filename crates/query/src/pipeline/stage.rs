@@ -1,0 +1,78 @@
+//! What a stage is: a function from documents to documents.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Collections, Documents};
+use crate::error::QueryError;
+use crate::expression::Variables;
+use crate::filter::Filter;
+
+/// What stages see besides the documents.
+#[derive(Clone)]
+pub(super) struct Context {
+    pub(super) variables: Variables,
+    pub(super) collections: Arc<dyn Collections>,
+    /// How many documents the stages after this one read at most.
+    pub(super) wanted: Option<usize>,
+}
+
+/// How many documents a stage gives for those that it gets.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rows {
+    /// One for each.
+    Same,
+    /// All but so many at the beginning.
+    Skip(usize),
+    /// So many at most.
+    Limit(usize),
+    /// It depends.
+    Other,
+}
+
+/// A parsed stage. *Thread safety*: immutable, so that any number of runs may share it.
+pub(super) trait Stage: fmt::Debug + Send + Sync {
+    /// Puts this stage after `input`.
+    fn run<'a>(
+        self: Arc<Self>,
+        input: Documents<'a>,
+        context: &Context,
+    ) -> Result<Documents<'a>, QueryError>;
+
+    /// The filter, if this is a `$match`.
+    fn filter(&self) -> Option<&Filter> {
+        None
+    }
+
+    /// The collection that this stage writes: (database, collection).
+    fn output(&self) -> Option<(Option<String>, String)> {
+        None
+    }
+
+    /// Whether this stage makes its own documents.
+    fn is_source(&self) -> bool {
+        false
+    }
+
+    /// How many documents come out.
+    fn rows(&self) -> Rows {
+        Rows::Other
+    }
+}
+
+/// Documents that are made when the first of them is asked for.
+pub(super) fn lazily<'a>(
+    make: impl FnOnce() -> Result<Documents<'a>, QueryError> + Send + 'a,
+) -> Documents<'a> {
+    let mut make = Some(make);
+    let mut made: Option<Documents<'a>> = None;
+    Box::new(std::iter::from_fn(move || {
+        if let Some(make) = make.take() {
+            match make() {
+                Ok(documents) => made = Some(documents),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        made.as_mut()?.next()
+    }))
+}

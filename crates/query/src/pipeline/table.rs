@@ -1,0 +1,106 @@
+//! Every stage, supported or refused by name, in the order of their names.
+//!
+//! A stage of MongoDB's that Frond doesn't have is refused as one that nobody knows: with 40324,
+//! and a message that says so.
+
+use std::sync::Arc;
+
+use frond_doc::Value;
+
+use super::parse::StageParser;
+use super::stage::Stage;
+use super::{
+    bucket, count, documents, facet, group, limit, lookup, matching, out, project, replace_root,
+    sample, skip, sort, sort_by_count, union_with, unwind,
+};
+use crate::error::QueryError;
+
+/// Parses the argument of a stage; some are short for several stages.
+pub(super) type Parse = fn(Value<'_>, &mut StageParser) -> Result<Vec<Arc<dyn Stage>>, QueryError>;
+
+/// Whether a stage is there.
+#[derive(Clone, Copy)]
+pub(super) enum Support {
+    Parsed(Parse),
+    /// MongoDB has it, Frond doesn't.
+    Refused,
+}
+
+/// One stage.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) support: Support,
+}
+
+/// Finds a stage by its name.
+pub(super) fn find(name: &str) -> Option<&'static Row> {
+    let position = STAGES.binary_search_by(|row| row.name.cmp(name)).ok()?;
+    STAGES.get(position)
+}
+
+const fn row(name: &'static str, support: Support) -> Row {
+    Row { name, support }
+}
+
+use Support::{Parsed as P, Refused as R};
+
+#[rustfmt::skip]
+static STAGES: &[Row] = &[
+    row("$addFields", P(project::add_fields)),
+    row("$bucket", P(bucket::parse)),
+    row("$bucketAuto", R),
+    row("$changeStream", R),
+    row("$changeStreamSplitLargeEvent", R),
+    row("$collStats", R),
+    row("$count", P(count::parse)),
+    row("$currentOp", R),
+    row("$densify", R),
+    row("$documents", P(documents::parse)),
+    row("$facet", P(facet::parse)),
+    row("$fill", R),
+    row("$geoNear", R),
+    row("$graphLookup", R),
+    row("$group", P(group::parse)),
+    row("$indexStats", R),
+    row("$limit", P(limit::parse)),
+    row("$listLocalSessions", R),
+    row("$listSampledQueries", R),
+    row("$listSearchIndexes", R),
+    row("$listSessions", R),
+    row("$lookup", P(lookup::parse)),
+    row("$match", P(matching::parse)),
+    row("$merge", R),
+    row("$out", P(out::parse)),
+    row("$planCacheStats", R),
+    row("$project", P(project::project)),
+    row("$queryStats", R),
+    row("$redact", R),
+    row("$replaceRoot", P(replace_root::replace_root)),
+    row("$replaceWith", P(replace_root::replace_with)),
+    row("$sample", P(sample::parse)),
+    row("$search", R),
+    row("$searchMeta", R),
+    row("$set", P(project::set)),
+    row("$setWindowFields", R),
+    row("$shardedDataDistribution", R),
+    row("$skip", P(skip::parse)),
+    row("$sort", P(sort::parse)),
+    row("$sortByCount", P(sort_by_count::parse)),
+    row("$unionWith", P(union_with::parse)),
+    row("$unset", P(project::unset)),
+    row("$unwind", P(unwind::parse)),
+    row("$vectorSearch", R),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_ascend_so_that_they_can_be_searched() {
+        for pair in STAGES.windows(2) {
+            assert!(pair[0].name < pair[1].name, "{} before {}", pair[0].name, pair[1].name);
+        }
+    }
+}

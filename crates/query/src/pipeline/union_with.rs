@@ -1,0 +1,91 @@
+//! `$unionWith`: the documents of another collection after those that come in.
+
+use std::sync::Arc;
+
+use frond_doc::{Document, Value};
+
+use super::parse::{StageParser, failed_to_parse, one};
+use super::stage::{Context, Stage, lazily};
+use super::{Documents, Pipeline};
+use crate::error::QueryError;
+
+/// `$unionWith`
+#[derive(Debug)]
+struct UnionWith {
+    /// None if the pipeline makes its own documents.
+    collection: Option<String>,
+    pipeline: Pipeline,
+}
+
+impl Stage for UnionWith {
+    fn run<'a>(
+        self: Arc<Self>,
+        input: Documents<'a>,
+        context: &Context,
+    ) -> Result<Documents<'a>, QueryError> {
+        let context = Context { wanted: None, ..context.clone() };
+        Ok(Box::new(input.chain(lazily(move || {
+            let mut pipeline = self.pipeline.clone();
+            let documents = match &self.collection {
+                Some(collection) => {
+                    let filter = pipeline.take_filter().with_variables(context.variables.clone());
+                    context.collections.find(None, collection, &filter)?
+                }
+                None => Box::new(std::iter::empty()),
+            };
+            pipeline.run_in(documents, &context)
+        }))))
+    }
+}
+
+pub(super) fn parse(
+    argument: Value<'_>,
+    parser: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let (collection, stages) = match argument {
+        Value::String(collection) => (Some(collection), None),
+        Value::Document(specification) => options(specification)?,
+        other => {
+            let name = other.element_type().alias();
+            return Err(failed_to_parse(format!(
+                "the $unionWith stage specification must be an object or string, but found {name}"
+            )));
+        }
+    };
+    let empty = frond_doc::document! {};
+    let stages = match stages {
+        Some(Value::Array(stages)) => stages,
+        Some(_) => return Err(failed_to_parse("'pipeline' option must be specified as an array")),
+        None => frond_doc::Array::from_validated(empty.as_bytes()),
+    };
+    let pipeline = parser.nested("$unionWith", stages, &[])?;
+    if collection.is_none() && !pipeline.is_source() {
+        return Err(failed_to_parse(
+            "$unionWith stage without explicit collection must have a pipeline with $documents \
+             as first stage",
+        ));
+    }
+    one(UnionWith { collection: collection.map(str::to_owned), pipeline })
+}
+
+/// `coll` and `pipeline`
+type Options<'v> = (Option<&'v str>, Option<Value<'v>>);
+
+fn options(specification: Document<'_>) -> Result<Options<'_>, QueryError> {
+    let mut found = (None, None);
+    for (name, value) in specification.iter() {
+        match (name, value) {
+            ("coll", Value::String(collection)) => found.0 = Some(collection),
+            ("pipeline", stages) => found.1 = Some(stages),
+            ("coll", _) => {
+                return Err(failed_to_parse("$unionWith.coll must be a string"));
+            }
+            _ => {
+                return Err(failed_to_parse(format!(
+                    "BSON field '$unionWith.{name}' is an unknown field."
+                )));
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,160 @@
+//! `$unwind`: one document for each element of an array.
+
+use std::sync::Arc;
+
+use frond_doc::path::Path;
+use frond_doc::{DocumentBuf, Value, ValueBuf};
+
+use super::Documents;
+use super::parse::{StageParser, one};
+use super::set_path::set_path;
+use super::stage::{Context, Stage};
+use crate::error::QueryError;
+use crate::expression::{failure, parse_path};
+
+/// `$unwind`
+#[derive(Debug)]
+struct Unwind {
+    path: Path,
+    /// Where the element's position goes.
+    position_path: Option<Vec<String>>,
+    /// Whether documents come through that have nothing to unwind.
+    preserves: bool,
+}
+
+impl Stage for Unwind {
+    fn run<'a>(
+        self: Arc<Self>,
+        input: Documents<'a>,
+        _: &Context,
+    ) -> Result<Documents<'a>, QueryError> {
+        Ok(Box::new(input.flat_map(move |document| match document {
+            Ok(document) => self.unwind(document),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        })))
+    }
+}
+
+impl Unwind {
+    fn unwind(self: &Arc<Self>, document: DocumentBuf) -> Documents<'static> {
+        let value = self.path.get(document.view());
+        match value {
+            Some(Value::Array(array)) if !array.is_empty() => {}
+            // What is no array stands for itself.
+            Some(Value::Null | Value::Undefined | Value::Array(_)) | None if !self.preserves => {
+                return Box::new(std::iter::empty());
+            }
+            Some(Value::Array(_)) => {
+                let without = set_path(document.view(), self.path.parts(), None);
+                return Box::new(std::iter::once(Ok(self.at(without, None))));
+            }
+            _ => return Box::new(std::iter::once(Ok(self.at(document, None)))),
+        }
+        let stage = Arc::clone(self);
+        let array = value.map(ValueBuf::from);
+        // Positions into the array's bytes would borrow from the document that moves along, so the
+        // elements are copied out once; each output document copies its element anyway.
+        let elements: Vec<ValueBuf> = array
+            .iter()
+            .filter_map(|array| array.as_value().as_array())
+            .flat_map(|array| array.iter().map(ValueBuf::from))
+            .collect();
+        Box::new(elements.into_iter().enumerate().map(move |(position, element)| {
+            let value = Some(element.as_value());
+            let made = set_path(document.view(), stage.path.parts(), value);
+            Ok(stage.at(made, i64::try_from(position).ok()))
+        }))
+    }
+
+    /// Adds the position, where it is asked for.
+    fn at(&self, document: DocumentBuf, position: Option<i64>) -> DocumentBuf {
+        let Some(parts) = &self.position_path else { return document };
+        let value = position.map_or(Value::Null, Value::Int64);
+        set_path(document.view(), parts, Some(value))
+    }
+}
+
+/// What `$unwind` is told, checked for its types.
+struct Options<'v> {
+    path: Option<&'v str>,
+    position_path: Option<&'v str>,
+    preserves: bool,
+}
+
+fn options(argument: Value<'_>) -> Result<Options<'_>, QueryError> {
+    let mut options = Options { path: None, position_path: None, preserves: false };
+    let document = match argument {
+        Value::String(path) => return Ok(Options { path: Some(path), ..options }),
+        Value::Document(document) => document,
+        other => {
+            let name = other.element_type().alias();
+            let message = format!(
+                "expected either a string or an object as specification for $unwind stage, \
+                 got {name}"
+            );
+            return Err(failure(15981, message));
+        }
+    };
+    for (name, value) in document.iter() {
+        let found = value.element_type().alias();
+        match (name, value) {
+            ("path", Value::String(path)) => options.path = Some(path),
+            ("path", _) => {
+                let message =
+                    format!("expected a string as the path for $unwind stage, got {found}");
+                return Err(failure(28808, message));
+            }
+            ("preserveNullAndEmptyArrays", Value::Boolean(preserves)) => {
+                options.preserves = preserves;
+            }
+            ("preserveNullAndEmptyArrays", _) => {
+                let message = format!(
+                    "expected a boolean for the preserveNullAndEmptyArrays option to $unwind \
+                     stage, got {found}"
+                );
+                return Err(failure(28809, message));
+            }
+            ("includeArrayIndex", Value::String(path)) if !path.is_empty() => {
+                options.position_path = Some(path);
+            }
+            ("includeArrayIndex", _) => {
+                let message = format!(
+                    "expected a non-empty string for the includeArrayIndex  option to $unwind \
+                     stage, got {found}"
+                );
+                return Err(failure(28810, message));
+            }
+            _ => {
+                let message = format!("unrecognized option to $unwind stage: {name}");
+                return Err(failure(28811, message));
+            }
+        }
+    }
+    Ok(options)
+}
+
+pub(super) fn parse(
+    argument: Value<'_>,
+    _: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let options = options(argument)?;
+    let path = options.path.filter(|path| !path.is_empty());
+    let path = path.ok_or_else(|| failure(28812, "no path specified to $unwind stage"))?;
+    let Some(path) = path.strip_prefix('$') else {
+        let message = format!("path option to $unwind stage should be prefixed with a '$': {path}");
+        return Err(failure(28818, message));
+    };
+    parse_path(path)?;
+    if let Some(position_path) = options.position_path.filter(|path| path.starts_with('$')) {
+        let message = format!(
+            "includeArrayIndex option to $unwind stage should not be prefixed with a '$': \
+             {position_path}"
+        );
+        return Err(failure(28822, message));
+    }
+    one(Unwind {
+        path: Path::new(path),
+        position_path: options.position_path.map(parse_path).transpose()?,
+        preserves: options.preserves,
+    })
+}
