@@ -1,1 +1,667 @@
-//! model
+//! Random histories against a naive model of whole copies.
+//!
+//! The model keeps every commit and every working state as a whole copy, finds merge bases by their
+//! definition, and merges by walking over everything. After each step the branch must show what the
+//! model says, by scan and by index; at the end every commit must, and so must differences.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use frond_db::version::{Conflict, MergeOutcome, Resolution};
+use frond_db::{Database, Frond};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
+use frond_query::Code;
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+
+use super::{all, find, index, merge, new, open, put, remove, shop};
+
+const SEEDS: u64 = 60;
+const STEPS: usize = 40;
+const IDS: usize = 9;
+const COLLECTIONS: [&str; 3] = ["x", "y", "z"];
+
+/// A document without its `_id`, fields in their order.
+type Fields = Vec<(String, Item)>;
+type Collection = BTreeMap<i32, Fields>;
+type Whole = BTreeMap<&'static str, Collection>;
+
+#[derive(Clone, PartialEq, Debug)]
+enum Item {
+    Number(i32),
+    Nested(Fields),
+}
+
+fn get<'a>(fields: &'a Fields, name: &str) -> Option<&'a Item> {
+    fields.iter().find(|(known, _)| known == name).map(|(_, item)| item)
+}
+
+fn build(fields: &Fields, builder: &mut DocumentBuilder) {
+    for (name, item) in fields {
+        match item {
+            Item::Number(number) => {
+                builder.append(name, Value::Int32(*number));
+            }
+            Item::Nested(nested) => {
+                builder.begin_document(name);
+                build(nested, builder);
+                builder.end();
+            }
+        }
+    }
+}
+
+fn to_document(id: i32, fields: &Fields) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    builder.append("_id", Value::Int32(id));
+    build(fields, &mut builder);
+    builder.build()
+}
+
+fn to_fields(document: Document<'_>) -> Fields {
+    let item = |value| match value {
+        Value::Int32(number) => Item::Number(number),
+        Value::Document(nested) => Item::Nested(to_fields(nested)),
+        other => panic!("the model wrote no {other:?}"),
+    };
+    let fields = document.iter().filter(|(name, _)| *name != "_id");
+    fields.map(|(name, value)| (name.to_owned(), item(value))).collect()
+}
+
+/// The same whatever the order of fields.
+fn sorted(fields: &Fields) -> Fields {
+    let mut fields: Fields = fields
+        .iter()
+        .map(|(name, item)| match item {
+            Item::Nested(nested) => (name.clone(), Item::Nested(sorted(nested))),
+            number => (name.clone(), number.clone()),
+        })
+        .collect();
+    fields.sort_by(|left, right| left.0.cmp(&right.0));
+    fields
+}
+
+fn random_fields(random: &mut Random) -> Fields {
+    let mut fields = Fields::new();
+    for name in ["a", "b", "n", "c"] {
+        if random.one_in(3) {
+            continue;
+        }
+        let item = if name == "n" && !random.one_in(4) {
+            let names = ["x", "y"].into_iter().filter(|_| random.one_in(2));
+            let names: Vec<&str> = names.collect();
+            let number = |name: &str| (name.to_owned(), Item::Number(random.below(3) as i32));
+            Item::Nested(names.into_iter().map(number).collect())
+        } else {
+            Item::Number(random.below(3) as i32)
+        };
+        fields.push((name.to_owned(), item));
+    }
+    fields
+}
+
+/// A commit as the model knows it; its parents come before it.
+struct ModelCommit {
+    whole: Whole,
+    parents: Vec<usize>,
+    generation: u64,
+    id: frond_db::version::CommitId,
+}
+
+struct ModelBranch {
+    name: String,
+    working: Whole,
+    head: Option<usize>,
+}
+
+/// What conflicts: collection, `_id`, paths.
+type ModelConflicts = BTreeSet<(&'static str, i32, Vec<String>)>;
+
+/// `ours` or `theirs` where both sides differ from each other and from the base.
+fn merge_items<T: PartialEq + Clone>(
+    base: Option<&T>,
+    ours: Option<&T>,
+    theirs: Option<&T>,
+) -> Result<Option<T>, ()> {
+    if ours == theirs || theirs == base {
+        Ok(ours.cloned())
+    } else if ours == base {
+        Ok(theirs.cloned())
+    } else {
+        Err(())
+    }
+}
+
+fn merge_fields(
+    path: &str,
+    sides: [&Fields; 3],
+    prefer_theirs: bool,
+    conflicts: &mut Vec<String>,
+) -> Fields {
+    let [base, ours, theirs] = sides;
+    let mut merged = Fields::new();
+    let only_theirs = theirs.iter().filter(|(name, _)| get(ours, name).is_none());
+    for (name, _) in ours.iter().chain(only_theirs) {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let items = sides.map(|side| get(side, name));
+        let item = match merge_items(items[0], items[1], items[2]) {
+            Ok(item) => item,
+            Err(()) => match (items[0], items[1], items[2]) {
+                (
+                    None | Some(Item::Nested(_)),
+                    Some(Item::Nested(ours)),
+                    Some(Item::Nested(theirs)),
+                ) => {
+                    let empty = Fields::new();
+                    let base = match get(base, name) {
+                        Some(Item::Nested(base)) => base,
+                        _ => &empty,
+                    };
+                    let sides = [base, ours, theirs];
+                    Some(Item::Nested(merge_fields(&path, sides, prefer_theirs, conflicts)))
+                }
+                (_, ours, theirs) => {
+                    conflicts.push(path);
+                    if prefer_theirs { theirs.cloned() } else { ours.cloned() }
+                }
+            },
+        };
+        merged.extend(item.map(|item| (name.clone(), item)));
+    }
+    merged
+}
+
+/// A document on three sides, merged; the paths if there is a conflict.
+fn merge_document(
+    sides: [Option<&Fields>; 3],
+    prefer_theirs: bool,
+) -> (Option<Fields>, Option<Vec<String>>) {
+    if let Ok(merged) = merge_items(sides[0], sides[1], sides[2]) {
+        return (merged, None);
+    }
+    let (Some(ours), Some(theirs)) = (sides[1], sides[2]) else {
+        let kept = if prefer_theirs { sides[2] } else { sides[1] };
+        return (kept.cloned(), Some(Vec::new()));
+    };
+    let empty = Fields::new();
+    let mut paths = Vec::new();
+    let sides = [sides[0].unwrap_or(&empty), ours, theirs];
+    let merged = merge_fields("", sides, prefer_theirs, &mut paths);
+    paths.sort();
+    (Some(merged), (!paths.is_empty()).then_some(paths))
+}
+
+/// Merges whole copies; `None` if a collection was dropped here and changed there.
+fn merge_wholes(sides: [&Whole; 3]) -> Option<(Whole, ModelConflicts)> {
+    let (mut merged, mut conflicts) = (Whole::new(), ModelConflicts::new());
+    for name in COLLECTIONS {
+        let [base, ours, theirs] = sides.map(|side| side.get(name));
+        let collection = match (merge_items(base, ours, theirs), ours, theirs) {
+            (Ok(collection), ..) => collection,
+            (Err(()), Some(ours), Some(theirs)) => {
+                let empty = Collection::new();
+                let base = base.unwrap_or(&empty);
+                let mut merged = Collection::new();
+                for id in 0..IDS as i32 {
+                    let sides = [base, ours, theirs].map(|side| side.get(&id));
+                    let (document, conflict) = merge_document(sides, false);
+                    merged.extend(document.map(|document| (id, document)));
+                    conflicts.extend(conflict.map(|paths| (name, id, paths)));
+                }
+                Some(merged)
+            }
+            _ => return None,
+        };
+        merged.extend(collection.map(|collection| (name, collection)));
+    }
+    Some((merged, conflicts))
+}
+
+/// A database, and what it should be.
+struct Run {
+    disk: SimDisk,
+    frond: Frond,
+    random: Random,
+    commits: Vec<ModelCommit>,
+    branches: Vec<ModelBranch>,
+    seen: Seen,
+}
+
+/// How often each way of ending a merge was tried.
+#[derive(Default, Debug)]
+struct Seen {
+    up_to_date: u32,
+    fast_forwards: u32,
+    dirty: u32,
+    refused: u32,
+    merged: u32,
+    aborted: u32,
+    resolved: u32,
+}
+
+impl Run {
+    fn begin(random: Random) -> Run {
+        let disk = SimDisk::new(1);
+        let frond = open(&disk);
+        let main = ModelBranch { name: "main".to_owned(), working: Whole::new(), head: None };
+        Run {
+            disk,
+            frond,
+            random,
+            commits: Vec::new(),
+            branches: vec![main],
+            seen: Seen::default(),
+        }
+    }
+
+    fn database(&self, branch: usize) -> Database {
+        shop(&self.frond, &self.branches[branch].name)
+    }
+
+    fn head_whole(&self, branch: usize) -> Whole {
+        let head = self.branches[branch].head;
+        head.map(|head| self.commits[head].whole.clone()).unwrap_or_default()
+    }
+
+    fn ancestors(&self, commit: usize) -> BTreeSet<usize> {
+        let mut found = BTreeSet::from([commit]);
+        for parent in &self.commits[commit].parents {
+            found.extend(self.ancestors(*parent));
+        }
+        found
+    }
+
+    /// The base that a merge takes, by the definition and the rule for ties.
+    fn base(&self, ours: usize, theirs: usize) -> Option<usize> {
+        let common: BTreeSet<usize> =
+            self.ancestors(ours).intersection(&self.ancestors(theirs)).copied().collect();
+        let is_best = |commit: &&usize| {
+            !common.iter().any(|other| other != *commit && self.ancestors(*other).contains(commit))
+        };
+        let turn = |commit: &&usize| {
+            let found = &self.commits[**commit];
+            (found.generation, std::cmp::Reverse(found.id))
+        };
+        common.iter().filter(is_best).max_by_key(turn).copied()
+    }
+
+    fn record(&mut self, branch: usize, parents: Vec<usize>, id: frond_db::version::CommitId) {
+        // The clock stands still: the same commit made on two branches is one commit.
+        if let Some(known) = self.commits.iter().position(|commit| commit.id == id) {
+            assert_eq!(self.commits[known].parents, parents);
+            self.branches[branch].head = Some(known);
+            return;
+        }
+        let whole = self.branches[branch].working.clone();
+        let generations = parents.iter().map(|parent| self.commits[*parent].generation);
+        let generation = 1 + generations.max().unwrap_or(0);
+        self.commits.push(ModelCommit { whole, parents, generation, id });
+        self.branches[branch].head = Some(self.commits.len() - 1);
+    }
+
+    fn edit(&mut self, branch: usize) {
+        let database = self.database(branch);
+        let working = &mut self.branches[branch].working;
+        let name = *self.random.choose(&COLLECTIONS);
+        if self.random.one_in(25) {
+            assert_eq!(database.drop_collection(name).unwrap(), working.remove(name).is_some());
+            return;
+        }
+        if !working.contains_key(name) {
+            database.create_collection(name, Document::empty()).unwrap();
+            index(&database, name, document! { "a": 1_i32 }, false);
+            index(&database, name, document! { "n.x": -1_i32, "b": 1_i32 }, false);
+        }
+        let collection = working.entry(name).or_default();
+        let id = self.random.below(IDS) as i32;
+        if self.random.one_in(4) {
+            remove(&database, name, id);
+            collection.remove(&id);
+        } else {
+            let fields = random_fields(&mut self.random);
+            put(&database, name, &to_document(id, &fields)).unwrap();
+            collection.insert(id, fields);
+        }
+    }
+
+    fn commit(&mut self, branch: usize) {
+        let result = self.database(branch).commit("by the model", "");
+        if self.head_whole(branch) == self.branches[branch].working {
+            assert!(result.unwrap_err().message.starts_with("nothing to commit"));
+            return;
+        }
+        let parents = self.branches[branch].head.into_iter().collect();
+        self.record(branch, parents, result.unwrap().id);
+    }
+
+    /// Folds everything into trees, or starts anew from the disk.
+    fn settle_storage(&mut self) {
+        if self.random.one_in(2) {
+            self.frond.engine().checkpoint().unwrap();
+        } else {
+            self.frond.close().unwrap();
+            self.disk = self.disk.kill();
+            self.frond = open(&self.disk);
+        }
+    }
+
+    fn create_branch(&mut self, from: usize) {
+        let name = format!("b{}", self.branches.len());
+        let info = match self.database(from).create_branch(&name, None) {
+            Ok(info) => info,
+            Err(error) => {
+                assert_eq!(error.code, Code::NamespaceNotFound, "{error}");
+                assert!(self.commits.is_empty());
+                return;
+            }
+        };
+        let head = self.branches[from].head;
+        assert_eq!(info.head, head.map(|head| self.commits[head].id));
+        let working = self.head_whole(from);
+        self.branches.push(ModelBranch { name, working, head });
+    }
+
+    fn reset(&mut self, branch: usize) {
+        let database = self.database(branch);
+        if self.commits.is_empty() {
+            return;
+        }
+        let target = self.random.below(self.commits.len());
+        let hard = self.random.one_in(2);
+        let id = self.commits[target].id;
+        assert_eq!(database.reset(Some(&id.to_string()), hard).unwrap(), id);
+        self.branches[branch].head = Some(target);
+        if hard {
+            self.branches[branch].working = self.commits[target].whole.clone();
+        }
+    }
+
+    fn merge(&mut self, branch: usize, from: usize) {
+        let database = self.database(branch);
+        let result = merge(&database, &self.branches[from].name);
+        let Some(theirs) = self.branches[from].head else {
+            assert!(result.is_err());
+            return;
+        };
+        let base = self.branches[branch].head.and_then(|ours| self.base(ours, theirs));
+        if base == Some(theirs) {
+            assert!(matches!(result, Ok(MergeOutcome::UpToDate { .. })), "{result:?}");
+            self.seen.up_to_date += 1;
+            return;
+        }
+        if self.head_whole(branch) != self.branches[branch].working {
+            assert_eq!(result.unwrap_err().code, Code::IllegalOperation);
+            self.seen.dirty += 1;
+            return;
+        }
+        let Some(ours) = self.branches[branch].head.filter(|ours| base != Some(*ours)) else {
+            assert!(matches!(result, Ok(MergeOutcome::FastForward { .. })), "{result:?}");
+            self.seen.fast_forwards += 1;
+            self.branches[branch].head = Some(theirs);
+            self.branches[branch].working = self.commits[theirs].whole.clone();
+            return;
+        };
+        let nothing = Whole::new();
+        let base = base.map_or(&nothing, |base| &self.commits[base].whole).clone();
+        let sides = [&base, &self.commits[ours].whole, &self.commits[theirs].whole];
+        let Some((merged, conflicts)) = merge_wholes(sides) else {
+            assert_eq!(result.unwrap_err().code, Code::OperationFailed);
+            self.seen.refused += 1;
+            return;
+        };
+        self.branches[branch].working = merged;
+        match result.unwrap() {
+            MergeOutcome::Merged { commit } => {
+                assert!(conflicts.is_empty(), "{conflicts:?}");
+                self.record(branch, vec![ours, theirs], commit.id);
+                self.seen.merged += 1;
+                self.check_other_direction(branch, ours, theirs);
+            }
+            MergeOutcome::Conflicts { counts } => {
+                assert_eq!(
+                    counts.iter().map(|(_, count)| count).sum::<u64>(),
+                    conflicts.len() as u64
+                );
+                self.check_working(branch);
+                self.settle(branch, &conflicts, (&base, ours, theirs));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A merge of ours into theirs gives the same, but for the order of fields.
+    fn check_other_direction(&self, branch: usize, ours: usize, theirs: usize) {
+        let database = self.database(branch);
+        database.create_branch("mirror", Some(&self.commits[theirs].id.to_string())).unwrap();
+        let mirror = shop(&self.frond, "mirror");
+        let outcome = merge(&mirror, &self.commits[ours].id.to_string()).unwrap();
+        assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+        for (name, collection) in &self.branches[branch].working {
+            let found: Vec<Fields> =
+                all(&mirror, name).iter().map(|found| sorted(&to_fields(found.view()))).collect();
+            let expected: Vec<Fields> = collection.values().map(sorted).collect();
+            assert_eq!(found, expected);
+            check_indexes(&mirror, name);
+        }
+        database.delete_branch("mirror", true).unwrap();
+    }
+
+    /// Gives a merge with conflicts up, or resolves each conflict one way or the other.
+    fn settle(&mut self, branch: usize, expected: &ModelConflicts, sides: (&Whole, usize, usize)) {
+        let (base, ours, theirs) = sides;
+        let database = self.database(branch);
+        let conflicts = database.conflicts(None).unwrap();
+        let found: ModelConflicts = conflicts.iter().map(model_conflict).collect();
+        assert_eq!(&found, expected);
+        if self.random.one_in(3) {
+            database.merge_abort().unwrap();
+            self.seen.aborted += 1;
+            self.branches[branch].working = self.commits[ours].whole.clone();
+            return;
+        }
+        let mut left = conflicts.len() as u64;
+        for conflict in &conflicts {
+            left -= 1;
+            let (name, id, _) = model_conflict(conflict);
+            let resolution =
+                if self.random.one_in(2) { Resolution::Ours } else { Resolution::Theirs };
+            assert_eq!(database.resolve_conflict(&conflict.id, &resolution).unwrap(), left);
+            let wholes = [base, &self.commits[ours].whole, &self.commits[theirs].whole];
+            let sides = wholes.map(|side| side.get(name).and_then(|found| found.get(&id)));
+            let prefer_theirs = matches!(resolution, Resolution::Theirs);
+            let (resolved, _) = merge_document(sides, prefer_theirs);
+            let collection = self.branches[branch].working.get_mut(name).unwrap();
+            collection.remove(&id);
+            collection.extend(resolved.map(|resolved| (id, resolved)));
+        }
+        self.check_working(branch);
+        let commit = database.merge_continue(None, None).unwrap();
+        self.record(branch, vec![ours, theirs], commit.id);
+        self.seen.resolved += 1;
+    }
+
+    fn check_working(&self, branch: usize) {
+        check_whole(&self.database(branch), &self.branches[branch].working);
+    }
+
+    fn check_status(&self, branch: usize) {
+        let (head, working) = (self.head_whole(branch), &self.branches[branch].working);
+        let found: Vec<_> = self.database(branch).status().unwrap().collections;
+        let found: Vec<_> = found
+            .iter()
+            .map(|found| (found.collection.as_str(), [found.added, found.removed, found.modified]))
+            .collect();
+        assert_eq!(found, differences(&head, working));
+    }
+
+    /// Every commit is what it was, and differs from another one as their copies do.
+    fn check_history(&mut self) {
+        for position in 0..self.commits.len() {
+            let commit = &self.commits[position];
+            let version = shop(&self.frond, &commit.id.to_string());
+            check_whole(&version, &commit.whole);
+            assert_eq!(version.log(None, None).unwrap().len(), self.ancestors(position).len());
+            let other = self.random.below(self.commits.len());
+            let other = &self.commits[other];
+            let found = version.diff(None, Some(&other.id.to_string())).unwrap();
+            let found: Vec<_> = found
+                .iter()
+                .map(|found| {
+                    let counts = [found.added.len(), found.removed.len(), found.modified.len()];
+                    (found.collection.as_str(), counts.map(|count| count as u64))
+                })
+                .collect();
+            assert_eq!(found, differences(&commit.whole, &other.whole));
+        }
+    }
+}
+
+fn model_conflict(conflict: &Conflict) -> (&'static str, i32, Vec<String>) {
+    let name = COLLECTIONS.into_iter().find(|name| *name == conflict.collection).unwrap();
+    let Value::Int32(id) = conflict.document_id.as_value() else { panic!("ids are numbers") };
+    let mut paths = conflict.paths.clone();
+    paths.sort();
+    (name, id, paths)
+}
+
+/// For each collection that differs: documents added, removed, modified.
+fn differences(from: &Whole, to: &Whole) -> Vec<(&'static str, [u64; 3])> {
+    let mut differences = Vec::new();
+    for name in COLLECTIONS {
+        let (left, right) = (from.get(name), to.get(name));
+        if left == right {
+            continue;
+        }
+        let mut counts = [0; 3];
+        for id in 0..IDS as i32 {
+            let sides = [left, right].map(|side| side.and_then(|side| side.get(&id)));
+            match sides {
+                [None, Some(_)] => counts[0] += 1,
+                [Some(_), None] => counts[1] += 1,
+                [from, to] => counts[2] += u64::from(from != to),
+            }
+        }
+        differences.push((name, counts));
+    }
+    differences
+}
+
+fn check_whole(version: &Database, expected: &Whole) {
+    let names: Vec<String> =
+        version.list_collections().unwrap().into_iter().map(|found| found.name).collect();
+    assert_eq!(names, expected.keys().copied().collect::<Vec<_>>());
+    for (name, collection) in expected {
+        let expected: Vec<DocumentBuf> =
+            collection.iter().map(|(id, fields)| to_document(*id, fields)).collect();
+        assert_eq!(all(version, name), expected);
+        check_indexes(version, name);
+    }
+}
+
+/// What each index finds is what a scan finds.
+fn check_indexes(version: &Database, collection: &str) {
+    let documents = all(version, collection);
+    for number in 0..3_i32 {
+        for (path, hint) in [("a", "a_1"), ("n.x", "n.x_-1_b_1")] {
+            let expected = documents.iter().filter(|document| {
+                let value = match path.split_once('.') {
+                    None => document.get(path),
+                    Some((outer, inner)) => document
+                        .get(outer)
+                        .and_then(|outer| outer.as_document())
+                        .and_then(|outer| outer.get(inner)),
+                };
+                value == Some(Value::Int32(number))
+            });
+            let mut filter = DocumentBuilder::new();
+            filter.append(path, Value::Int32(number));
+            let mut found = find(version, collection, Some(filter.build()), Some(hint));
+            found.sort_by_key(|document| document.get("_id").and_then(|id| id.as_integer()));
+            assert!(found.iter().eq(expected), "{path}: {number}");
+        }
+    }
+}
+
+#[test]
+fn random_histories_are_what_whole_copies_say() {
+    let mut seen = Vec::new();
+    for_seeds(SEEDS, |random| {
+        let mut run = Run::begin(random);
+        for _ in 0..STEPS {
+            let branch = run.random.below(run.branches.len());
+            match run.random.below(21) {
+                0..=8 => {
+                    for _ in 0..1 + run.random.below(4) {
+                        run.edit(branch);
+                    }
+                }
+                9..=12 => run.commit(branch),
+                13..=14 if run.branches.len() < 4 => run.create_branch(branch),
+                13..=18 => {
+                    let from = run.random.below(run.branches.len());
+                    if !run.random.one_in(3) {
+                        run.commit(branch);
+                        run.commit(from);
+                    }
+                    run.merge(branch, from);
+                }
+                19 => run.settle_storage(),
+                _ => run.reset(branch),
+            }
+            run.check_working(branch);
+            run.check_status(branch);
+        }
+        run.check_history();
+        seen.push(run.seen);
+    });
+    if seen.len() == SEEDS as usize {
+        let total = |count: fn(&Seen) -> u32| seen.iter().map(count).sum::<u32>();
+        assert!(total(|seen| seen.merged) > 20 && total(|seen| seen.resolved) > 20, "{seen:?}");
+        assert!(total(|seen| seen.aborted) > 5 && total(|seen| seen.refused) > 5, "{seen:?}");
+        assert!(total(|seen| seen.fast_forwards) > 20 && total(|seen| seen.dirty) > 5, "{seen:?}");
+        assert!(total(|seen| seen.up_to_date) > 20, "{seen:?}");
+    }
+}
+
+/// Edits that lead to one content by two ways give one root: a soft reset from the one to the other
+/// leaves nothing to commit.
+#[test]
+fn the_same_content_is_the_same_version_by_any_way() {
+    for_seeds(10, |mut random| {
+        let frond = new();
+        let main = shop(&frond, "");
+        let mut target: BTreeMap<i32, Fields> = BTreeMap::new();
+        for id in 0..60 {
+            target.insert(id, random_fields(&mut random));
+        }
+        index(&main, "x", document! { "a": 1_i32 }, false);
+        main.commit("empty", "").unwrap();
+        main.create_branch("other", None).unwrap();
+        let other = shop(&frond, "other");
+        let mut ids: Vec<i32> = target.keys().copied().collect();
+        for branch in [&main, &other] {
+            for position in (1..ids.len()).rev() {
+                ids.swap(position, random.below(position + 1));
+            }
+            for id in &ids {
+                if random.one_in(3) {
+                    let detour = random_fields(&mut random);
+                    put(branch, "x", &to_document(*id + 30, &detour)).unwrap();
+                }
+                if random.one_in(10) {
+                    // Nothing may have changed since the last commit.
+                    let _ = branch.commit("on the way", "");
+                }
+            }
+            for id in 60..90 {
+                remove(branch, "x", id);
+            }
+            for id in &ids {
+                put(branch, "x", &to_document(*id, &target[id])).unwrap();
+            }
+        }
+        other.commit("there", "").unwrap();
+        main.reset(Some("other"), false).unwrap();
+        assert!(main.status().unwrap().collections.is_empty());
+        assert!(main.commit("again", "").unwrap_err().message.starts_with("nothing to commit"));
+    });
+}
