@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -62,7 +62,7 @@ async fn answer(shared: &Arc<Shared>, peer: Peer, header: Header, message: Bytes
 /// Reads one message, its header included. `None` if the client closed the connection. `buffer`
 /// holds what came in beyond it, and is empty for a client that waits for its answers.
 async fn read_message(
-    stream: &mut TcpStream,
+    stream: &mut (impl AsyncRead + Unpin),
     buffer: &mut BytesMut,
 ) -> io::Result<Option<(Header, Bytes)>> {
     if buffer.is_empty() {
@@ -84,7 +84,11 @@ async fn read_message(
 }
 
 /// Reads until `buffer` has `length` bytes.
-async fn fill(stream: &mut TcpStream, buffer: &mut BytesMut, length: usize) -> io::Result<()> {
+async fn fill(
+    stream: &mut (impl AsyncRead + Unpin),
+    buffer: &mut BytesMut,
+    length: usize,
+) -> io::Result<()> {
     while buffer.len() < length {
         if buffer.capacity() == buffer.len() {
             // Doubling keeps the copying linear; it is never more than twice what came in.
@@ -108,4 +112,51 @@ async fn write(stream: &mut TcpStream, mut reply: &[u8]) -> io::Result<()> {
         reply = &reply[written..];
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::document;
+
+    use super::*;
+    use crate::wire::{MESSAGE_BYTES_MAX, Message};
+
+    #[tokio::test]
+    async fn messages_that_came_together_are_cut_apart() {
+        let one = Message::new(document! { "ping": 1_i32 }).encode(1, 0);
+        let two = Message::new(document! { "text": &"x".repeat(100_000) }).encode(2, 0);
+        let stream = [&one[..], &two, &one, &one[..20]].concat();
+        let (mut stream, mut buffer) = (&stream[..], BytesMut::new());
+        for expected in [&one, &two, &one] {
+            let read = read_message(&mut stream, &mut buffer).await.expect("whole");
+            assert_eq!(read.expect("not the end").1, expected[..]);
+        }
+        let error = read_message(&mut stream, &mut buffer).await.expect_err("cut off");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(read_message(&mut &b""[..], &mut BytesMut::new()).await.expect("end").is_none());
+    }
+
+    #[tokio::test]
+    async fn memory_grows_with_what_came_in_not_with_what_was_claimed() {
+        let mut claim = vec![0; HEADER_BYTES];
+        claim[..4].copy_from_slice(&(MESSAGE_BYTES_MAX as i32).to_le_bytes());
+        claim[12..].copy_from_slice(&2013_i32.to_le_bytes());
+        for sent in [0, 1_000, 100_000, 1_000_000] {
+            let mut buffer = BytesMut::new();
+            let stream = [claim.clone(), vec![0; sent]].concat();
+            assert!(read_message(&mut &stream[..], &mut buffer).await.is_err());
+            assert_eq!(buffer.len(), stream.len());
+            let most = 2 * stream.len() + 2 * READ_STEP_BYTES;
+            assert!(buffer.capacity() <= most, "{} for {sent}", buffer.capacity());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_keeps_no_message_alive() {
+        let big = Message::new(document! { "text": &"x".repeat(3 << 20) }).encode(2, 0);
+        let mut buffer = BytesMut::new();
+        let read = read_message(&mut &big[..], &mut buffer).await.expect("whole");
+        assert_eq!(read.expect("not the end").1.len(), big.len());
+        assert!(buffer.capacity() <= READ_STEP_BYTES, "{}", buffer.capacity());
+    }
 }

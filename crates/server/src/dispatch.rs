@@ -95,11 +95,14 @@ pub(crate) fn run(
     sequences: &[DocumentSequence],
     database: Option<&str>,
 ) -> DocumentBuf {
+    guarded(|| try_run(server, peer, body, sequences, database))
+}
+
+/// Runs a command's work and turns its errors, and a panic, into an answer.
+fn guarded(work: impl FnOnce() -> Result<DocumentBuf, Error>) -> DocumentBuf {
     // Handlers own what they work on and the shared tables stay whole when a handler panics, so
     // nothing half done can be seen afterwards.
-    let result =
-        catch_unwind(AssertUnwindSafe(|| try_run(server, peer, body, sequences, database)));
-    let result = result.unwrap_or_else(|_| {
+    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(Error::internal("the command met a defect of Frond: see the server's standard error"))
     });
     match result {
@@ -252,5 +255,32 @@ pub fn append_error(builder: &mut DocumentBuilder, error: &Error, message_name: 
 pub fn append_details(builder: &mut DocumentBuilder, error: &Error) {
     for (name, value) in error.details.iter().flat_map(DocumentBuf::iter) {
         builder.append(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::document;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_its_request_only() {
+        let answer = guarded(|| panic!("a defect"));
+        assert_eq!(answer.get("ok"), Some(Value::Double(0.0)));
+        assert_eq!(answer.get("code"), Some(Value::Int32(1)));
+        assert_eq!(answer.get("codeName"), Some(Value::String("InternalError")));
+    }
+
+    #[test]
+    fn an_error_tells_its_details() {
+        let key = document! { "a": 1_i32 };
+        let details = Some(document! { "keyPattern": &key });
+        let error = Error { details, ..Error::invalid(Code::DuplicateKey, "twice") };
+        let expected = document! {
+            "ok": 0.0, "errmsg": "twice", "code": 11000_i32, "codeName": "DuplicateKey",
+            "keyPattern": &key,
+        };
+        assert_eq!(error_document(&error), expected);
     }
 }

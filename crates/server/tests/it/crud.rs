@@ -1,0 +1,144 @@
+//! Reads and writes, whole answers compared.
+
+use frond_doc::Value;
+
+use crate::running::Running;
+
+#[test]
+fn insert_find_update_delete() {
+    let server = Running::start();
+    let mut client = server.client();
+    let mut check = |command: &str, expected: &str| client.check("test", command, expected);
+    check(
+        r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 2}]}"#,
+        r#"{"n": 2, "ok": 1.0}"#,
+    );
+    check(
+        r#"{"find": "c", "filter": {"a": {"$gt": 1}}}"#,
+        r#"{"cursor": {"firstBatch": [{"_id": 2, "a": 2}], "id": 0, "ns": "test.c"}, "ok": 1.0}"#,
+    );
+    check(
+        r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"a": 5}}},
+            {"q": {"_id": 9}, "u": {"$set": {"a": 9}}, "upsert": true},
+            {"q": {}, "u": {"$set": {"b": true}}, "multi": true}]}"#,
+        r#"{"n": 5, "upserted": [{"index": 1, "_id": 9}], "nModified": 4, "ok": 1.0}"#,
+    );
+    check(r#"{"count": "c", "query": {"b": true}}"#, r#"{"n": 3, "ok": 1.0}"#);
+    check(r#"{"count": "c", "limit": -2}"#, r#"{"n": 2, "ok": 1.0}"#);
+    check(r#"{"distinct": "c", "key": "a"}"#, r#"{"values": [6, 2, 9], "ok": 1.0}"#);
+    check(
+        r#"{"findAndModify": "c", "query": {"_id": 2}, "update": {"$set": {"a": 0}}, "new": true}"#,
+        r#"{"lastErrorObject": {"n": 1, "updatedExisting": true},
+            "value": {"_id": 2, "a": 0, "b": true}, "ok": 1.0}"#,
+    );
+    check(
+        r#"{"findandmodify": "c", "query": {"_id": 2}, "remove": true, "fields": {"a": 1}}"#,
+        r#"{"lastErrorObject": {"n": 1}, "value": {"_id": 2, "a": 0}, "ok": 1.0}"#,
+    );
+    check(
+        r#"{"findAndModify": "c", "query": {"_id": 7}, "update": {"$set": {"a": 7}},
+            "upsert": true}"#,
+        r#"{"lastErrorObject": {"n": 1, "updatedExisting": false, "upserted": 7},
+            "value": null, "ok": 1.0}"#,
+    );
+    check(
+        r#"{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"a": {"$gte": 7}}},
+            {"$group": {"_id": null, "sum": {"$sum": "$a"}}}]}"#,
+        r#"{"cursor": {"firstBatch": [{"_id": null, "sum": 16}], "id": 0, "ns": "test.c"},
+            "ok": 1.0}"#,
+    );
+    check(r#"{"delete": "c", "deletes": [{"q": {}, "limit": 1}]}"#, r#"{"n": 1, "ok": 1.0}"#);
+    check(r#"{"delete": "c", "deletes": [{"q": {}, "limit": 0}]}"#, r#"{"n": 2, "ok": 1.0}"#);
+}
+
+#[test]
+fn errors_of_single_writes() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    for (ordered, n) in [(true, 1), (false, 2)] {
+        client
+            .ok("test", r#"{"delete": "c", "deletes": [{"q": {"_id": {"$ne": 1}}, "limit": 0}]}"#);
+        let command = format!(
+            r#"{{"insert": "c", "ordered": {ordered},
+                "documents": [{{"_id": 2}}, {{"_id": 1}}, {{"_id": 3}}]}}"#
+        );
+        let answer = client.ok("test", &command);
+        assert_eq!(answer.get("n"), Some(Value::Int32(n)));
+        let errors = answer.get("writeErrors").and_then(|errors| errors.as_array());
+        let error = errors.and_then(|errors| errors.get(0)?.as_document()).expect("one error");
+        assert_eq!(error.get("index"), Some(Value::Int32(1)));
+        assert_eq!(error.get("code"), Some(Value::Int32(11000)));
+        assert!(error.get("keyPattern").is_some());
+        assert!(error.get("keyValue").is_some());
+    }
+}
+
+#[test]
+fn indexes_collections_and_databases() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.check(
+        "test",
+        r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}"#,
+        r#"{"numIndexesBefore": 1, "numIndexesAfter": 2, "createdCollectionAutomatically": true,
+            "ok": 1.0}"#,
+    );
+    client.check_documents(
+        "test",
+        r#"{"listIndexes": "c"}"#,
+        &[
+            r#"{"v": 2, "key": {"_id": 1}, "name": "_id_"}"#,
+            r#"{"v": 2, "key": {"a": 1}, "name": "a_1"}"#,
+        ],
+    );
+    let explain = r#"{"explain": {"find": "c", "filter": {"a": 1}}, "verbosity": "queryPlanner"}"#;
+    let explanation = client.ok("test", explain);
+    assert!(explanation.get("queryPlanner").is_some());
+    assert!(explanation.get("executionStats").is_none());
+    client.check(
+        "test",
+        r#"{"dropIndexes": "c", "index": {"a": 1}}"#,
+        r#"{"nIndexesWas": 2, "ok": 1.0}"#,
+    );
+    assert_eq!(client.error("test", r#"{"dropIndexes": "c", "index": {"b": 1}}"#).0, 27);
+    client.ok("test", r#"{"create": "d"}"#);
+    client.ok("admin", r#"{"renameCollection": "test.d", "to": "test.e"}"#);
+    client.check_documents(
+        "test",
+        r#"{"listCollections": 1, "nameOnly": true, "filter": {"name": {"$ne": "c"}}}"#,
+        &[r#"{"name": "e", "type": "collection"}"#],
+    );
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    let stats = client.ok("test", r#"{"collStats": "c"}"#);
+    assert_eq!(stats.get("ns"), Some(Value::String("test.c")));
+    assert_eq!(stats.get("count").and_then(|count| count.as_integer()), Some(1));
+    let size = client.ok("test", r#"{"dataSize": "test.c"}"#);
+    assert_eq!(size.get("numObjects"), Some(Value::Int64(1)));
+    let valid = client.ok("test", r#"{"validate": "c", "full": true}"#);
+    assert_eq!(valid.get("valid"), Some(Value::Boolean(true)));
+    assert_eq!(valid.get("nrecords"), Some(Value::Int32(1)));
+    client.check("test", r#"{"drop": "e"}"#, r#"{"nIndexesWas": 1, "ns": "test.e", "ok": 1.0}"#);
+    client.check("test", r#"{"drop": "e"}"#, r#"{"ok": 1.0}"#);
+    client.check("test", r#"{"dropDatabase": 1}"#, r#"{"dropped": "test", "ok": 1.0}"#);
+    let list = client.ok("admin", r#"{"listDatabases": 1}"#);
+    let databases = list.get("databases").and_then(|list| list.as_array()).expect("an array");
+    assert!(databases.is_empty());
+}
+
+#[test]
+fn relaxed_and_unacknowledged_writes() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.check(
+        "test",
+        r#"{"insert": "c", "documents": [{"_id": 1}], "writeConcern": {"w": 0}}"#,
+        r#"{"ok": 1.0}"#,
+    );
+    client.check(
+        "test",
+        r#"{"insert": "c", "documents": [{"_id": 2}], "writeConcern": {"j": false}}"#,
+        r#"{"n": 1, "ok": 1.0}"#,
+    );
+    client.check("test", r#"{"count": "c"}"#, r#"{"n": 2, "ok": 1.0}"#);
+}

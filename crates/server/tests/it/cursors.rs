@@ -1,0 +1,87 @@
+//! Cursors over the wire.
+
+use frond_doc::{DocumentBuf, Value, document};
+
+use crate::running::{Running, TestClient};
+
+fn fill(client: &mut TestClient, count: i32) {
+    let documents: Vec<DocumentBuf> = (0..count).map(|id| document! { "_id": id }).collect();
+    let sequence = frond_server::wire::DocumentSequence { name: "documents".to_owned(), documents };
+    let insert = document! { "insert": "c" };
+    let answer = client.0.command_with("test", insert.view(), vec![sequence]).expect("inserts");
+    assert_eq!(answer.get("n"), Some(Value::Int32(count)));
+}
+
+/// The cursor's id and how many documents came.
+fn batch(answer: &DocumentBuf) -> (i64, usize) {
+    let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document()).expect("a cursor");
+    let documents = cursor.get("firstBatch").or(cursor.get("nextBatch")).expect("a batch");
+    let count = documents.as_array().expect("an array").iter().count();
+    (cursor.get("id").and_then(|id| id.as_integer()).expect("an id"), count)
+}
+
+#[test]
+fn batches_have_the_sizes_that_were_asked_for() {
+    let server = Running::start();
+    let mut client = server.client();
+    fill(&mut client, 250);
+    let (id, count) = batch(&client.ok("test", r#"{"find": "c"}"#));
+    assert_eq!(count, 101);
+    let more = |size: &str| {
+        format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c"{size}}}"#)
+    };
+    assert_eq!(batch(&client.ok("test", &more(r#", "batchSize": 40"#))), (id, 40));
+    assert_eq!(batch(&client.ok("test", &more(""))), (0, 109));
+    assert_eq!(client.error("test", &more("")).0, 43);
+    assert_eq!(batch(&client.ok("test", r#"{"find": "c", "limit": 101}"#)), (0, 101));
+    assert_eq!(
+        batch(&client.ok("test", r#"{"find": "c", "batchSize": 7, "singleBatch": true}"#)),
+        (0, 7)
+    );
+    let (id, count) = batch(&client.ok("test", r#"{"find": "c", "batchSize": 0}"#));
+    assert!(id != 0 && count == 0);
+    let all = document! { "find": "c", "batchSize": 33_i32 };
+    assert_eq!(client.0.documents("test", all.view()).expect("reads").len(), 250);
+    let pipeline =
+        r#"{"aggregate": "c", "pipeline": [{"$match": {}}], "cursor": {"batchSize": 3}}"#;
+    let (id, count) = batch(&client.ok("test", pipeline));
+    assert!(id != 0 && count == 3);
+}
+
+#[test]
+fn a_cursor_sees_its_snapshot_and_can_be_killed() {
+    let server = Running::start();
+    let mut client = server.client();
+    fill(&mut client, 50);
+    let (id, _) = batch(&client.ok("test", r#"{"find": "c", "batchSize": 10}"#));
+    let mut other = server.client();
+    other.ok("test", r#"{"delete": "c", "deletes": [{"q": {}, "limit": 0}]}"#);
+    let more =
+        format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c", "batchSize": 5}}"#);
+    assert_eq!(batch(&other.ok("test", &more)), (id, 5));
+    let kill = format!(r#"{{"killCursors": "c", "cursors": [{{"$numberLong": "{id}"}}]}}"#);
+    let killed = format!(
+        r#"{{"cursorsKilled": [{id}], "cursorsNotFound": [], "cursorsAlive": [],
+            "cursorsUnknown": [], "ok": 1.0}}"#
+    );
+    client.check("test", &kill, &killed);
+    let (code, message) = client.error("test", &more);
+    assert_eq!((code, message), (43, format!("cursor id {id} not found")));
+}
+
+#[test]
+fn ending_a_session_closes_its_cursors() {
+    let server = Running::start();
+    let mut client = server.client();
+    fill(&mut client, 50);
+    let session = r#"{"id": {"$binary": {"base64": "AQIDBAUGBwgJCgsMDQ4PEA==", "subType": "04"}}}"#;
+    let find = format!(r#"{{"find": "c", "batchSize": 10, "lsid": {session}}}"#);
+    let (id, _) = batch(&client.ok("test", &find));
+    let more =
+        format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c", "batchSize": 5"#);
+    assert_eq!(client.error("test", &format!("{more}}}")).0, 50737);
+    let more = format!(r#"{more}, "lsid": {session}}}"#);
+    assert_eq!(batch(&client.ok("test", &more)), (id, 5));
+    client.ok("admin", &format!(r#"{{"endSessions": [{session}]}}"#));
+    assert_eq!(client.error("test", &more).0, 43);
+}

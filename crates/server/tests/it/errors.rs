@@ -1,0 +1,71 @@
+//! Requests that are refused, with MongoDB's codes.
+
+use crate::running::Running;
+
+#[test]
+fn refusals() {
+    let server = Running::start();
+    let mut client = server.client();
+    for (command, code, message) in [
+        (r#"{"foo": 1}"#, 59, "no such command: 'foo'"),
+        (r#"{}"#, 59, "no such command: '$db'"),
+        (r#"{"atlasVersion": 1}"#, 59, "no such command: 'atlasVersion'"),
+        (r#"{"getFreeMonitoringStatus": 1}"#, 59, "no such command"),
+        (r#"{"find": "c", "foo": 1}"#, 40415, "BSON field 'find.foo' is an unknown field."),
+        (
+            r#"{"find": "c", "filter": "x"}"#,
+            14,
+            "BSON field 'find.filter' is the wrong type 'string', expected type 'object'",
+        ),
+        (r#"{"find": 1}"#, 73, "collection name has invalid type"),
+        (r#"{"find": ""}"#, 73, "Invalid namespace specified 'test.'"),
+        (r#"{"find": "c", "tailable": true}"#, 115, "find.tailable"),
+        (r#"{"find": "c", "collation": {"locale": "de"}}"#, 115, "collation"),
+        (r#"{"find": "c", "limit": -1}"#, 51024, "value must be >= 0, actual value '-1'"),
+        (r#"{"find": "c", "filter": {"$foo": 1}}"#, 2, "$foo"),
+        (r#"{"insert": "c"}"#, 40414, "'insert.documents' is missing but a required field"),
+        (r#"{"insert": "c", "documents": []}"#, 16, "between 1 and 100000. Got 0"),
+        (r#"{"insert": "c", "documents": [1]}"#, 14, "insert.documents.0"),
+        (r#"{"insert": "system.users", "documents": [{}]}"#, 73, "system namespace"),
+        (r#"{"delete": "c", "deletes": [{"q": {}, "limit": 2}]}"#, 9, "must be 0 or 1. Got 2"),
+        (r#"{"delete": "c", "deletes": [{"q": {}}]}"#, 40414, "delete.deletes.limit"),
+        (r#"{"update": "c", "updates": [{"q": {}}]}"#, 40414, "update.updates.u"),
+        (r#"{"findAndModify": "c"}"#, 9, "Either an update or remove=true"),
+        (r#"{"findAndModify": "c", "remove": true, "update": {}}"#, 9, "both an update and"),
+        (r#"{"aggregate": "c", "pipeline": []}"#, 9, "The 'cursor' option is required"),
+        (r#"{"aggregate": 2, "pipeline": [], "cursor": {}}"#, 9, "collection name or 1"),
+        (r#"{"aggregate": "c", "pipeline": [{"$foo": 1}], "cursor": {}}"#, 40324, "$foo"),
+        (r#"{"getMore": 1, "collection": "c"}"#, 14, "expected type 'long'"),
+        (r#"{"createIndexes": "c", "indexes": []}"#, 2, "at least one index"),
+        (r#"{"listIndexes": "missing"}"#, 26, "missing"),
+        (r#"{"create": "c", "capped": true}"#, 115, "create.capped"),
+        (r#"{"listDatabases": 1}"#, 13, "may only be run against the admin database."),
+        (r#"{"profile": 2}"#, 115, "profiling"),
+        (r#"{"saslStart": 1}"#, 115, "connect without a user"),
+        (r#"{"find": "c", "txnNumber": {"$numberLong": "1"}}"#, 20, "Transaction numbers are only"),
+        (r#"{"ping": 1, "apiVersion": "2"}"#, 322, "API version"),
+        (r#"{"dbStats": 1, "apiVersion": "1", "apiStrict": true}"#, 323, "not in API Version 1"),
+        (r#"{"explain": {"foo": 1}}"#, 59, "unknown command: foo"),
+        (r#"{"explain": {"find": "c"}, "verbosity": "x"}"#, 2, "verbosity"),
+        (r#"{"frondMerge": 1}"#, 2, "one of 'merge_in', 'continue' and 'abort'"),
+        (r#"{"frondCommit": 1}"#, 40414, "'frondCommit.message' is missing"),
+    ] {
+        let (found_code, found_message) = client.error("test", command);
+        assert_eq!(found_code, code, "{command}: {found_message}");
+        assert!(found_message.contains(message), "{command}: {found_message}");
+    }
+    client.ok("test", r#"{"ping": 1}"#);
+}
+
+#[test]
+fn a_deadline_ends_a_command() {
+    let server = Running::start();
+    let mut client = server.client();
+    let documents: Vec<String> = (0..2_000).map(|id| format!(r#"{{"_id": {id}}}"#)).collect();
+    client.ok("test", &format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(",")));
+    // Each of two thousand documents is joined with all others, one by one.
+    let slow = r#"{"aggregate": "c", "cursor": {"batchSize": 10000}, "maxTimeMS": 1, "pipeline": [
+        {"$lookup": {"from": "c", "localField": "none", "foreignField": "none", "as": "all"}}]}"#;
+    assert_eq!(client.error("test", slow).0, 50);
+    server.check();
+}

@@ -1,0 +1,209 @@
+//! Bytes that no client would send: the server answers or hangs up, and goes on.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+use bytes::Bytes;
+use frond_doc::{DocumentBuf, document};
+use frond_server::wire::{HEADER_BYTES, Header, LegacyQuery, LegacyReply, Message};
+use frond_testkit::random::for_seeds;
+
+use crate::running::Running;
+
+/// Sends bytes, then nothing more; returns what came back before the server hung up.
+fn exchange(server: &Running, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = server.stream();
+    // The server may hang up before it has read everything: what it said by then counts.
+    let _ = stream.write_all(bytes);
+    let _ = stream.shutdown(Shutdown::Write);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    answer
+}
+
+fn code_of(answer: &[u8]) -> Option<i64> {
+    let message = Message::decode(Bytes::copy_from_slice(answer)).ok()?;
+    message.body.get("code")?.as_integer()
+}
+
+fn ping() -> Vec<u8> {
+    Message::new(document! { "ping": 1_i32, "$db": "admin" }).encode(1, 0)
+}
+
+#[test]
+fn wrong_lengths_and_codes_close_the_connection() {
+    let server = Running::start();
+    for (length, code) in [
+        (0, 2013),
+        (15, 2013),
+        (-1, 2013),
+        (i32::MIN, 2013),
+        (i32::MAX, 2013),
+        (48_000_001, 2013),
+        (100, 0),
+        (100, 2002),
+        (16, 1),
+    ] {
+        let mut bytes = ping();
+        bytes[..4].copy_from_slice(&i32::to_le_bytes(length));
+        bytes[12..16].copy_from_slice(&i32::to_le_bytes(code));
+        assert_eq!(exchange(&server, &bytes), b"", "{length} {code}");
+    }
+    server.check();
+}
+
+#[test]
+fn broken_documents_are_answered_and_the_connection_goes_on() {
+    let server = Running::start();
+    let mut bytes = ping();
+    // The type of the first field becomes one that doesn't exist.
+    bytes[HEADER_BYTES + 4 + 1 + 4] = 0x55;
+    let mut stream = server.stream();
+    for _ in 0..3 {
+        stream.write_all(&bytes).expect("the connection goes on");
+        assert_eq!(code_of(&read_message(&mut stream)), Some(22));
+    }
+    stream.write_all(&ping()).expect("the connection goes on");
+    assert_eq!(code_of(&read_message(&mut stream)), None);
+}
+
+fn read_message(stream: &mut TcpStream) -> Vec<u8> {
+    let mut header = [0; HEADER_BYTES];
+    stream.read_exact(&mut header).expect("an answer");
+    let length = Header::decode(&header).expect("a header").bytes;
+    let mut message = header.to_vec();
+    message.resize(length, 0);
+    stream.read_exact(&mut message[HEADER_BYTES..]).expect("a whole answer");
+    message
+}
+
+#[test]
+fn nesting_has_a_limit() {
+    let server = Running::start();
+    for depth in [10, 100, 1_000, 100_000] {
+        let mut document = DocumentBuf::empty().as_bytes().to_vec();
+        for _ in 0..depth {
+            let mut outer = (document.len() as i32 + 8).to_le_bytes().to_vec();
+            outer.extend_from_slice(b"\x03a\0");
+            outer.append(&mut document);
+            outer.push(0);
+            document = outer;
+        }
+        // Quadratic, but the largest has under a megabyte.
+        let nested = DocumentBuf::from_validated(Bytes::from(document));
+        let answer = exchange(&server, &Message::new(nested).encode(1, 0));
+        let expected = if depth < 180 { 59 } else { 22 };
+        assert_eq!(code_of(&answer), Some(expected), "{depth}");
+    }
+    server.check();
+}
+
+#[test]
+fn truncated_messages_are_waited_for_and_dropped() {
+    let server = Running::start();
+    let bytes = ping();
+    for end in 0..bytes.len() {
+        assert_eq!(exchange(&server, &bytes[..end]), b"", "cut at {end}");
+    }
+    server.check();
+}
+
+#[test]
+fn random_bytes_do_no_harm() {
+    let server = Running::start();
+    for_seeds(100, |mut random| {
+        // Whole garbage, garbage behind a good header, and good messages with some bytes changed.
+        let count = random.below(300);
+        let mut bytes = match random.below(3) {
+            0 => random.bytes(count),
+            1 => {
+                let garbage = random.bytes(count);
+                let mut bytes = ping()[..HEADER_BYTES].to_vec();
+                bytes[..4].copy_from_slice(&((HEADER_BYTES + count) as i32).to_le_bytes());
+                bytes.extend_from_slice(&garbage);
+                bytes
+            }
+            _ => {
+                let mut bytes = ping();
+                for _ in 0..random.below(4) + 1 {
+                    let position = HEADER_BYTES + random.below(bytes.len() - HEADER_BYTES);
+                    bytes[position] = random.next() as u8;
+                }
+                bytes
+            }
+        };
+        bytes.extend_from_slice(&ping());
+        exchange(&server, &bytes);
+        server.check();
+    });
+}
+
+#[test]
+fn every_changed_bit_of_a_write_is_survived() {
+    let server = Running::start();
+    let insert = document! { "insert": "c", "ordered": false, "$db": "test" };
+    let documents = vec![document! { "a": 1_i32, "b": "text", "c": 1.5 }];
+    let name = "documents".to_owned();
+    let sequences = vec![frond_server::wire::DocumentSequence { name, documents }];
+    let bytes = Message { sequences, ..Message::new(insert) }.encode(1, 0);
+    let mut stream = server.stream();
+    for bit in HEADER_BYTES * 8..bytes.len() * 8 {
+        let mut changed = bytes.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        // A new connection where the last one was closed.
+        if stream.write_all(&changed).is_err() || stream.read(&mut [0; 4096]).is_err() {
+            stream = server.stream();
+        }
+        if bit % 7 == 0 {
+            stream = server.stream();
+        }
+        // A changed flag may say that no answer is wanted: don't wait for one then.
+        if bit / 8 < HEADER_BYTES + 4 {
+            stream = server.stream();
+        }
+    }
+    server.check();
+}
+
+#[test]
+fn compressed_messages_are_refused() {
+    let server = Running::start();
+    let mut bytes = ping();
+    bytes[12..16].copy_from_slice(&2012_i32.to_le_bytes());
+    assert_eq!(code_of(&exchange(&server, &bytes)), Some(17));
+    server.check();
+}
+
+#[test]
+fn legacy_queries_may_only_say_hello() {
+    let server = Running::start();
+    let query = |namespace: &str, query: DocumentBuf| {
+        let bytes = LegacyQuery { namespace: namespace.to_owned(), query }.encode(1);
+        let reply = LegacyReply::decode(Bytes::from(exchange(&server, &bytes)));
+        reply.expect("a reply").documents.remove(0)
+    };
+    let hello = query("admin.$cmd", document! { "isMaster": 1_i32, "helloOk": true });
+    assert!(hello.get("ismaster").is_some_and(|value| value.is_truthy()));
+    assert!(hello.get("helloOk").is_some_and(|value| value.is_truthy()));
+    for (namespace, command) in
+        [("admin.$cmd", document! { "ping": 1_i32 }), ("test.c", document! {})]
+    {
+        let refused = query(namespace, command);
+        assert_eq!(refused.get("code").and_then(|code| code.as_integer()), Some(352));
+    }
+}
+
+#[test]
+fn no_answer_where_none_is_wanted() {
+    let server = Running::start();
+    let insert = r#"{"insert": "c", "documents": [{"_id": 1}], "$db": "test",
+        "writeConcern": {"w": 0}}"#;
+    let mut message = Message::new(crate::running::json(insert));
+    message.flags.more_to_come = true;
+    let mut stream = server.stream();
+    stream.write_all(&message.encode(1, 0)).expect("sends");
+    stream.write_all(&ping()).expect("sends");
+    // The first answer is the ping's, and the insert was done before it.
+    assert_eq!(code_of(&read_message(&mut stream)), None);
+    server.client().check("test", r#"{"count": "c"}"#, r#"{"n": 1, "ok": 1.0}"#);
+}

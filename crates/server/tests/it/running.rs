@@ -1,0 +1,109 @@
+//! A server that runs on a thread of its own while a test lasts.
+
+use std::net::TcpStream;
+use std::thread::JoinHandle;
+
+use frond_db::{Frond, FrondOptions};
+use frond_doc::{DocumentBuf, extended_json};
+use frond_server::{Client, ClientError, Server, ServerError, ServerOptions, Stopper};
+use frond_testkit::SimDisk;
+
+/// A server that stops, and must stop well, when it is dropped.
+pub struct Running {
+    /// `HOST:PORT`.
+    pub address: String,
+    stopper: Stopper,
+    thread: Option<JoinHandle<Result<(), ServerError>>>,
+}
+
+impl Running {
+    /// Starts a server on an empty disk.
+    pub fn start() -> Running {
+        Running::with_connections(2_000)
+    }
+
+    /// Starts a server that takes at most `connections_max` connections.
+    pub fn with_connections(connections_max: usize) -> Running {
+        let frond = Frond::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
+        let listen = "127.0.0.1:0".to_owned();
+        let options = ServerOptions { listen, connections_max, ..ServerOptions::default() };
+        let server = Server::bind(frond.expect("an empty disk opens"), options).expect("binds");
+        let (address, stopper) = (server.address().to_string(), server.stopper());
+        let thread = Some(std::thread::spawn(move || server.run()));
+        Running { address, stopper, thread }
+    }
+
+    /// A client.
+    pub fn client(&self) -> TestClient {
+        TestClient(Client::connect(&self.address).expect("the server listens"))
+    }
+
+    /// A bare connection.
+    pub fn stream(&self) -> TcpStream {
+        TcpStream::connect(&self.address).expect("the server listens")
+    }
+
+    /// Whether the server still answers.
+    pub fn check(&self) {
+        self.client().ok("admin", r#"{"ping": 1}"#);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        let result = self.thread.take().expect("dropped once").join();
+        if !std::thread::panicking() {
+            result.expect("the server's thread doesn't panic").expect("the server stops well");
+        }
+    }
+}
+
+/// The small client, with commands as JSON.
+pub struct TestClient(pub Client);
+
+impl TestClient {
+    /// Runs a command that must succeed.
+    pub fn ok(&mut self, database: &str, command: &str) -> DocumentBuf {
+        let answer = self.0.command(database, json(command).view());
+        answer.unwrap_or_else(|error| panic!("{command}: {error}"))
+    }
+
+    /// Runs a command that must fail; returns code and message.
+    pub fn error(&mut self, database: &str, command: &str) -> (i32, String) {
+        match self.0.command(database, json(command).view()) {
+            Err(ClientError::Command { code, message, .. }) => (code, message),
+            other => panic!("{command}: {other:?}"),
+        }
+    }
+
+    /// Runs a command and compares its whole answer.
+    pub fn check(&mut self, database: &str, command: &str, expected: &str) {
+        let answer = match self.0.command(database, json(command).view()) {
+            Ok(answer) | Err(ClientError::Command { answer, .. }) => answer,
+            Err(error) => panic!("{command}: {error}"),
+        };
+        assert_eq!(text(&answer), text(&json(expected)), "{command}");
+    }
+
+    /// Runs a command that answers with a cursor; compares its documents.
+    pub fn check_documents(&mut self, database: &str, command: &str, expected: &[&str]) {
+        let documents = self.0.documents(database, json(command).view());
+        let documents = documents.unwrap_or_else(|error| panic!("{command}: {error}"));
+        let found: Vec<String> = documents.iter().map(text).collect();
+        let expected: Vec<String> = expected.iter().map(|line| text(&json(line))).collect();
+        assert_eq!(found, expected, "{command}");
+    }
+}
+
+/// Reads JSON.
+pub fn json(text: &str) -> DocumentBuf {
+    extended_json::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Writes JSON.
+pub fn text(document: &DocumentBuf) -> String {
+    let mut out = String::new();
+    extended_json::write(document.view(), extended_json::Form::Relaxed, &mut out);
+    out
+}

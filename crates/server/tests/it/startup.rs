@@ -1,0 +1,95 @@
+//! What clients send when they connect.
+
+use frond_doc::Value;
+
+use crate::running::{Running, json};
+
+#[test]
+fn every_command_of_a_clients_start_is_answered() {
+    let server = Running::start();
+    let mut client = server.client();
+    for command in [
+        r#"{"hello": 1, "helloOk": true, "client": {"driver": {"name": "x"}}}"#,
+        r#"{"isMaster": 1, "compression": ["zlib"]}"#,
+        r#"{"ismaster": 1, "saslSupportedMechs": "admin.x"}"#,
+        r#"{"ping": 1}"#,
+        r#"{"buildInfo": 1}"#,
+        r#"{"buildinfo": 1}"#,
+        r#"{"hostInfo": 1}"#,
+        r#"{"getParameter": 1, "featureCompatibilityVersion": 1}"#,
+        r#"{"getParameter": "*"}"#,
+        r#"{"getParameter": {"allParameters": true}}"#,
+        r#"{"getCmdLineOpts": 1}"#,
+        r#"{"getLog": "startupWarnings"}"#,
+        r#"{"getLog": "*"}"#,
+        r#"{"serverStatus": 1, "repl": 0}"#,
+        r#"{"connectionStatus": 1, "showPrivileges": true}"#,
+        r#"{"whatsmyuri": 1}"#,
+        r#"{"listCommands": 1}"#,
+        r#"{"listDatabases": 1, "nameOnly": true, "authorizedDatabases": true}"#,
+        r#"{"listCollections": 1, "nameOnly": true, "cursor": {}}"#,
+        r#"{"startSession": 1}"#,
+        r#"{"endSessions": []}"#,
+        r#"{"refreshSessions": []}"#,
+        r#"{"killSessions": []}"#,
+        r#"{"killAllSessions": []}"#,
+        r#"{"currentOp": 1}"#,
+        r#"{"killOp": 1, "op": 99}"#,
+        r#"{"connPoolStats": 1}"#,
+        r#"{"profile": 0}"#,
+        r#"{"logout": 1}"#,
+        r#"{"dbStats": 1, "scale": 1024}"#,
+    ] {
+        client.ok("admin", command);
+    }
+}
+
+#[test]
+fn the_server_says_what_it_is() {
+    let server = Running::start();
+    let mut client = server.client();
+    let hello = client.ok("admin", r#"{"hello": 1}"#);
+    for (name, expected) in [
+        ("isWritablePrimary", Some(Value::Boolean(true))),
+        ("ismaster", None),
+        ("maxBsonObjectSize", Some(Value::Int32(16_777_216))),
+        ("maxMessageSizeBytes", Some(Value::Int32(48_000_000))),
+        ("maxWriteBatchSize", Some(Value::Int32(100_000))),
+        ("logicalSessionTimeoutMinutes", Some(Value::Int32(30))),
+        ("maxWireVersion", Some(Value::Int32(25))),
+        ("readOnly", Some(Value::Boolean(false))),
+        ("setName", None),
+        ("compression", None),
+        ("topologyVersion", None),
+    ] {
+        assert_eq!(hello.get(name), expected, "{name}");
+    }
+    assert_eq!(
+        client.ok("admin", r#"{"isMaster": 1}"#).get("ismaster"),
+        Some(Value::Boolean(true))
+    );
+    let info = client.ok("admin", r#"{"buildInfo": 1}"#);
+    assert_eq!(info.get("version"), Some(Value::String("8.0.0")));
+    let frond = info.get("frond").and_then(|frond| frond.as_document()).expect("a document");
+    assert_eq!(frond.get("version"), Some(Value::String(env!("CARGO_PKG_VERSION"))));
+    let op = client.ok("admin", r#"{"currentOp": 1, "command.currentOp": 1}"#);
+    let running = op.get("inprog").and_then(|list| list.as_array()).expect("an array");
+    assert_eq!(running.iter().count(), 1);
+}
+
+#[test]
+fn counters_count() {
+    let server = Running::start();
+    let mut client = server.client();
+    let documents: Vec<String> = (0..5).map(|id| format!(r#"{{"_id": {id}}}"#)).collect();
+    let insert = format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(","));
+    client.ok("test", &insert);
+    client.ok("test", r#"{"find": "c", "batchSize": 1}"#);
+    let status = client.ok("admin", r#"{"serverStatus": 1}"#);
+    let get = |path: &str| frond_doc::path::Path::new(path).get(status.view());
+    assert_eq!(get("opcounters.insert"), Some(Value::Int64(5)));
+    assert_eq!(get("opcounters.query"), Some(Value::Int64(1)));
+    assert_eq!(get("metrics.cursor.open.total"), Some(Value::Int64(1)));
+    assert_eq!(get("connections.current"), Some(Value::Int32(1)));
+    assert_eq!(json("{}").iter().count(), 0);
+}

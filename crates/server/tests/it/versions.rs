@@ -1,0 +1,115 @@
+//! The commands of versions, over the wire.
+
+use frond_doc::Value;
+
+use crate::running::{Running, TestClient};
+
+fn commit(client: &mut TestClient, database: &str, message: &str) -> String {
+    let command = format!(r#"{{"frondCommit": 1, "message": "{message}", "author": "Ada"}}"#);
+    let answer = client.ok(database, &command);
+    assert!(matches!(answer.get("timestamp"), Some(Value::DateTime(_))));
+    assert_eq!(answer.get("author"), Some(Value::String("Ada")));
+    answer.get("commitId").and_then(|id| id.as_str()).expect("an id").to_owned()
+}
+
+/// A database with one commit and a branch.
+fn branched(server: &Running) -> TestClient {
+    let mut client = server.client();
+    client.ok("shop", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1, "b": 1}, {"_id": 2}]}"#);
+    let id = commit(&mut client, "shop", "first");
+    assert_eq!(id.len(), 32);
+    let expected = format!(r#"{{"branch": "feature", "commitId": "{id}", "ok": 1.0}}"#);
+    client.check("shop", r#"{"frondBranch": 1, "branch": "feature"}"#, &expected);
+    client
+}
+
+fn set(client: &mut TestClient, database: &str, field: &str, value: i32) {
+    let update = format!(
+        r#"{{"update": "c", "updates": [{{"q": {{"_id": 1}},
+            "u": {{"$set": {{"{field}": {value}}}}}}}]}}"#
+    );
+    client.check(database, &update, r#"{"n": 1, "nModified": 1, "ok": 1.0}"#);
+}
+
+#[test]
+fn a_branch_is_changed_compared_and_merged() {
+    let server = Running::start();
+    let mut client = branched(&server);
+    set(&mut client, "shop@feature", "a", 5);
+    let diff = r#"{"collections": [{"collection": "c", "change": "modified", "added": [],
+        "removed": [], "modified": [{"_id": 1, "changes": [
+            {"type": "modified", "path": "a", "from": 1, "to": 5}]}], "indexes": []}], "ok": 1.0}"#;
+    client.check("shop@feature", r#"{"frondDiff": 1}"#, diff);
+    let theirs = r#"{"collections": [{"name": "c", "change": "modified", "added": [],
+        "removed": [], "modified": [{"_id": 1, "diff": [
+            {"type": "modified", "path": "a", "from": 1, "to": 5}]}], "indexes": []}], "ok": 1.0}"#;
+    client.check("shop@feature", r#"{"dumboDiff": 1}"#, theirs);
+    let status = client.ok("shop@feature", r#"{"doltStatus": 1}"#);
+    assert_eq!(status.get("dirty"), Some(Value::Boolean(true)));
+    commit(&mut client, "shop@feature", "second");
+    set(&mut client, "shop", "b", 7);
+    commit(&mut client, "shop", "third");
+    let merge = r#"{"frondMerge": 1, "merge_in": "feature", "message": "both", "author": "Ada"}"#;
+    let merged = client.ok("shop", merge);
+    assert_eq!(merged.get("result"), Some(Value::String("merged")));
+    let find = r#"{"find": "c", "filter": {"_id": 1}}"#;
+    client.check_documents("shop", find, &[r#"{"_id": 1, "a": 5, "b": 7}"#]);
+    client.check_documents("shop@main~1", find, &[r#"{"_id": 1, "a": 1, "b": 7}"#]);
+    let log = client.ok("shop", r#"{"frondLog": 1, "limit": 1}"#);
+    let commits = log.get("commits").and_then(|commits| commits.as_array()).expect("an array");
+    assert_eq!(commits.iter().count(), 1);
+    let again = client.ok("shop", r#"{"frondMerge": 1, "merge_in": "feature"}"#);
+    assert_eq!(again.get("result"), Some(Value::String("upToDate")));
+    let list = client.ok("admin", r#"{"listDatabases": 1}"#);
+    let databases = list.get("databases").and_then(|list| list.as_array()).expect("an array");
+    assert_eq!(databases.iter().count(), 1);
+    assert!(
+        client
+            .ok("shop", r#"{"frondBranch": 1, "delete": true, "branch": "feature"}"#)
+            .get("deleted")
+            .is_some()
+    );
+}
+
+#[test]
+fn a_conflict_is_told_listed_and_resolved() {
+    let server = Running::start();
+    let mut client = branched(&server);
+    set(&mut client, "shop@feature", "a", 5);
+    commit(&mut client, "shop@feature", "second");
+    set(&mut client, "shop", "a", 7);
+    commit(&mut client, "shop", "third");
+    let merge = frond_doc::document! { "frondMerge": 1_i32, "merge_in": "feature" };
+    let Err(frond_server::ClientError::Command { code, answer, .. }) =
+        client.0.command("shop", merge.view())
+    else {
+        panic!("a conflict is an error");
+    };
+    assert_eq!(code, 96);
+    let conflicts = crate::running::text(&answer);
+    assert!(conflicts.contains(r#""conflicts":[{"collection":"c","count":1}]"#), "{conflicts}");
+    let list = client.ok("shop", r#"{"frondConflicts": 1}"#);
+    let list = list.get("conflicts").and_then(|list| list.as_array()).expect("an array");
+    let conflict = list.get(0).and_then(|conflict| conflict.as_document()).expect("a conflict");
+    assert_eq!(conflict.get("_id"), Some(Value::Int32(1)));
+    let id = conflict.get("id").and_then(|id| id.as_str()).expect("an id");
+    let resolve = format!(r#"{{"frondResolveConflict": 1, "id": "{id}", "resolution": "theirs"}}"#);
+    client.check("shop", &resolve, r#"{"remaining": 0, "ok": 1.0}"#);
+    client.ok("shop", r#"{"frondMerge": 1, "continue": true}"#);
+    let find = r#"{"find": "c", "filter": {"_id": 1}}"#;
+    client.check_documents("shop", find, &[r#"{"_id": 1, "a": 5, "b": 1}"#]);
+}
+
+#[test]
+fn versions_are_read_only_and_resets_go_back() {
+    let server = Running::start();
+    let mut client = branched(&server);
+    set(&mut client, "shop", "a", 5);
+    let insert = r#"{"insert": "c", "documents": [{"_id": 3}]}"#;
+    client.error("shop@main~0", insert);
+    client.error("shop@nowhere", insert);
+    let reset = client.ok("shop", r#"{"frondReset": 1, "hard": true}"#);
+    assert_eq!(reset.get("mode"), Some(Value::String("hard")));
+    let find = r#"{"find": "c", "filter": {"_id": 1}}"#;
+    client.check_documents("shop", find, &[r#"{"_id": 1, "a": 1, "b": 1}"#]);
+}
