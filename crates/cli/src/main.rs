@@ -36,7 +36,11 @@ shop@main~2 or shop@<commit> (read only).";
 /// A version-controlled document database that MongoDB's drivers, mongosh and Compass use unchanged
 #[derive(Parser)]
 #[command(name = "frond", version, after_help = EXAMPLES, max_term_width = 100)]
-#[command(disable_help_subcommand = false, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    disable_help_subcommand = false,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

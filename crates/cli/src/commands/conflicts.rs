@@ -67,11 +67,7 @@ impl Conflicts {
 }
 
 /// Prints one conflict: its id, its document, and each path as the three versions have it.
-pub fn tell(
-    terminal: &mut Terminal,
-    indent: &str,
-    conflict: Document<'_>,
-) -> Result<(), Failure> {
+pub fn tell(terminal: &mut Terminal, indent: &str, conflict: Document<'_>) -> Result<(), Failure> {
     let id = terminal.paint(Style::Changed, text_of(conflict, "id"));
     let collection = plain(text_of(conflict, "collection"));
     let document_id = json(conflict.get("_id").unwrap_or(Value::Null));
@@ -84,9 +80,7 @@ pub fn tell(
     }
     if !has_paths {
         tell_sides(terminal, indent, |side| match conflict.get(side) {
-            Some(Value::Document(document)) => {
-                short_json(Value::Document(document), VALUE_COLUMNS)
-            }
+            Some(Value::Document(document)) => short_json(Value::Document(document), VALUE_COLUMNS),
             _ => "(no document)".to_owned(),
         })?;
     }

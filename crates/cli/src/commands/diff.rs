@@ -9,7 +9,9 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::arguments::Target;
 use crate::failure::Failure;
-use crate::output::{answer_json, array_of, counted, documents_of, json, plain, short_json, text_of};
+use crate::output::{
+    answer_json, array_of, counted, documents_of, json, plain, short_json, text_of,
+};
 use crate::terminal::{Style, Terminal};
 
 /// Columns after which a document that was added or removed is cut, unless all is asked for.
@@ -67,7 +69,8 @@ impl Diff {
         } else if self.stat {
             tell_counts(terminal, &answer)?;
         } else {
-            let printer = Printer { terminal, indent: "", is_full: self.full };
+            let printer =
+                Printer { terminal, indent: "", is_full: self.full, modified_shown: None };
             printer.tell(&answer)?;
         }
         backend.close()
@@ -94,6 +97,9 @@ pub struct Printer<'a> {
     pub indent: &'a str,
     /// Whether long values are printed whole.
     pub is_full: bool,
+    /// The text `_id`s of the modified documents that are printed; `None` is all. Of the others
+    /// only the count is told.
+    pub modified_shown: Option<&'static [&'static str]>,
 }
 
 impl Printer<'_> {
@@ -128,15 +134,30 @@ impl Printer<'_> {
         for document in documents_of(collection, "added") {
             self.document(Style::Added, '+', document)?;
         }
+        let mut passed_over = 0;
         for modified in documents_of(collection, "modified") {
             let id = modified.get("_id").unwrap_or(Value::Null);
+            if !self.shows(id) {
+                passed_over += 1;
+                continue;
+            }
             let line = format!("~ {}", self.shortened(id, DOCUMENT_COLUMNS));
             self.line(Style::Changed, 2, &line)?;
             for change in documents_of(modified, "changes") {
                 self.field(change)?;
             }
         }
+        if passed_over > 0 {
+            self.line(Style::Quiet, 2, &format!("… and {passed_over} more"))?;
+        }
         Ok(())
+    }
+
+    fn shows(&self, id: Value<'_>) -> bool {
+        match (self.modified_shown, id.as_str()) {
+            (Some(shown), Some(id)) => shown.contains(&id),
+            (shown, _) => shown.is_none(),
+        }
     }
 
     fn document(

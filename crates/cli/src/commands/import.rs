@@ -145,12 +145,8 @@ impl Import {
         source: Source,
         progress: &Progress,
     ) -> Result<Report, Failure> {
-        let mut writer = Writer::new(
-            &self.database,
-            &self.collection,
-            self.mode,
-            self.stop_on_error,
-        );
+        let mut writer =
+            Writer::new(&self.database, &self.collection, self.mode, self.stop_on_error);
         let limits = BatchLimits {
             documents_max: self.batch as usize,
             stops_on_problem: self.stop_on_error,

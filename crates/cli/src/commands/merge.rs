@@ -106,15 +106,12 @@ impl Merge {
         command.build()
     }
 
-    fn tell_conflicts(
-        &self,
-        terminal: &mut Terminal,
-        answer: &DocumentBuf,
-    ) -> Result<(), Failure> {
+    fn tell_conflicts(&self, terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
         writeln!(terminal, "The merge waits: both sides changed the same fields.")?;
         for conflict in documents_of(answer.view(), "conflicts") {
             let collection = plain(text_of(conflict, "collection"));
-            let line = format!("  {collection}: {}", counted(count_of(conflict, "count"), "conflict"));
+            let line =
+                format!("  {collection}: {}", counted(count_of(conflict, "count"), "conflict"));
             writeln!(terminal, "{}", terminal.paint(Style::Removed, line))?;
         }
         for (what, command) in [

@@ -54,7 +54,8 @@ impl Reset {
         let answer = answer.view();
         let branch = plain(text_of(answer, "branch"));
         let id = terminal.paint(Style::Changed, text_of(answer, "commitId"));
-        let kept = if self.hard { "and so is its working state" } else { "its working state stays" };
+        let kept =
+            if self.hard { "and so is its working state" } else { "its working state stays" };
         writeln!(terminal, "{branch} is at {id} now, {kept}")?;
         backend.close()
     }

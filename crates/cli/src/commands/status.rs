@@ -104,6 +104,7 @@ fn tell_collection(terminal: &mut Terminal, collection: Document<'_>) -> Result<
         .map(|name| format!("{} {name}", count_of(collection, name)))
         .collect();
     let line = format!("  {mark:<16}{name}");
-    let counts = if counts.is_empty() { String::new() } else { format!("  ({})", counts.join(", ")) };
+    let counts =
+        if counts.is_empty() { String::new() } else { format!("  ({})", counts.join(", ")) };
     Ok(writeln!(terminal, "{}{counts}", terminal.paint(style, line))?)
 }

@@ -63,12 +63,7 @@ impl<R: Read> CsvSource<R> {
             insert(&mut fields, &path, column)
                 .map_err(|()| wrong_header(column, name, "clashes with another column"))?;
         }
-        Ok(CsvSource {
-            records: reader.into_records(),
-            fields,
-            column_count: header.len(),
-            blanks,
-        })
+        Ok(CsvSource { records: reader.into_records(), fields, column_count: header.len(), blanks })
     }
 
     fn document(&self, record: &StringRecord) -> DocumentBuf {
@@ -226,10 +221,7 @@ mod tests {
         check(
             "a,b\n1\n1,2,3\n",
             Blanks::Kept,
-            &[
-                r#"{"a": Int32(1)}"#,
-                r#"{"a": Int32(1), "b": Int32(2), "field2": Int32(3)}"#,
-            ],
+            &[r#"{"a": Int32(1)}"#, r#"{"a": Int32(1), "b": Int32(2), "field2": Int32(3)}"#],
         );
         check("a,b.c,d\n,,1\n", Blanks::Ignored, &[r#"{"d": Int32(1)}"#]);
         check("", Blanks::Kept, &[]);

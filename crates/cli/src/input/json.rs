@@ -182,9 +182,7 @@ impl<R: BufRead> Iterator for JsonSource<R> {
         if self.place == Place::End {
             return None;
         }
-        self.next_record()
-            .inspect_err(|_| self.place = Place::End)
-            .transpose()
+        self.next_record().inspect_err(|_| self.place = Place::End).transpose()
     }
 }
 
