@@ -221,6 +221,21 @@ fn patterns() {
 }
 
 #[test]
+fn expressions() {
+    check(
+        r#"{"$expr": {"$gt": ["$a", "$b"]}}"#,
+        &[r#"{"a": 2, "b": 1}"#],
+        &[r#"{"a": 1, "b": 2}"#, "{}"],
+    );
+    check(r#"{"c": 1, "$expr": "$a"}"#, &[r#"{"c": 1, "a": 2}"#], &[r#"{"c": 1, "a": 0}"#]);
+    let filter = r#"{"$expr": {"$divide": [1, "$a"]}}"#;
+    let filter = Filter::parse(json(filter).view()).expect(filter);
+    assert_eq!(filter.try_matches(json(r#"{"a": 2}"#).view()), Ok(true));
+    filter.try_matches(json(r#"{"a": 0}"#).view()).expect_err("a division by zero");
+    assert!(!filter.matches(json(r#"{"a": 0}"#).view()));
+}
+
+#[test]
 fn refused() {
     for (filter, code, message) in [
         (r#"{"a": {"$foo": 1}}"#, 2, "unknown operator: $foo"),

@@ -67,6 +67,15 @@ fn arrays() {
 }
 
 #[test]
+fn expressions() {
+    let document = r#"{"_id": 1, "a": 3, "b": {"c": 4}}"#;
+    check(r#"{"x": "$b.c", "a": 1}"#, document, r#"{"_id": 1, "a": 3, "x": 4}"#);
+    check(r#"{"a": {"$add": ["$a", 1]}, "_id": 0}"#, document, r#"{"a": 4}"#);
+    check(r#"{"b.d": "$a", "b.c": 1}"#, document, r#"{"_id": 1, "b": {"c": 4, "d": 3}}"#);
+    check(r#"{"x": "$absent"}"#, document, r#"{"_id": 1}"#);
+}
+
+#[test]
 fn literals_come_last() {
     check(
         r#"{"x": "hello", "a": 1}"#,
