@@ -3,4 +3,5 @@
 mod filters;
 mod indexes;
 mod model;
+mod pipelines;
 mod updates;

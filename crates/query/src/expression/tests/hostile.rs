@@ -1,0 +1,76 @@
+//! Expressions that want too much: nesting, memory.
+
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+
+use super::super::{Expression, Variables};
+use super::{check, evaluate, json};
+
+#[test]
+fn a_small_expression_makes_no_large_value() {
+    check(&[
+        (r#"{"$range": [0, 2147483647]}"#, "!146"),
+        (r#"{"$range": [-2147483648, 2147483647]}"#, "!146"),
+    ]);
+    // Doubles a string, or an array, forty times over.
+    let mut text = r#""$$x""#.to_owned();
+    let mut array = r#""$$x""#.to_owned();
+    for _ in 0..40 {
+        text = format!(
+            r#"{{"$let": {{"vars": {{"x": {{"$concat": ["$$x", "$$x"]}}}}, "in": {text}}}}}"#
+        );
+        array = format!(r#"{{"$let": {{"vars": {{"x": ["$$x", "$$x"]}}, "in": {array}}}}}"#);
+    }
+    for (inner, seed) in [(text, r#""0123456789abcdef""#), (array, "1")] {
+        let expression = format!(r#"{{"$let": {{"vars": {{"x": {seed}}}, "in": {inner}}}}}"#);
+        let error = evaluate(&expression, &json("{}")).unwrap_err();
+        assert_eq!(error.code.number(), 10334, "{error}");
+    }
+}
+
+#[test]
+fn values_nest_no_deeper_than_documents() {
+    let wrap = |times: usize| {
+        format!(
+            r#"{{"$reduce": {{"input": {{"$range": [0, {times}]}}, "initialValue": 1, "in": {{"a": "$$value"}}}}}}"#
+        )
+    };
+    let deep = evaluate(&wrap(150), &json("{}")).unwrap().unwrap();
+    assert!(matches!(deep.as_value(), Value::Document(_)));
+    assert_eq!(evaluate(&wrap(100_000), &json("{}")).unwrap_err().code.number(), 15);
+}
+
+#[test]
+fn a_deep_expression_is_refused_and_not_recursed_into() {
+    // Made here, since such a document would not be taken in.
+    let mut inner = DocumentBuf::empty();
+    for _ in 0..100_000 {
+        let mut bytes = vec![0; 4];
+        bytes.extend_from_slice(b"\x03$not\0");
+        bytes.extend_from_slice(inner.as_bytes());
+        bytes.push(0);
+        let length = i32::try_from(bytes.len()).unwrap();
+        bytes[..4].copy_from_slice(&length.to_le_bytes());
+        inner = DocumentBuf::from_validated(bytes.into());
+        if inner.as_bytes().len() > 30_000 {
+            break;
+        }
+    }
+    let error = Expression::parse(Value::Document(inner.view())).unwrap_err();
+    assert_eq!(error.code.number(), 15);
+}
+
+#[test]
+fn damaged_documents_are_read_without_panic() {
+    let whole = json(super::DOCUMENT);
+    let bytes = whole.as_bytes();
+    let expression = json(r#"{"v": ["$o.y.z", "$docs.c.d", {"$size": "$a"}, "$$ROOT"]}"#);
+    let expression = Expression::parse(expression.get("v").unwrap()).unwrap();
+    for cut in 0..bytes.len() {
+        let document = Document::from_validated(&bytes[..cut]);
+        let _ = expression.evaluate(document, &Variables::default());
+        let _ = Array::from_validated(&bytes[..cut]).iter().count();
+    }
+    let mut builder = DocumentBuilder::new();
+    builder.append("a", Value::Null);
+    assert!(expression.evaluate(builder.build().view(), &Variables::default()).is_err());
+}
