@@ -3,13 +3,15 @@
 //!
 //! A key is components joined by a zero byte (names hold none), the first one a letter:
 //!
-//!     d/<db>                              the repository                      [`Repository`]
-//!     r/<db>/<branch>                     a ref: the branch's HEAD            [`BranchRef`]
-//!     c/<db>/<commit id, 20 bytes>        the 32 bytes of the commit's chunk
-//!     w/<db>/<branch>/<collection>        a working entry                     [`WorkingEntry`]
-//!     l/<db>/<branch>/<sequence>          what moved the ref
-//!     m/<db>/<branch>                     a merge that waits
-//!     x/<db>/<branch>/<collection>/<key>  a conflict that waits
+//! ```text
+//! d/<db>                              the repository                      Repository
+//! r/<db>/<branch>                     a ref: the branch's HEAD            BranchRef
+//! c/<db>/<commit id, 20 bytes>        the 32 bytes of the commit's chunk
+//! w/<db>/<branch>/<collection>        a working entry                     WorkingEntry
+//! l/<db>/<branch>/<sequence>          what moved the ref
+//! m/<db>/<branch>                     a merge that waits
+//! x/<db>/<branch>/<collection>/<key>  a conflict that waits
+//! ```
 //!
 //! Commit ids, sequences and keys of `_id`s may hold zeros, so they stand last.
 //!
@@ -321,4 +323,76 @@ fn as_owned_document(value: Value<'_>) -> Option<DocumentBuf> {
 
 fn as_tree(value: Value<'_>) -> Option<TreeId> {
     value.as_integer().map(|number| TreeId(number as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live() -> LiveCollection {
+        let spec = IndexSpec { unique: true, ..IndexSpec::of_id() };
+        LiveCollection {
+            uuid: [7; 16],
+            options: document! { "a": 1 },
+            documents: TreeId(3),
+            indexes: vec![LiveIndex { spec, tree: TreeId(u64::MAX) }],
+        }
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let repository = Repository {
+            salt: u64::MAX - 5,
+            uuid: [9; 16],
+            created_millis: -1,
+            default_branch: "main".to_owned(),
+        };
+        assert_eq!(Repository::decode(repository.encode()).expect("read"), repository);
+        for head in [BranchRef::default(), BranchRef { commit: Some(CommitId([3; 20])) }] {
+            assert_eq!(BranchRef::decode(head.encode()).expect("read"), head);
+        }
+        for entry in [WorkingEntry::Dropped, WorkingEntry::Live(live())] {
+            assert_eq!(WorkingEntry::decode(entry.encode()).expect("read"), entry);
+        }
+        let chunk = ChunkHash([5; 32]);
+        assert_eq!(decode_commit_chunk(encode_commit_chunk(chunk)).expect("read"), chunk);
+    }
+
+    #[test]
+    fn damaged_records_are_errors() {
+        let whole = WorkingEntry::Live(live()).encode();
+        for end in 0..whole.len() {
+            assert!(WorkingEntry::decode(whole.slice(..end)).is_err(), "{end} bytes");
+        }
+        for wrong in [document! {}, document! { "uuid": 1 }, document! { "documents": "x" }] {
+            assert!(WorkingEntry::decode(wrong.clone().into_bytes()).is_err(), "{wrong:?}");
+            assert!(Repository::decode(wrong.clone().into_bytes()).is_err(), "{wrong:?}");
+            assert!(decode_commit_chunk(wrong.into_bytes()).is_err());
+        }
+        assert!(BranchRef::decode(document! { "commit": 5 }.into_bytes()).is_err());
+    }
+
+    #[test]
+    fn keys_of_one_database_or_branch_share_no_prefix_with_anothers() {
+        let prefix = working_prefix("shop", "main");
+        assert!(working_key("shop", "main", "things").starts_with(&prefix));
+        assert!(!working_key("shop", "main2", "things").starts_with(&prefix));
+        assert!(!working_key("shop2", "main", "things").starts_with(&prefix));
+        assert_eq!(
+            name_after(&prefix, &working_key("shop", "main", "a.b")).expect("a name"),
+            "a.b"
+        );
+        let prefixes = database_prefixes("shop");
+        let keys = [
+            branch_key("shop", "x"),
+            commit_key("shop", &[0; 20]),
+            working_key("shop", "x", "y"),
+            reflog_key("shop", "x", 7),
+            merge_key("shop", "x"),
+            conflict_key("shop", "x", "y", &[0, 1]),
+        ];
+        for (key, prefix) in keys.iter().zip(&prefixes) {
+            assert!(key.starts_with(prefix));
+        }
+    }
 }

@@ -35,7 +35,7 @@ impl Database {
         name::check_collection(self.repository_name(), collection)?;
         let mut report = WriteReport::default();
         let mut begun = 0;
-        while begun < documents.len() && !(ordered && !report.errors.is_empty()) {
+        while begun < documents.len() && (!ordered || report.errors.is_empty()) {
             let end = begun + batch_count(&documents[begun..]);
             // Normalised before the transaction, which may run more than once: the `_id`s that are
             // made stay the same.

@@ -274,3 +274,6 @@ fn checked_key(key: Bytes, namespace: &str, index: &str) -> Result<Bytes, Error>
     }
     Ok(key)
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,15 @@ use frond_query::Code;
 
 use crate::support::*;
 
+/// Stops the threads that look at it when it goes, also by a failed assertion.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_hundred_updaters_of_one_counter() {
     let shop = shop();
@@ -131,12 +140,13 @@ fn an_index_built_among_writers_misses_nothing() {
                 })
             })
             .collect();
+        let at_end = StopAtEnd(&stop);
         for key in ["a", "b", "c"] {
             let spec = frond_doc::document! { "key": &document_of(key) };
             let spec = IndexSpec::parse(spec.view()).expect("a proper index");
             shop.create_indexes("things", &[spec]).expect("built");
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(at_end);
         writers.into_iter().map(|writer| writer.join().expect("no panic")).sum()
     });
     assert_eq!(shop.count("things", None, 0, None, None).expect("a count"), written as u64);
@@ -164,4 +174,43 @@ fn a_cursor_keeps_its_snapshot() {
     shop.frond().engine().checkpoint().expect("folded");
     let rest: Vec<_> = cursor.map(|document| text(&document.expect("read"))).collect();
     assert_eq!(rest, ["{'_id':2}", "{'_id':3}"]);
+}
+
+#[test]
+fn what_replaces_trees_gets_its_turn_among_writers() {
+    let frond = open();
+    let shop = frond.database("shop").expect("a proper name");
+    insert(&shop, "source", "[{'_id': 'new'}]");
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for thread in 0..3 {
+            let (shop, stop) = (&shop, &stop);
+            scope.spawn(move || {
+                let mut number = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let document = document! { "_id": thread * 1_000_000 + number, "a": number };
+                    assert_eq!(try_insert(shop, "things", &[document]).count, 1);
+                    number += 1;
+                }
+            });
+        }
+        let at_end = StopAtEnd(&stop);
+        for round in 0..5 {
+            aggregate(&shop, Some("source"), "[{'$out': 'things'}]").expect("replaced");
+            let renamed = shop.rename_collection("things", "renamed", true);
+            // Between the two steps a writer need not have come, but `$out` made the collection.
+            renamed.expect("renamed");
+            shop.drop_collection("renamed").expect("dropped");
+            shop.drop_collection("things").expect("dropped, or not there");
+            if round == 3 {
+                shop.drop_database().expect("dropped");
+                insert(&shop, "source", "[{'_id': 'new'}]");
+            }
+        }
+        drop(at_end);
+    });
+    frond.engine().checkpoint().expect("folded");
+    frond.engine().check().expect("every invariant holds");
+    let count = shop.count("things", None, 0, None, None).expect("a count");
+    assert_eq!(run(&shop, "things", &request("{}")).expect("found").len() as u64, count);
 }

@@ -16,7 +16,8 @@ fn a_full_disk_takes_nothing_and_recovers() {
     disk.fill_after(0);
     let text = "x".repeat(100_000);
     let large = frond_doc::document! { "_id": 2, "text": &text[..] };
-    let error = shop.insert("things", &[large.clone()], true, Durability::Synced).unwrap_err();
+    let error =
+        shop.insert("things", std::slice::from_ref(&large), true, Durability::Synced).unwrap_err();
     assert_eq!((error.kind, error.code), (ErrorKind::Unavailable, Code::OutOfDiskSpace));
     assert_eq!(all(&shop, "things"), "[{'_id':1}]");
     disk.make_room();
