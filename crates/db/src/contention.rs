@@ -10,8 +10,11 @@
 //! the collection and would lose for ever to busy writers. From its second attempt on it closes the
 //! collection's gate, which each writer passes: writers of that collection wait until it is done.
 //!
-//! *Lock order*: gate, then queue. Both guard no data, so a panic while one is held leaves nothing
-//! by half. They are the only locks held across a sync: whoever waits for one would otherwise only
+//! A merge or a reset replaces trees of many collections, and closes the gates of them all.
+//!
+//! *Lock order*: queue, then gates, these by rising stripe. Whoever holds a gate waits for nothing
+//! else, so whoever keeps the queue over several attempts gets the gate each time. Both guard no
+//! data, so a panic while one is held leaves nothing by half. They are the only locks held across a sync: whoever waits for one would otherwise only
 //! find out later that it has lost.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -80,13 +83,18 @@ impl Contention {
         Contention { stripes: (0..STRIPES).map(|_| Stripe::default()).collect() }
     }
 
-    fn gate(&self, scope: Scope, role: Role, attempt: u32) -> Gate<'_> {
-        let gate = &self.stripes[scope.0].gate;
-        if role == Role::Replacer && attempt > 0 {
-            Gate::Closed { _guard: gate.write().unwrap_or_else(PoisonError::into_inner) }
-        } else {
-            Gate::Passed { _guard: gate.read().unwrap_or_else(PoisonError::into_inner) }
-        }
+    /// `stripes` ascend strictly.
+    fn gates(&self, stripes: &[usize], role: Role, attempt: u32) -> Vec<Gate<'_>> {
+        debug_assert!(stripes.is_sorted_by(|left, right| left < right));
+        let gate = |stripe: &usize| {
+            let gate = &self.stripes[*stripe].gate;
+            if role == Role::Replacer && attempt > 0 {
+                Gate::Closed { _guard: gate.write().unwrap_or_else(PoisonError::into_inner) }
+            } else {
+                Gate::Passed { _guard: gate.read().unwrap_or_else(PoisonError::into_inner) }
+            }
+        };
+        stripes.iter().map(gate).collect()
     }
 
     fn turn(&self, scope: Scope, attempt: u32) -> Option<MutexGuard<'_, ()>> {
@@ -121,15 +129,30 @@ impl Frond {
         scope: Scope,
         role: Role,
         durability: Durability,
+        body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        self.transact_over(scope, &[], role, durability, body)
+    }
+
+    /// As `transact`, for what concerns the trees of the scopes `more` too.
+    pub(crate) fn transact_over<T>(
+        &self,
+        scope: Scope,
+        more: &[Scope],
+        role: Role,
+        durability: Durability,
         mut body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         let contention = self.contention();
+        let mut stripes: Vec<usize> = more.iter().chain([&scope]).map(|scope| scope.0).collect();
+        stripes.sort_unstable();
+        stripes.dedup();
         let mut turn = None;
         for attempt in 0..ATTEMPTS_MAX {
-            let gate = contention.gate(scope, role, attempt);
             if turn.is_none() {
                 turn = contention.turn(scope, attempt);
             }
+            let gates = contention.gates(&stripes, role, attempt);
             let mut transaction = self.engine().begin();
             let result = match body(&mut transaction) {
                 Ok(Outcome::Commit(answer)) => {
@@ -140,7 +163,7 @@ impl Frond {
             };
             match result {
                 Err(error) if error.kind == ErrorKind::Conflict => {
-                    drop(gate);
+                    drop(gates);
                     std::thread::sleep(self.wait(attempt));
                 }
                 result => return result,

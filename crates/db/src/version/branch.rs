@@ -129,8 +129,7 @@ impl Database {
     /// branch, or `force` is needed.
     pub fn delete_branch(&self, name: &str, force: bool) -> Result<(), Error> {
         let repository = self.repository_name();
-        let scope = Scope::branch(repository, name);
-        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.replace_working_state(name, |transaction| {
             if database::repository(&self.reader(), repository)?.is_none() {
                 return Err(history::no_branch(repository, name));
             }

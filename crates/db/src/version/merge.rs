@@ -60,8 +60,7 @@ impl Database {
         };
         let author = request.author.as_deref().unwrap_or(AUTHOR_DEFAULT);
         let signature = Signature::new(author, &message, self.frond().now_millis())?;
-        let scope = Scope::branch(name, branch);
-        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.replace_working_state(branch, |transaction| {
             if database::repository(&self.reader(), name)?.is_none() {
                 return Err(nothing_there(&request.merge_in, name));
             }

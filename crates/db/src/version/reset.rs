@@ -3,10 +3,9 @@
 //! *Hard*: the working state becomes the commit's, and a merge that waits is given up. *Soft*: the
 //! working state stays as it is, and is then a change against another HEAD.
 
-use frond_engine::Durability;
 use frond_query::Code;
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::Outcome;
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
@@ -27,8 +26,7 @@ impl Database {
         let engine = self.frond().engine();
         let store = engine.store();
         let target = target.unwrap_or(history::HEAD);
-        let scope = Scope::branch(name, branch);
-        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.replace_working_state(branch, |transaction| {
             if database::repository(&self.reader(), name)?.is_none() {
                 let message = format!("no branch or revision {target} in {name}");
                 return Err(Error::invalid(Code::BadValue, message));
@@ -59,8 +57,7 @@ impl Database {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let engine = self.frond().engine();
-        let scope = Scope::branch(name, branch);
-        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.replace_working_state(branch, |transaction| {
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
             if state.merging.is_none() {
                 return Err(conflict::no_merge(branch));

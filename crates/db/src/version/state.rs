@@ -12,13 +12,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_engine::{Engine, Snapshot, Transaction, TreeId};
+use frond_engine::{Durability, Engine, Snapshot, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 use frond_tree::{Content, Edit, Tree, TreeError, Value};
 
 use crate::catalog::entry::CatalogEntry;
 use crate::catalog::view;
+use crate::contention::{Outcome, Role, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::frond::Frond;
@@ -217,6 +218,23 @@ pub(crate) fn catalog_entry(
 }
 
 impl Database {
+    /// Runs `body` in a transaction that replaces trees of this branch, as a merge and a reset do:
+    /// if it loses, writers of the branch's collections wait until it is done.
+    pub(crate) fn replace_working_state<T>(
+        &self,
+        branch: &str,
+        body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        let name = self.repository_name();
+        let prefix = system::working_prefix(name, branch);
+        let scopes: Vec<Scope> = view::working_entries(&self.reader(), &prefix)?
+            .iter()
+            .map(|(collection, _)| Scope::collection(name, branch, collection))
+            .collect();
+        let (scope, role) = (Scope::branch(name, branch), Role::Replacer);
+        self.frond().transact_over(scope, &scopes, role, Durability::Synced, body)
+    }
+
     /// The state of this branch at the moment of `reader`.
     ///
     /// # Errors

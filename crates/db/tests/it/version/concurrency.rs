@@ -162,6 +162,37 @@ fn merges_and_writes_lose_nothing() {
     assert!(main.status().unwrap().collections.is_empty());
 }
 
+/// A hard reset replaces trees that somebody writes all the time: it comes through.
+#[test]
+fn a_hard_reset_is_not_kept_waiting_for_ever() {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &[document! { "_id": 0_i32 }]);
+    main.commit("start", "").unwrap();
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for id in 1_i32.. {
+                insert(&main, "things", &[document! { "_id": id }]);
+                if is_done.load(Ordering::SeqCst) {
+                    return id;
+                }
+            }
+            unreachable!("it ends before the numbers do")
+        });
+        for _ in 0..10 {
+            main.reset(None, true).unwrap();
+        }
+        is_done.store(true, Ordering::SeqCst);
+        let written = writer.join().unwrap();
+        let left = ids(&main, "things");
+        assert!(left.contains(&0) && left.len() as i32 <= written + 1);
+        // What is left was written after the last reset, without a gap.
+        let later: Vec<i64> = left.into_iter().skip(1).collect();
+        assert!(later.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{later:?}");
+    });
+}
+
 /// A writer that adopts a collection while the branch is fast-forwarded must not bring the old
 /// version of the collection back.
 #[test]
