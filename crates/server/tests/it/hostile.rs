@@ -146,21 +146,10 @@ fn every_changed_bit_of_a_write_is_survived() {
     let name = "documents".to_owned();
     let sequences = vec![frond_server::wire::DocumentSequence { name, documents }];
     let bytes = Message { sequences, ..Message::new(insert) }.encode(1, 0);
-    let mut stream = server.stream();
     for bit in HEADER_BYTES * 8..bytes.len() * 8 {
         let mut changed = bytes.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
-        // A new connection where the last one was closed.
-        if stream.write_all(&changed).is_err() || stream.read(&mut [0; 4096]).is_err() {
-            stream = server.stream();
-        }
-        if bit % 7 == 0 {
-            stream = server.stream();
-        }
-        // A changed flag may say that no answer is wanted: don't wait for one then.
-        if bit / 8 < HEADER_BYTES + 4 {
-            stream = server.stream();
-        }
+        exchange(&server, &changed);
     }
     server.check();
 }
