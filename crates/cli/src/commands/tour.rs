@@ -17,7 +17,7 @@ use std::time::{Instant, SystemTime};
 use frond_doc::{Document, DocumentBuf};
 
 use crate::commands::diff::Printer;
-use crate::commands::tour::stage::{INDENT, Stage};
+use crate::commands::tour::stage::{INDENT, Stage, first_batch};
 use crate::commands::{conflicts, log};
 use crate::failure::Failure;
 use crate::output::{bytes, count_of, documents_of, grouped, text_of};
@@ -94,20 +94,20 @@ fn import(stage: &mut Stage<'_>) -> Result<(), Failure> {
 }
 
 fn query(stage: &mut Stage<'_>) -> Result<(), Failure> {
-    let largest = stage.documents(
+    let answer = stage.run(
         "world",
         r#"{"find": "countries", "filter": {"region": "Americas"}, "sort": {"population": -1},
             "limit": 3}"#,
     )?;
-    let plan = stage.run(
+    let plan = stage.look(
         "world",
         r#"{"explain": {"find": "countries", "filter": {"region": "Americas"},
             "sort": {"population": -1}, "limit": 3}, "verbosity": "executionStats"}"#,
     )?;
-    stage.heading("Ask for the largest countries of the Americas")?;
+    stage.heading("Ask by the index")?;
     stage.typed("world", "db.countries.find({region: \"Americas\"})")?;
     stage.typed("...", ".sort({population: -1}).limit(3)")?;
-    for country in &largest {
+    for country in first_batch(&answer) {
         let (name, capital) = (text_of(country.view(), "name"), text_of(country.view(), "capital"));
         let population = grouped(count_of(country.view(), "population"));
         stage.text(&format!("{name:<16} {capital:<20} {population:>13}"))?;
@@ -128,7 +128,7 @@ fn first_version(stage: &mut Stage<'_>) -> Result<(), Failure> {
 
 fn branch(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.run("world", r#"{"frondBranch": 1, "branch": "census"}"#)?;
-    stage.heading("Make a branch: one record, whatever the size of the data")?;
+    stage.heading("Make a branch: one small record")?;
     stage.typed("world", "db.runCommand({frondBranch: 1, branch: \"census\"})")?;
     stage.typed("world", "use world@census")
 }
@@ -158,7 +158,7 @@ fn change_both_sides(stage: &mut Stage<'_>) -> Result<(), Failure> {
 
 fn show_difference(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let answer = stage.run("world", r#"{"frondDiff": 1, "from": "main", "to": "census"}"#)?;
-    stage.heading("See how they differ, field by field")?;
+    stage.heading("Compare, field by field")?;
     stage.typed("world", "db.runCommand({frondDiff: 1, from: \"main\", to: \"census\"})")?;
     let printer = Printer {
         terminal: stage.terminal,
@@ -172,7 +172,7 @@ fn show_difference(stage: &mut Stage<'_>) -> Result<(), Failure> {
 fn merge(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let answer = stage.run("world", &merge_command("census: Africa"))?;
     let both = country(stage, "world", "CIV")?;
-    stage.heading("Merge: other fields of one document don't conflict")?;
+    stage.heading("Merge: field by field, too")?;
     stage.typed("world", "db.runCommand({frondMerge: 1, merge_in: \"census\"})")?;
     tell_commit(stage, text_of(answer.view(), "commitId"), "census: Africa")?;
     stage.typed("world", "db.countries.findOne({_id: \"CIV\"})")?;
@@ -198,7 +198,7 @@ fn make_conflict(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let answer = stage.run("world", r#"{"frondConflicts": 1}"#)?;
     let count: u64 =
         documents_of(refused.view(), "conflicts").map(|each| count_of(each, "count")).sum();
-    stage.heading("Change one field on both sides: a conflict, kept as data")?;
+    stage.heading("The same field on both sides: a conflict")?;
     stage.typed("world", "db.runCommand({frondMerge: 1, merge_in: \"census\"})")?;
     let line = format!("ok: 0, conflicts: {count}");
     let line = stage.terminal.paint(Style::Removed, line);
@@ -238,7 +238,7 @@ fn show_history(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let answer = stage.run("world", r#"{"frondLog": 1}"#)?;
     let before = country(stage, "world@main~2", "DEU")?;
     let commits: Vec<Document<'_>> = documents_of(answer.view(), "commits").collect();
-    stage.heading("Every version is still there, as a database of its own")?;
+    stage.heading("Look back: versions are databases")?;
     stage.typed("world", "db.runCommand({frondLog: 1})")?;
     for commit in commits {
         write!(stage.terminal, "{INDENT}")?;
@@ -317,7 +317,7 @@ fn set_population(stage: &mut Stage<'_>, database: &str, population: u64) -> Res
 
 fn country(stage: &mut Stage<'_>, database: &str, id: &str) -> Result<DocumentBuf, Failure> {
     let command = format!(r#"{{"find": "countries", "filter": {{"_id": "{id}"}}, "limit": 1}}"#);
-    let found = stage.documents(database, &command)?;
+    let found = first_batch(&stage.look(database, &command)?);
     found.into_iter().next().ok_or_else(|| Failure::failed(format!("{database} has no {id}")))
 }
 

@@ -49,27 +49,19 @@ impl<'a> Stage<'a> {
 
     /// Runs a command, given as JSON, and counts its time into the step's.
     pub fn run(&mut self, database: &str, command: &str) -> Result<DocumentBuf, Failure> {
-        let command = extended_json::parse(command)
-            .map_err(|error| Failure::failed(format!("{error} in {command}")))?;
         let begun = Instant::now();
-        let answer = (&mut *self.backend as &mut dyn Backend).execute(database, &command);
+        let answer = self.look(database, command);
         self.elapsed += begun.elapsed();
-        let answer = answer?;
-        check_writes(answer.view())?;
-        Ok(answer)
+        answer
     }
 
-    /// Runs a command that answers with a cursor; returns the documents of its first batch.
-    pub fn documents(
-        &mut self,
-        database: &str,
-        command: &str,
-    ) -> Result<Vec<DocumentBuf>, Failure> {
-        let answer = self.run(database, command)?;
-        let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document());
-        let batch = cursor.and_then(|cursor| cursor.get("firstBatch")?.as_array());
-        let documents = batch.iter().flat_map(|batch| batch.iter());
-        Ok(documents.filter_map(|value| Some(value.as_document()?.to_buf())).collect())
+    /// Runs a command that only looks at what a step did: its time doesn't count.
+    pub fn look(&mut self, database: &str, command: &str) -> Result<DocumentBuf, Failure> {
+        let command = extended_json::parse(command)
+            .map_err(|error| Failure::failed(format!("{error} in {command}")))?;
+        let answer = (&mut *self.backend as &mut dyn Backend).execute(database, &command)?;
+        check_writes(answer.view())?;
+        Ok(answer)
     }
 
     /// Ends a step's commands: prints its heading, with what they cost.
@@ -125,9 +117,11 @@ impl<'a> Stage<'a> {
         Ok(writeln!(self.terminal, "{INDENT}{line}")?)
     }
 
-    /// Prints what one would type in mongosh, where the prompt is the database's name.
+    /// Prints what one would type in mongosh, where the prompt is the database's name, or `...`
+    /// on a line that goes on.
     pub fn typed(&mut self, database: &str, command: &str) -> Result<(), Failure> {
-        let prompt = self.terminal.paint(Style::Quiet, format!("{database}>"));
+        let mark = if database == "..." { "" } else { ">" };
+        let prompt = self.terminal.paint(Style::Quiet, format!("{database}{mark}"));
         let command = self.terminal.paint(Style::Accent, command);
         Ok(writeln!(self.terminal, "{INDENT}{prompt} {command}")?)
     }
@@ -136,6 +130,14 @@ impl<'a> Stage<'a> {
     pub fn close(self) -> Result<(), Failure> {
         self.backend.close()
     }
+}
+
+/// The documents of an answer's first batch.
+pub fn first_batch(answer: &DocumentBuf) -> Vec<DocumentBuf> {
+    let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document());
+    let batch = cursor.and_then(|cursor| cursor.get("firstBatch")?.as_array());
+    let documents = batch.iter().flat_map(|batch| batch.iter());
+    documents.filter_map(|value| Some(value.as_document()?.to_buf())).collect()
 }
 
 /// Writes answer with `ok: 1` where single documents failed: in the tour none may.
