@@ -94,7 +94,9 @@ impl Pipeline {
         Ok(Pipeline { stages, free: parser.expressions.free().clone() })
     }
 
-    /// Cuts off the `$match` stages at the beginning, for the planner to do.
+    /// Cuts off a leading `$match`, for the planner to do; the filter that everything passes if
+    /// there is none. Who evaluates it gives it the pipeline's variables
+    /// ([`Filter::with_variables`]), which its `$expr` may use.
     pub fn take_filter(&mut self) -> Filter {
         match self.stages.first().and_then(|stage| stage.filter()).cloned() {
             Some(filter) => {

@@ -27,6 +27,12 @@ fn element_name(name: Option<Value<'_>>, operator: &str) -> Result<String, Query
     Ok(name.to_owned())
 }
 
+/// A binding of one variable.
+fn one<'a>(name: &'a String, value: &'a Evaluated<'a>, scope: &Scope<'a>) -> Binding<'a> {
+    let (names, values) = (std::slice::from_ref(name), std::slice::from_ref(value));
+    Binding { names, values, outer: scope.bindings }
+}
+
 /// `$map`
 #[derive(Debug)]
 struct Map {
@@ -46,7 +52,7 @@ impl Operation for Map {
         let mut mapped = Elements::new();
         for element in array.iter() {
             let value = Evaluated::Borrowed(element);
-            let binding = Binding { name: &self.name, value: &value, outer: scope.bindings };
+            let binding = one(&self.name, &value, scope);
             mapped.push_evaluated(&self.body.evaluate(&scope.bind(&binding))?)?;
         }
         Ok(mapped.finish())
@@ -64,7 +70,7 @@ pub(super) fn map(
     let input = required(operator, "input", input, Code::Location(16880))?;
     let body = required(operator, "in", body, Code::Location(16882))?;
     let (input, name) = (parser.expression(input)?, element_name(name, operator)?);
-    let body = parser.with_bound(&[&name], |parser| parser.expression(body))?;
+    let body = parser.with_bound(std::slice::from_ref(&name), |parser| parser.expression(body))?;
     Ok(Node::special(Map { input, name, body }))
 }
 
@@ -96,7 +102,7 @@ impl Operation for Filter {
                 break;
             }
             let value = Evaluated::Borrowed(element);
-            let binding = Binding { name: &self.name, value: &value, outer: scope.bindings };
+            let binding = one(&self.name, &value, scope);
             if self.condition.evaluate(&scope.bind(&binding))?.is_truthy() {
                 kept.push(element)?;
                 left -= 1;
@@ -135,7 +141,8 @@ pub(super) fn filter(
     let condition = required(operator, "cond", condition, Code::Location(28650))?;
     let (input, name) = (parser.expression(input)?, element_name(name, operator)?);
     let limit = parser.optional(limit)?;
-    let condition = parser.with_bound(&[&name], |parser| parser.expression(condition))?;
+    let condition =
+        parser.with_bound(std::slice::from_ref(&name), |parser| parser.expression(condition))?;
     Ok(Node::special(Filter { input, name, condition, limit }))
 }
 
@@ -145,6 +152,8 @@ struct Reduce {
     input: Node,
     initial: Node,
     body: Node,
+    /// `this` and `value`.
+    names: [String; 2],
 }
 
 impl Operation for Reduce {
@@ -158,9 +167,8 @@ impl Operation for Reduce {
         })?;
         let mut value = self.initial.evaluate(scope)?.detach();
         for element in array.iter() {
-            let this = Evaluated::Borrowed(element);
-            let outer = Binding { name: "this", value: &this, outer: scope.bindings };
-            let binding = Binding { name: "value", value: &value, outer: Some(&outer) };
+            let values = [Evaluated::Borrowed(element), value];
+            let binding = Binding { names: &self.names, values: &values, outer: scope.bindings };
             let next = self.body.evaluate(&scope.bind(&binding))?.detach();
             // Each round may wrap the value in one level more.
             check_depth(next.or_null(), 2)?;
@@ -182,8 +190,9 @@ pub(super) fn reduce(
     let initial = required(operator, "initialValue", initial, Code::Location(40078))?;
     let body = required(operator, "in", body, Code::Location(40079))?;
     let (input, initial) = (parser.expression(input)?, parser.expression(initial)?);
-    let body = parser.with_bound(&["this", "value"], |parser| parser.expression(body))?;
-    Ok(Node::special(Reduce { input, initial, body }))
+    let names = ["this".to_owned(), "value".to_owned()];
+    let body = parser.with_bound(&names, |parser| parser.expression(body))?;
+    Ok(Node::special(Reduce { input, initial, body, names }))
 }
 
 /// How `$sortArray` orders elements.

@@ -47,11 +47,11 @@ impl Parser {
     /// Parses a part of the expression within which `names` are bound.
     pub(crate) fn with_bound<T>(
         &mut self,
-        names: &[&str],
+        names: &[String],
         parse: impl FnOnce(&mut Parser) -> Result<T, QueryError>,
     ) -> Result<T, QueryError> {
         let before = self.bound.len();
-        self.bound.extend(names.iter().map(|name| (*name).to_owned()));
+        self.bound.extend_from_slice(names);
         let parsed = parse(self);
         self.bound.truncate(before);
         parsed

@@ -94,11 +94,12 @@ pub(crate) fn check_name(name: &str) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// A variable that an operator bound.
+/// The variables that one operator bound.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) value: &'a Evaluated<'a>,
+    pub(crate) names: &'a [String],
+    /// As many as names.
+    pub(crate) values: &'a [Evaluated<'a>],
     /// The binding outside this one.
     pub(crate) outer: Option<&'a Binding<'a>>,
 }
@@ -118,7 +119,7 @@ impl<'a> Scope<'a> {
         Scope { root, variables, bindings: None }
     }
 
-    /// This scope with one variable more.
+    /// This scope with more variables.
     pub(crate) fn bind(&self, binding: &'a Binding<'a>) -> Scope<'a> {
         Scope { bindings: Some(binding), ..*self }
     }
@@ -127,8 +128,9 @@ impl<'a> Scope<'a> {
     pub(crate) fn variable(&self, name: &str) -> Result<Evaluated<'a>, QueryError> {
         let mut next = self.bindings;
         while let Some(binding) = next {
-            if binding.name == name {
-                return Ok(match binding.value {
+            let position = binding.names.iter().rposition(|bound| bound == name);
+            if let Some(value) = position.and_then(|position| binding.values.get(position)) {
+                return Ok(match value {
                     Evaluated::Missing => Evaluated::Missing,
                     Evaluated::Borrowed(value) => Evaluated::Borrowed(*value),
                     Evaluated::Owned(value) => Evaluated::Borrowed(value.as_value()),

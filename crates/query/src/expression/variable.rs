@@ -15,40 +15,23 @@ use crate::error::QueryError;
 /// `$let`
 #[derive(Debug)]
 struct Let {
-    variables: Vec<(String, Node)>,
+    names: Vec<String>,
+    /// As many as names.
+    values: Vec<Node>,
     body: Node,
 }
 
 impl Operation for Let {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         // All values are of the scope outside: `$let` doesn't see its own variables.
-        let mut values = Vec::with_capacity(self.variables.len());
-        for (_, node) in &self.variables {
+        let mut values = Vec::with_capacity(self.values.len());
+        for node in &self.values {
             values.push(node.evaluate(scope)?);
         }
-        bind_all(&self.variables, &values, &self.body, scope)
+        let binding = Binding { names: &self.names, values: &values, outer: scope.bindings };
+        self.body.evaluate(&scope.bind(&binding)).map(Evaluated::detach)
     }
 }
-
-/// Binds the first of the variables and goes on with the rest, so that each binding lives on the
-/// stack while the body runs.
-fn bind_all(
-    variables: &[(String, Node)],
-    values: &[Evaluated<'_>],
-    body: &Node,
-    scope: &Scope<'_>,
-) -> Answer<'static> {
-    match (variables.split_first(), values.split_first()) {
-        (Some(((name, _), variables)), Some((value, values))) => {
-            let binding = Binding { name, value, outer: scope.bindings };
-            bind_all(variables, values, body, &scope.bind(&binding))
-        }
-        _ => body.evaluate(scope).map(Evaluated::detach),
-    }
-}
-
-/// A `$let` with more variables would recurse too deep.
-const LET_VARIABLES_MAX: usize = 200;
 
 /// `$let`
 pub(super) fn let_in(
@@ -64,18 +47,14 @@ pub(super) fn let_in(
         let message = "invalid parameter: expected an object (vars)";
         return Err(failure(10065, message));
     };
-    let mut variables = Vec::new();
+    let (mut names, mut values) = (Vec::new(), Vec::new());
     for (name, value) in vars.iter() {
         check_name(name)?;
-        variables.push((name.to_owned(), parser.expression(value)?));
+        names.push(name.to_owned());
+        values.push(parser.expression(value)?);
     }
-    if variables.len() > LET_VARIABLES_MAX {
-        let message = format!("$let takes at most {LET_VARIABLES_MAX} variables");
-        return Err(QueryError::new(Code::FailedToParse, message));
-    }
-    let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
     let body = parser.with_bound(&names, |parser| parser.expression(body))?;
-    Ok(Node::special(Let { variables, body }))
+    Ok(Node::special(Let { names, values, body }))
 }
 
 /// `$literal`

@@ -2,6 +2,8 @@
 
 mod filters;
 mod indexes;
+mod lookups;
 mod model;
 mod pipelines;
+mod stages;
 mod updates;

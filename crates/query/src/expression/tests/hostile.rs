@@ -74,3 +74,57 @@ fn damaged_documents_are_read_without_panic() {
     builder.append("a", Value::Null);
     assert!(expression.evaluate(builder.build().view(), &Variables::default()).is_err());
 }
+
+/// `template` with `inner` in the place of "HOLE": JSON's reader doesn't go deep enough.
+fn fill(builder: &mut DocumentBuilder, name: &str, template: Value<'_>, inner: Value<'_>) {
+    match template {
+        Value::String("HOLE") => {
+            builder.append(name, inner);
+        }
+        Value::Document(document) => {
+            builder.begin_document(name);
+            document.iter().for_each(|(name, value)| fill(builder, name, value, inner));
+            builder.end();
+        }
+        Value::Array(array) => {
+            builder.begin_array(name);
+            let fields = array.as_document();
+            fields.iter().for_each(|(name, value)| fill(builder, name, value, inner));
+            builder.end();
+        }
+        other => {
+            builder.append(name, other);
+        }
+    }
+}
+
+#[test]
+fn the_deepest_expressions_fit_a_threads_stack() {
+    let many: Vec<String> = (0..300).map(|number| format!(r#""v{number}": 1"#)).collect();
+    let let_many = format!(r#"{{"$let": {{"vars": {{{}}}, "in": "HOLE"}}}}"#, many.join(","));
+    for (times, template) in [
+        (175, r#"{"$not": "HOLE"}"#),
+        (87, r#"{"$abs": ["HOLE"]}"#),
+        (87, r#"{"$and": [1, "HOLE"]}"#),
+        (87, r#"{"$cond": [1, "HOLE", 0]}"#),
+        (43, r#"{"$switch": {"branches": [{"case": 1, "then": "HOLE"}]}}"#),
+        (87, r#"{"$map": {"input": [1], "in": "HOLE"}}"#),
+        (87, r#"{"$reduce": {"input": [1], "initialValue": 0, "in": "HOLE"}}"#),
+        (87, let_many.as_str()),
+        (175, r#"{"x": "HOLE"}"#),
+        (175, r#"["HOLE"]"#),
+    ] {
+        let wrapped = json(&format!("{{\"v\": {template}}}"));
+        let mut expression = json(r#"{"v": 1}"#);
+        for _ in 0..times {
+            let mut builder = DocumentBuilder::new();
+            let inner = expression.get("v").unwrap();
+            fill(&mut builder, "v", wrapped.get("v").unwrap(), inner);
+            expression = builder.build();
+        }
+        DocumentBuf::validated(expression.clone().into_bytes()).expect("clients may send it");
+        let parsed = Expression::parse(expression.get("v").unwrap()).unwrap();
+        let answer = parsed.evaluate(Document::empty(), &Variables::default());
+        assert!(answer.is_ok(), "{template}: {answer:?}");
+    }
+}
