@@ -67,11 +67,9 @@ impl Database {
             request.variables.as_ref().map(DocumentBuf::view),
         )?;
         let order = Order::parse(request.sort.as_ref().map(DocumentBuf::view))?;
-        let projection = match &request.projection {
-            Some(projection) => Some(Projection::parse(projection.view())?),
-            None => None,
-        };
-        let projection = projection.filter(|projection| !projection.is_identity());
+        let projection = request.projection.as_ref().map(DocumentBuf::view);
+        let variables = request.variables.as_ref().map(DocumentBuf::view);
+        let projection = self.parse_projection(projection, variables)?;
         let hint = request.hint.as_ref();
         let collection = self.access(reader, collection, &filter, &order, hint)?;
         Ok(Query { collection, filter, order, projection })
@@ -96,6 +94,20 @@ impl Database {
         let own = OwnFacts::default();
         let access = plan::choose(reader, &collection, &own, filter, order, hint)?;
         Ok(Some((collection, access)))
+    }
+
+    /// Parses a projection; `None` if documents go through unchanged.
+    pub(crate) fn parse_projection(
+        &self,
+        projection: Option<Document<'_>>,
+        variables: Option<Document<'_>>,
+    ) -> Result<Option<Projection>, Error> {
+        let Some(projection) = projection.filter(|projection| !projection.is_empty()) else {
+            return Ok(None);
+        };
+        let variables = Variables::new(self.frond().now_millis(), variables)?;
+        let projection = Projection::parse(projection)?.with_variables(variables);
+        Ok(Some(projection).filter(|projection| !projection.is_identity()))
     }
 
     /// Parses a filter (`None`: everything passes) and a command's `let`.

@@ -56,14 +56,12 @@ impl Database {
         }
         let update = request.update.as_ref();
         let update = update.map(|update| self.parse_update(update, request.array_filters.as_ref()));
-        let projection = request.projection.as_ref();
+        let projection = request.projection.as_ref().map(DocumentBuf::view);
         Ok(Parsed {
             filter: self.parse_filter(Some(request.filter.view()), None)?,
             order: Order::parse(request.sort.as_ref().map(DocumentBuf::view))?,
             update: update.transpose()?,
-            projection: projection
-                .map(|projection| Projection::parse(projection.view()))
-                .transpose()?,
+            projection: self.parse_projection(projection, None)?,
             upsert: request.upsert,
             return_new: request.return_new,
         })
@@ -114,10 +112,8 @@ impl Database {
 impl Parsed {
     fn project(&self, document: &DocumentBuf) -> Result<DocumentBuf, Error> {
         match &self.projection {
-            Some(projection) if !projection.is_identity() => {
-                Ok(projection.apply(document.view(), &self.filter)?)
-            }
-            _ => Ok(document.clone()),
+            Some(projection) => Ok(projection.apply(document.view(), &self.filter)?),
+            None => Ok(document.clone()),
         }
     }
 }

@@ -52,7 +52,22 @@ fn projections() {
     assert_eq!(projected("{}", "{'a': 1}"), "[{'_id':1,'a':3}]");
     assert_eq!(projected("{}", "{'t': 0, 'b': 0}"), "[{'_id':1,'a':3}]");
     assert_eq!(projected("{'t': {'$gt': 4}}", "{'_id': 0, 't.$': 1}"), "[{'t':[5]}]");
+    assert_eq!(projected("{}", "{'_id': 0, 'c': {'$add': ['$a', 1]}}"), "[{'c':4}]");
     assert_eq!(projected("{}", "{}"), "[{'_id':1,'a':3,'b':'x','t':[1,5,9]}]");
+}
+
+#[test]
+fn a_commands_let_reaches_filter_and_projection() {
+    let shop = shop();
+    insert(&shop, "things", THINGS);
+    let found = FindRequest {
+        variables: Some(json("{'least': 2}")),
+        projection: Some(json("{'_id': 1, 'l': '$$least'}")),
+        ..request("{'$expr': {'$and': [{'$gt': ['$a', '$$least']}, {'$ne': ['$_id', 5]}]}}")
+    };
+    assert_eq!(texts(&run(&shop, "things", &found).expect("right")), "[{'_id':1,'l':2}]");
+    let missing = FindRequest { variables: None, ..found };
+    assert!(run(&shop, "things", &missing).is_err(), "the variable is not defined");
 }
 
 #[test]
