@@ -158,7 +158,7 @@ pub(crate) fn commit_chunk(
     database: &str,
     id: &CommitId,
 ) -> Result<Option<ChunkHash>, Error> {
-    let record =
-        reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &system::commit_key(database, &id.0))?;
-    record.map(system::decode_commit_chunk).transpose()
+    let key = system::commit_key(database, &id.0);
+    let value = reader.get(TreePlace::Live(TreeId::SYSTEM), &key)?;
+    value.as_ref().map(system::commit_chunk).transpose()
 }

@@ -14,6 +14,9 @@ pub mod frond;
 pub mod name;
 pub mod version;
 
+#[cfg(test)]
+mod golden;
+
 pub(crate) mod contention;
 pub(crate) mod reader;
 pub(crate) mod system;

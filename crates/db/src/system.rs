@@ -6,7 +6,7 @@
 //! ```text
 //! d/<db>                              the repository                      Repository
 //! r/<db>/<branch>                     a ref: the branch's HEAD            BranchRef
-//! c/<db>/<commit id, 20 bytes>        the 32 bytes of the commit's chunk
+//! c/<db>/<commit id, 20 bytes>        a reference to the commit's chunk
 //! w/<db>/<branch>/<collection>        a working entry                     WorkingEntry
 //! l/<db>/<branch>/<sequence>          what moved the ref
 //! m/<db>/<branch>                     a merge that waits
@@ -21,8 +21,8 @@
 use bytes::Bytes;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_engine::TreeId;
-use frond_store::ChunkHash;
-use frond_tree::TreeFormat;
+use frond_store::{Chunk, ChunkHash};
+use frond_tree::{Content, TreeFormat, Value as TreeValue};
 
 use crate::catalog::IndexSpec;
 use crate::error::Error;
@@ -232,16 +232,19 @@ impl BranchRef {
     }
 }
 
-/// The record that leads from a commit's id to its chunk.
-pub(crate) fn encode_commit_chunk(chunk: ChunkHash) -> Bytes {
-    let mut builder = DocumentBuilder::new();
-    append_bytes(&mut builder, "chunk", SUBTYPE_GENERIC, &chunk.0);
-    builder.build().into_bytes()
+/// The value that leads from a commit's id to its chunk: a reference to it, so that who follows
+/// references reaches every commit of the directory.
+pub(crate) fn commit_value(chunk: &Chunk) -> TreeValue {
+    let bytes = chunk.payload().len() as u64;
+    TreeValue { flags: 0, content: Content::Chunk { hash: chunk.hash(), bytes } }
 }
 
-/// Reads the record that leads from a commit's id to its chunk.
-pub(crate) fn decode_commit_chunk(bytes: Bytes) -> Result<ChunkHash, Error> {
-    Ok(ChunkHash(field(&record(bytes)?, "chunk", as_array)?))
+/// The chunk that such a value leads to.
+pub(crate) fn commit_chunk(value: &TreeValue) -> Result<ChunkHash, Error> {
+    match &value.content {
+        Content::Chunk { hash, .. } => Ok(*hash),
+        _ => Err(Error::damaged("a commit's id leads to no chunk")),
+    }
 }
 
 impl WorkingEntry {
@@ -354,8 +357,8 @@ mod tests {
         for entry in [WorkingEntry::Dropped, WorkingEntry::Live(live())] {
             assert_eq!(WorkingEntry::decode(entry.encode()).expect("read"), entry);
         }
-        let chunk = ChunkHash([5; 32]);
-        assert_eq!(decode_commit_chunk(encode_commit_chunk(chunk)).expect("read"), chunk);
+        let chunk = Chunk::new(frond_store::ChunkKind::Commit, &[], b"x");
+        assert_eq!(commit_chunk(&commit_value(&chunk)).expect("read"), chunk.hash());
     }
 
     #[test]
@@ -367,7 +370,7 @@ mod tests {
         for wrong in [document! {}, document! { "uuid": 1 }, document! { "documents": "x" }] {
             assert!(WorkingEntry::decode(wrong.clone().into_bytes()).is_err(), "{wrong:?}");
             assert!(Repository::decode(wrong.clone().into_bytes()).is_err(), "{wrong:?}");
-            assert!(decode_commit_chunk(wrong.into_bytes()).is_err());
+            assert!(commit_chunk(&TreeValue::inline(wrong.into_bytes())).is_err());
         }
         assert!(BranchRef::decode(document! { "commit": 5 }.into_bytes()).is_err());
     }

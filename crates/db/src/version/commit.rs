@@ -11,11 +11,10 @@
 //! second finds the ref changed, and runs again on the first one's HEAD. What a lost attempt put in
 //! the store is found again by its name or is left to garbage collection.
 
-use bytes::Bytes;
 use frond_engine::{Durability, Engine, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash};
-use frond_tree::{Tree, Value};
+use frond_tree::Tree;
 
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
@@ -146,7 +145,8 @@ impl BranchState {
         why: &str,
         time_millis: i64,
     ) -> Result<(), Error> {
-        register(transaction, &self.database, chunk.hash())?;
+        let key = system::commit_key(&self.database, &format::id_of(chunk.hash()).0);
+        transaction.put(TreeId::SYSTEM, key, system::commit_value(chunk))?;
         self.move_ref(transaction, chunk.hash(), why, time_millis)
     }
 
@@ -159,11 +159,4 @@ impl BranchState {
         }
         Ok(())
     }
-}
-
-/// Lets a commit's id lead to its chunk.
-fn register(transaction: &mut Transaction, database: &str, chunk: ChunkHash) -> Result<(), Error> {
-    let key: Bytes = system::commit_key(database, &format::id_of(chunk).0);
-    let record = Value::inline(system::encode_commit_chunk(chunk));
-    Ok(transaction.put(TreeId::SYSTEM, key, record)?)
 }

@@ -112,7 +112,7 @@ fn find_start(
             let message = format!("'{start}' begins the ids of more than one commit");
             return Err(Error::invalid(Code::BadValue, message));
         }
-        found = Some(system::decode_commit_chunk(reader.read(&entry.value)?)?);
+        found = Some(system::commit_chunk(&entry.value)?);
     }
     Ok(found)
 }

@@ -1,3 +1,5 @@
+//! Pairs of documents and the changes between them; a test for each rule of the head.
+
 use super::*;
 use frond_doc::{DocumentBuf, DocumentBuilder, document};
 

@@ -1,3 +1,5 @@
+//! Three sides and what they merge to, with either preference; a test for each rule of the head.
+
 use super::*;
 use frond_doc::document;
 

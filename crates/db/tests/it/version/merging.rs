@@ -247,6 +247,42 @@ fn unique_indexes_hold_after_a_merge() {
 }
 
 #[test]
+fn long_documents_merge_field_by_field_too() {
+    let (frond, main, side) = two_branches();
+    let long = |count: usize| "long ".repeat(count);
+    let (text, other) = (long(40_000), long(40_001));
+    let report =
+        |text: &str, a: i32, b: i32| document! { "_id": 1_i32, "a": a, "text": text, "b": b };
+    insert(&main, "reports", &[report(&text, 0, 0)]);
+    main.commit("report", "").unwrap();
+    merge(&side, "main").unwrap();
+    put(&main, "reports", &report(&text, 1, 0)).unwrap();
+    main.commit("main", "").unwrap();
+    put(&side, "reports", &report(&other, 0, 2)).unwrap();
+    side.commit("side", "").unwrap();
+    assert!(matches!(merge(&main, "side"), Ok(MergeOutcome::Merged { .. })));
+    assert_eq!(all(&main, "reports"), [report(&other, 1, 2)]);
+    let paths = |from: &str| -> Vec<String> {
+        let diff = main.diff(Some(from), None).unwrap();
+        diff[0].modified[0].changes.iter().map(|change| change.path.clone()).collect()
+    };
+    assert_eq!(paths("main~1"), ["text", "b"]);
+    assert_eq!(paths("side"), ["a"]);
+    assert_eq!(all(&shop(&frond, "main~2"), "reports"), [report(&text, 0, 0)]);
+
+    // A conflict keeps all three of them.
+    put(&main, "reports", &report(&text, 5, 2)).unwrap();
+    main.commit("main", "").unwrap();
+    put(&side, "reports", &report(&other, 6, 2)).unwrap();
+    side.commit("side", "").unwrap();
+    assert!(matches!(merge(&main, "side"), Ok(MergeOutcome::Conflicts { .. })));
+    let conflicts = main.conflicts(None).unwrap();
+    assert_eq!(conflicts[0].paths, ["a"]);
+    main.resolve_conflict(&conflicts[0].id, &Resolution::Theirs).unwrap();
+    assert_eq!(all(&main, "reports"), [report(&text, 6, 2)]);
+}
+
+#[test]
 fn collections_come_and_go_on_either_side() {
     let (_frond, main, side) = two_branches();
     insert(&main, "a", &[thing(1, 0, 0)]);

@@ -29,6 +29,8 @@ type Whole = BTreeMap<&'static str, Collection>;
 enum Item {
     Number(i32),
     Nested(Fields),
+    /// Merged as a whole.
+    List(Vec<i32>),
 }
 
 fn get<'a>(fields: &'a Fields, name: &str) -> Option<&'a Item> {
@@ -46,6 +48,13 @@ fn build(fields: &Fields, builder: &mut DocumentBuilder) {
                 build(nested, builder);
                 builder.end();
             }
+            Item::List(numbers) => {
+                builder.begin_array(name);
+                numbers.iter().for_each(|number| {
+                    builder.push(Value::Int32(*number));
+                });
+                builder.end();
+            }
         }
     }
 }
@@ -61,6 +70,9 @@ fn to_fields(document: Document<'_>) -> Fields {
     let item = |value| match value {
         Value::Int32(number) => Item::Number(number),
         Value::Document(nested) => Item::Nested(to_fields(nested)),
+        Value::Array(array) => Item::List(
+            array.iter().map(|value| value.as_integer().expect("a number") as i32).collect(),
+        ),
         other => panic!("the model wrote no {other:?}"),
     };
     let fields = document.iter().filter(|(name, _)| *name != "_id");
@@ -73,7 +85,7 @@ fn sorted(fields: &Fields) -> Fields {
         .iter()
         .map(|(name, item)| match item {
             Item::Nested(nested) => (name.clone(), Item::Nested(sorted(nested))),
-            number => (name.clone(), number.clone()),
+            other => (name.clone(), other.clone()),
         })
         .collect();
     fields.sort_by(|left, right| left.0.cmp(&right.0));
@@ -82,11 +94,13 @@ fn sorted(fields: &Fields) -> Fields {
 
 fn random_fields(random: &mut Random) -> Fields {
     let mut fields = Fields::new();
-    for name in ["a", "b", "n", "c"] {
+    for name in ["a", "b", "n", "c", "t"] {
         if random.one_in(3) {
             continue;
         }
-        let item = if name == "n" && !random.one_in(4) {
+        let item = if name == "t" && !random.one_in(4) {
+            Item::List((0..random.below(3)).map(|_| random.below(3) as i32).collect())
+        } else if name == "n" && !random.one_in(4) {
             let names = ["x", "y"].into_iter().filter(|_| random.one_in(2));
             let names: Vec<&str> = names.collect();
             let number = |name: &str| (name.to_owned(), Item::Number(random.below(3) as i32));
@@ -310,6 +324,7 @@ impl Run {
             database.create_collection(name, Document::empty()).unwrap();
             index(&database, name, document! { "a": 1_i32 }, false);
             index(&database, name, document! { "n.x": -1_i32, "b": 1_i32 }, false);
+            index(&database, name, document! { "t": 1_i32 }, false);
         }
         let collection = working.entry(name).or_default();
         let id = self.random.below(IDS) as i32;
@@ -560,24 +575,30 @@ fn check_whole(version: &Database, expected: &Whole) {
 /// What each index finds is what a scan finds.
 fn check_indexes(version: &Database, collection: &str) {
     let documents = all(version, collection);
-    for number in 0..3_i32 {
-        for (path, hint) in [("a", "a_1"), ("n.x", "n.x_-1_b_1")] {
-            let expected = documents.iter().filter(|document| {
-                let value = match path.split_once('.') {
-                    None => document.get(path),
-                    Some((outer, inner)) => document
-                        .get(outer)
-                        .and_then(|outer| outer.as_document())
-                        .and_then(|outer| outer.get(inner)),
-                };
-                value == Some(Value::Int32(number))
-            });
+    for number in 0..3 {
+        for (path, hint) in [("a", "a_1"), ("n.x", "n.x_-1_b_1"), ("t", "t_1")] {
+            let matches = |document: &&DocumentBuf| matches(document, path, number);
             let mut filter = DocumentBuilder::new();
             filter.append(path, Value::Int32(number));
             let mut found = find(version, collection, Some(filter.build()), Some(hint));
             found.sort_by_key(|document| document.get("_id").and_then(|id| id.as_integer()));
-            assert!(found.iter().eq(expected), "{path}: {number}");
+            assert!(found.iter().eq(documents.iter().filter(matches)), "{path}: {number}");
         }
+    }
+}
+
+/// Whether the field, or an element of it, is the number.
+fn matches(document: &DocumentBuf, path: &str, number: i32) -> bool {
+    let value = match path.split_once('.') {
+        None => document.get(path),
+        Some((outer, inner)) => {
+            let outer = document.get(outer).and_then(|outer| outer.as_document());
+            outer.and_then(|outer| outer.get(inner))
+        }
+    };
+    match value {
+        Some(Value::Array(array)) => array.iter().any(|value| value == Value::Int32(number)),
+        value => value == Some(Value::Int32(number)),
     }
 }
 
