@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use frond_db::{Frond, FrondOptions};
+use frond_db::{Error, ErrorKind, Frond, FrondOptions};
 use frond_doc::{Document, DocumentBuf, document};
 use frond_server::wire::DocumentSequence;
 use frond_server::{Client, ClientError, InProcess};
@@ -82,7 +82,7 @@ impl Embedded {
     /// Opens a data directory, making it where it is missing.
     pub fn open(directory: &Path) -> Result<Embedded, Failure> {
         let frond = Frond::open(directory, FrondOptions::default())
-            .map_err(|error| open_failure(directory, &error.message))?;
+            .map_err(|error| open_failure(directory, &error))?;
         let commands = InProcess::new(frond.clone());
         Ok(Embedded { frond, commands })
     }
@@ -94,15 +94,23 @@ impl Embedded {
 }
 
 /// Says why a data directory can't be opened and what to do about it.
-pub fn open_failure(directory: &Path, message: &str) -> Failure {
+pub fn open_failure(directory: &Path, error: &Error) -> Failure {
     let directory = directory.display();
+    let message = &error.message;
     if message.contains("LOCK") {
         return Failure::failed(format!(
             "data directory {directory} is in use by another process: if a server runs on it, \
              talk to that with --uri HOST:PORT instead of --data"
         ));
     }
-    Failure::failed(format!("data directory {directory}: {message}"))
+    if message.starts_with("data directory") {
+        return Failure::failed(message.as_str());
+    }
+    let advice = match error.kind {
+        ErrorKind::Damaged => format!("; frond fsck --data {directory} lists all damage"),
+        _ => String::new(),
+    };
+    Failure::failed(format!("data directory {directory}: {message}{advice}"))
 }
 
 impl Backend for Embedded {

@@ -5,6 +5,7 @@ pub mod commit;
 pub mod conflicts;
 pub mod diff;
 pub mod export;
+pub mod fsck;
 pub mod import;
 pub mod log;
 pub mod merge;

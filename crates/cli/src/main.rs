@@ -36,11 +36,7 @@ shop@main~2 or shop@<commit> (read only).";
 /// A version-controlled document database that MongoDB's drivers, mongosh and Compass use unchanged
 #[derive(Parser)]
 #[command(name = "frond", version, after_help = EXAMPLES, max_term_width = 100)]
-#[command(
-    disable_help_subcommand = false,
-    subcommand_required = true,
-    arg_required_else_help = true
-)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -61,6 +57,7 @@ enum Command {
     Conflicts(commands::conflicts::Conflicts),
     Resolve(commands::resolve::Resolve),
     Reset(commands::reset::Reset),
+    Fsck(commands::fsck::Fsck),
 }
 
 fn main() -> ExitCode {
@@ -91,6 +88,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Conflicts(conflicts) => conflicts.run(terminal),
         Command::Resolve(resolve) => resolve.run(terminal),
         Command::Reset(reset) => reset.run(terminal),
+        Command::Fsck(fsck) => fsck.run(terminal),
     }
 }
 

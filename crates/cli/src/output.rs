@@ -4,16 +4,21 @@ use frond_doc::extended_json::{self, Form};
 use frond_doc::{Array, Document, DocumentBuf, Value};
 use jiff::Timestamp;
 
-/// A value as one line of relaxed extended JSON.
+/// A value as one line of relaxed extended JSON, for files and other programs.
 pub fn json(value: Value<'_>) -> String {
     let mut text = String::new();
     extended_json::write_value(value, Form::Relaxed, &mut text);
     text
 }
 
-/// A value as JSON of at most about `columns` characters, cut with an ellipsis.
+/// A value as one line of JSON for people: what could steer a terminal is escaped.
+pub fn shown_json(value: Value<'_>) -> String {
+    plain(&json(value))
+}
+
+/// As [`shown_json`], of at most `columns` characters, cut with an ellipsis.
 pub fn short_json(value: Value<'_>, columns: usize) -> String {
-    cut(&json(value), columns)
+    cut(&shown_json(value), columns)
 }
 
 /// `text` cut to `columns` characters, with an ellipsis for the rest.
@@ -68,7 +73,7 @@ pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position) % 3 == 0 {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

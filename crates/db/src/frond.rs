@@ -57,12 +57,7 @@ pub struct DatabaseInfo {
 impl Frond {
     /// Opens `directory`, making it where it is missing.
     pub fn open(directory: &Path, options: FrondOptions) -> Result<Frond, Error> {
-        let machine = Machine::system(directory).map_err(|error| {
-            Error::invalid(
-                Code::BadValue,
-                format!("data directory {}: {error}", directory.display()),
-            )
-        })?;
+        let machine = open_machine(directory)?;
         Frond::open_on(&machine, options)
     }
 
@@ -153,6 +148,14 @@ impl Frond {
         uuid[8] = (uuid[8] & 0x3f) | 0x80;
         uuid
     }
+}
+
+/// The machine whose disk is `directory`, made where it is missing.
+pub(crate) fn open_machine(directory: &Path) -> Result<Machine, Error> {
+    Machine::system(directory).map_err(|error| {
+        let message = format!("data directory {}: {error}", directory.display());
+        Error::invalid(Code::BadValue, message)
+    })
 }
 
 /// All repositories, by name.

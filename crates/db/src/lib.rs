@@ -3,7 +3,7 @@
 //! Reading order: [`frond`] (a data directory, open), [`name`] (`shop@main~2`), [`database`] (one
 //! version of one database: what a command works on), `system` (what of all this lies in the engine's
 //! own tree), `reader` (working trees and committed ones read alike), [`catalog`] (what exists),
-//! [`collection`] (reads and writes), [`version`] (history). Blocking and batched; knows no wire and
+//! [`collection`] (reads and writes), [`version`] (history), [`mod@fsck`] (is all of it whole?). Blocking and batched; knows no wire and
 //! no socket.
 
 pub mod catalog;
@@ -11,6 +11,7 @@ pub mod collection;
 pub mod database;
 pub mod error;
 pub mod frond;
+pub mod fsck;
 pub mod name;
 pub mod version;
 
@@ -29,4 +30,5 @@ pub use database::Database;
 pub use error::{Error, ErrorKind};
 pub use frond::{Frond, FrondOptions};
 pub use frond_engine::Durability;
+pub use fsck::{FsckReport, fsck};
 pub use name::{DatabaseName, VersionName};

@@ -7,7 +7,7 @@ use frond_doc::{Document, DocumentBuilder, Value};
 
 use crate::arguments::Target;
 use crate::failure::Failure;
-use crate::output::{answer_json, array_of, documents_of, json, plain, short_json, text_of};
+use crate::output::{answer_json, array_of, documents_of, plain, short_json, shown_json, text_of};
 use crate::terminal::{Style, Terminal};
 
 /// Columns after which one side is cut.
@@ -70,7 +70,7 @@ impl Conflicts {
 pub fn tell(terminal: &mut Terminal, indent: &str, conflict: Document<'_>) -> Result<(), Failure> {
     let id = terminal.paint(Style::Changed, text_of(conflict, "id"));
     let collection = plain(text_of(conflict, "collection"));
-    let document_id = json(conflict.get("_id").unwrap_or(Value::Null));
+    let document_id = shown_json(conflict.get("_id").unwrap_or(Value::Null));
     writeln!(terminal, "{indent}{id}  {collection} {document_id}")?;
     let mut has_paths = false;
     for path in array_of(conflict, "paths").iter().filter_map(|path| path.as_str()) {

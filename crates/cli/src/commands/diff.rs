@@ -10,7 +10,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use crate::arguments::Target;
 use crate::failure::Failure;
 use crate::output::{
-    answer_json, array_of, counted, documents_of, json, plain, short_json, text_of,
+    answer_json, array_of, counted, documents_of, plain, short_json, shown_json, text_of,
 };
 use crate::terminal::{Style, Terminal};
 
@@ -185,7 +185,7 @@ impl Printer<'_> {
     }
 
     fn shortened(&self, value: Value<'_>, columns: usize) -> String {
-        if self.is_full { json(value) } else { short_json(value, columns) }
+        if self.is_full { shown_json(value) } else { short_json(value, columns) }
     }
 
     fn line(&mut self, style: Style, inset: usize, line: &str) -> Result<(), Failure> {

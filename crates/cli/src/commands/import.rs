@@ -126,7 +126,7 @@ impl Import {
                     return Err(Failure::failed(what));
                 }
                 // A pipe has no size that could be known.
-                (Box::new(file), metadata.is_file().then(|| metadata.len()))
+                (Box::new(file), metadata.is_file().then_some(metadata.len()))
             }
         };
         let progress = Progress::begin(bytes);

@@ -1,6 +1,7 @@
 //! `frond serve`: MongoDB's wire protocol on a loopback address, until SIGINT or SIGTERM.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use frond_db::{Frond, FrondOptions};
@@ -36,7 +37,7 @@ impl Serve {
     /// Runs until a signal.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let frond = Frond::open(&self.data, FrondOptions::default())
-            .map_err(|error| open_failure(&self.data, &error.message))?;
+            .map_err(|error| open_failure(&self.data, &error))?;
         let options = ServerOptions {
             listen: self.listen.clone(),
             arguments: std::env::args().collect(),
@@ -45,15 +46,21 @@ impl Serve {
         };
         let server =
             Server::bind(frond, options).map_err(|error| Failure::failed(error.to_string()))?;
-        let address = server.address();
+        match self.tell(terminal, server.address()) {
+            Ok(()) | Err(Failure::ReaderGone) => {} // Served all the same.
+            Err(failure) => return Err(failure),
+        }
+        server.run_until_signal().map_err(|error| Failure::failed(error.to_string()))?;
+        writeln!(terminal, "stopped: all that was acknowledged is on the disk")?;
+        Ok(())
+    }
+
+    fn tell(&self, terminal: &mut Terminal, address: SocketAddr) -> Result<(), Failure> {
         let shell = format!("mongosh mongodb://{address}/");
         writeln!(terminal, "frond {} serves {}", env!("CARGO_PKG_VERSION"), self.data.display())?;
         writeln!(terminal, "  listening on  {}", terminal.paint(Style::Strong, address))?;
         writeln!(terminal, "  connect with  {}", terminal.paint(Style::Accent, shell))?;
         writeln!(terminal, "  stop with     Ctrl-C")?;
-        terminal.finish()?;
-        server.run_until_signal().map_err(|error| Failure::failed(error.to_string()))?;
-        writeln!(terminal, "stopped: all that was acknowledged is on the disk")?;
-        Ok(())
+        terminal.finish()
     }
 }

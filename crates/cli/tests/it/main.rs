@@ -3,9 +3,11 @@
 //! - [`imports`]: files in three formats go in and come out again; what is wrong is told by line;
 //! - [`versions`]: commits, branches, diffs, merges and conflicts on a data directory;
 //! - [`serving`]: the same on a running server, and the lock between the two;
-//! - [`tour`]: the tour ends well, and leaves a database that can be used.
+//! - [`tour`]: the tour ends well, and leaves a database that can be used;
+//! - [`maintenance`]: damage is found.
 
 mod imports;
+mod maintenance;
 mod serving;
 mod tour;
 mod versions;
@@ -16,10 +18,10 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory that is removed when dropped.
-pub struct Directory(PathBuf);
+pub(crate) struct Directory(PathBuf);
 
 impl Directory {
-    pub fn new() -> Directory {
+    pub(crate) fn new() -> Directory {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("frond-cli-test-{}-{number}", std::process::id());
@@ -29,12 +31,12 @@ impl Directory {
         Directory(path)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     /// Writes a file and returns its path.
-    pub fn file(&self, name: &str, content: &str) -> String {
+    pub(crate) fn file(&self, name: &str, content: &str) -> String {
         let path = self.0.join(name);
         std::fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
@@ -49,30 +51,30 @@ impl Drop for Directory {
 
 /// What a run of the command did.
 #[derive(Debug)]
-pub struct Ran {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Ran {
     /// The output of a run that must have ended well.
     #[track_caller]
-    pub fn ok(self) -> String {
+    pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, 0, "{self:?}");
         self.out
     }
 
     /// The errors of a run that must have failed with `code`.
     #[track_caller]
-    pub fn fails(self, code: i32) -> String {
+    pub(crate) fn fails(self, code: i32) -> String {
         assert_eq!(self.code, code, "{self:?}");
         self.err
     }
 }
 
 /// The command, in `directory`, without what the environment says about authors and colours.
-pub fn command(directory: &Directory, line: &str) -> Command {
+pub(crate) fn command(directory: &Directory, line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_frond"));
     command.args(line.split_whitespace()).current_dir(directory.path());
     command.env("FROND_AUTHOR", "Ada <ada@example.org>").env("RUST_BACKTRACE", "0");
@@ -80,7 +82,7 @@ pub fn command(directory: &Directory, line: &str) -> Command {
 }
 
 /// Runs `frond LINE` in `directory`, with `input` on standard input. Words are cut at white space.
-pub fn frond_with(directory: &Directory, line: &str, input: &str) -> Ran {
+pub(crate) fn frond_with(directory: &Directory, line: &str, input: &str) -> Ran {
     let mut child = command(directory, line)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -98,7 +100,7 @@ pub fn frond_with(directory: &Directory, line: &str, input: &str) -> Ran {
 }
 
 /// Runs `frond LINE` in `directory`.
-pub fn frond(directory: &Directory, line: &str) -> Ran {
+pub(crate) fn frond(directory: &Directory, line: &str) -> Ran {
     frond_with(directory, line, "")
 }
 

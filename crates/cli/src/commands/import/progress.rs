@@ -17,7 +17,7 @@ impl Progress {
         let (bar, template) = match bytes {
             Some(bytes) => (
                 ProgressBar::new(bytes),
-                "{wide_bar:.green/black} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left",
+                "{wide_bar:.green} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left",
             ),
             None => (ProgressBar::new_spinner(), "{spinner} {bytes}  {bytes_per_sec}"),
         };

@@ -1,0 +1,59 @@
+//! `frond fsck`: reads a whole data directory and tells what is damaged.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use indicatif::ProgressBar;
+
+use crate::backend::open_failure;
+use crate::failure::Failure;
+use crate::output::counted;
+use crate::terminal::{Style, Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  frond fsck
+  frond fsck --data /var/lib/frond
+
+Reads every chunk from the disk and hashes it, looks for the parts that each references, and checks
+the order and the counts of the trees. Nothing is changed, except that the log is replayed as by any
+start. The exit code is 1 if anything is damaged.";
+
+/// Check that a data directory is whole
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Fsck {
+    /// Data directory; no server may be using it
+    #[arg(long, value_name = "DIR", default_value = "./frond-data")]
+    data: PathBuf,
+}
+
+impl Fsck {
+    /// Checks it.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let directory = self.data.display();
+        if !self.data.is_dir() {
+            return Err(Failure::failed(format!("there is no data directory {directory}")));
+        }
+        let bar = ProgressBar::new_spinner(); // Hidden where standard error is no terminal.
+        let report = frond_db::fsck(&self.data, &mut |done| {
+            bar.set_message(counted(done, "chunk"));
+            bar.tick();
+        });
+        bar.finish_and_clear();
+        let report = report.map_err(|error| open_failure(&self.data, &error))?;
+        for damage in &report.damages {
+            writeln!(terminal, "{}", terminal.paint(Style::Removed, damage))?;
+        }
+        if report.damages.is_empty() {
+            let whole = terminal.paint(Style::Added, "whole");
+            writeln!(terminal, "{directory} is {whole}: {}", counted(report.chunks, "chunk"))?;
+            return Ok(());
+        }
+        terminal.finish()?;
+        Err(Failure::failed(format!(
+            "{directory} is damaged in {}: keep a copy of it as it is before anything else",
+            counted(report.damages.len() as u64, "place")
+        )))
+    }
+}
