@@ -1,2 +1,105 @@
-//! The `frond` command.
-fn main() {}
+//! The `frond` command: a server, an importer, version control and a tour, in one binary.
+//!
+//! Reading order: [`arguments`] (what several commands take), [`backend`] (a data directory or a
+//! running server: both take command documents and give reply documents, so that each command here
+//! exists once), [`commands`] (one file a command), [`input`] and [`output`] (files in, text out),
+//! [`terminal`] (colours), [`failure`] (what can go wrong, and exit codes).
+
+mod arguments;
+mod backend;
+mod commands;
+mod failure;
+mod input;
+mod output;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
+use crate::terminal::Terminal;
+
+const EXAMPLES: &str = "\
+Examples:
+  frond tour                                    see what it does, in a second
+  frond serve                                   serve ./frond-data on 127.0.0.1:27017
+  frond import -d shop -c items items.jsonl     fill a collection
+  frond commit shop -m 'first items'            record a version
+  frond branch shop sale                        a branch: the database shop@sale
+  frond diff shop main sale                     what differs
+  frond merge shop sale -m 'the sale begins'    bring it together
+
+A database's name may carry a version: shop (the branch main), shop@sale (another branch),
+shop@main~2 or shop@<commit> (read only).";
+
+/// A version-controlled document database that MongoDB's drivers, mongosh and Compass use unchanged
+#[derive(Parser)]
+#[command(name = "frond", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(
+    disable_help_subcommand = false,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Tour(commands::tour::Tour),
+    Serve(commands::serve::Serve),
+    Import(commands::import::Import),
+    Export(commands::export::Export),
+    Commit(commands::commit::Commit),
+    Log(commands::log::Log),
+    Status(commands::status::Status),
+    Branch(commands::branch::Branch),
+    Diff(commands::diff::Diff),
+    Merge(commands::merge::Merge),
+    Conflicts(commands::conflicts::Conflicts),
+    Resolve(commands::resolve::Resolve),
+    Reset(commands::reset::Reset),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse(); // Usage errors end here, with exit code 2.
+    let mut terminal = Terminal::new();
+    let done = run(&cli.command, &mut terminal).and_then(|()| terminal.finish());
+    match done {
+        Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
+    match command {
+        Command::Tour(tour) => tour.run(terminal),
+        Command::Serve(serve) => serve.run(terminal),
+        Command::Import(import) => import.run(terminal),
+        Command::Export(export) => export.run(terminal),
+        Command::Commit(commit) => commit.run(terminal),
+        Command::Log(log) => log.run(terminal),
+        Command::Status(status) => status.run(terminal),
+        Command::Branch(branch) => branch.run(terminal),
+        Command::Diff(diff) => diff.run(terminal),
+        Command::Merge(merge) => merge.run(terminal),
+        Command::Conflicts(conflicts) => conflicts.run(terminal),
+        Command::Resolve(resolve) => resolve.run(terminal),
+        Command::Reset(reset) => reset.run(terminal),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -88,7 +88,7 @@ fn run_legacy(server: &Shared, peer: Peer, query: &LegacyQuery) -> DocumentBuf {
 
 /// Runs a command and returns the whole answer, `ok` included. `database` is given where it doesn't
 /// stand in the command.
-fn run(
+pub(crate) fn run(
     server: &Shared,
     peer: Peer,
     body: Document<'_>,

@@ -3,7 +3,8 @@
 //! Reading order: [`wire`] (bytes to messages and back), [`listener`] and [`connection`] (sockets),
 //! [`dispatch`] (a message to its answer), [`request`], [`fields`] and [`common`] (what a handler
 //! works with), [`commands`] (one file a command, or a few relatives), [`cursors`] and
-//! [`operations`] (what outlives a message, and what runs). [`client`] is the other side.
+//! [`operations`] (what outlives a message, and what runs). [`client`] is the other side;
+//! [`in_process`] runs commands without a socket.
 //!
 //! Only this crate knows sockets and tokio. Everything below it blocks, so commands run on blocking
 //! threads, a bounded number at a time ([`limits`]).
@@ -15,6 +16,7 @@ pub mod connection;
 pub mod cursors;
 pub mod dispatch;
 pub mod fields;
+pub mod in_process;
 pub mod limits;
 pub mod listener;
 pub mod operations;
@@ -23,4 +25,5 @@ pub mod shared;
 pub mod wire;
 
 pub use client::{Client, ClientError};
+pub use in_process::InProcess;
 pub use listener::{Server, ServerError, ServerOptions, Stopper};

@@ -1,0 +1,273 @@
+//! The measurements as Markdown: what was measured where, and a table a question.
+//!
+//! A figure is the median of the repetitions. A ratio says how many times better Frond is than the
+//! peer beside which it stands (below 1: worse), so it reads the same way in every table.
+
+use std::fmt::Write;
+
+use crate::measure::Sample;
+use crate::workload::{Measured, Work};
+
+const ROWS: [Work; 9] = [
+    Work::InsertBatches,
+    Work::SettleInserts,
+    Work::InsertSingles,
+    Work::ReadById,
+    Work::ReadByIndex,
+    Work::Scan,
+    Work::Update,
+    Work::UpdateThreads,
+    Work::SettleUpdates,
+];
+const ROWS_OF_VERSIONS: [Work; 5] =
+    [Work::CommitAll, Work::CommitChanged, Work::Branch, Work::Diff, Work::Merge];
+/// Rates that differ by less than this say nothing.
+const NOISE_PERCENT: f64 = 5.0;
+
+/// What came of one target.
+pub struct Column {
+    /// The target's name.
+    pub name: String,
+    /// Version and settings; empty if it never ran.
+    pub description: String,
+    /// A repetition each.
+    pub repetitions: Vec<Measured>,
+    /// Why it has no figures, if it has none.
+    pub failure: Option<String>,
+}
+
+/// Which way is better.
+#[derive(Clone, Copy)]
+enum Better {
+    More,
+    Less,
+}
+
+/// A number of a table and how far its repetitions lie apart, in percent of it.
+#[derive(Clone, Copy)]
+struct Figure {
+    median: f64,
+    spread_percent: f64,
+}
+
+impl Column {
+    fn figure(&self, work: Work, value: impl Fn(&Sample) -> f64) -> Option<Figure> {
+        let values = self.repetitions.iter().filter_map(|measured| {
+            measured
+                .samples
+                .iter()
+                .find(|(other, _)| *other == work)
+                .map(|(_, sample)| value(sample))
+        });
+        figure(values.collect())
+    }
+
+    fn disk_bytes(&self) -> Option<Figure> {
+        figure(self.repetitions.iter().map(|measured| measured.disk_bytes as f64).collect())
+    }
+}
+
+fn figure(mut values: Vec<f64>) -> Option<Figure> {
+    values.sort_unstable_by(f64::total_cmp);
+    let (least, most) = (*values.first()?, *values.last()?);
+    let median = values[values.len() / 2];
+    let spread_percent = if median > 0.0 { (most - least) / median * 100.0 } else { 0.0 };
+    Some(Figure { median, spread_percent })
+}
+
+/// The tables, for `columns` of which the first is Frond's.
+pub fn tables(columns: &[Column]) -> String {
+    let mut text = String::new();
+    for column in columns {
+        let told = match &column.failure {
+            Some(failure) => format!("not run: {failure}"),
+            None => column.description.clone(),
+        };
+        let _ = writeln!(text, "- **{}**: {told}", column.name);
+    }
+    text +=
+        "\n### Speed\n\nOperations a second (milliseconds where it says so); more is better.\n\n";
+    table(&mut text, columns, Better::More, |column, work| {
+        if work.is_settling() {
+            return column.figure(work, |sample| sample.wall_micros as f64 / 1e3);
+        }
+        column.figure(work, |sample| {
+            sample.operations as f64 * 1e6 / sample.wall_micros.max(1) as f64
+        })
+    });
+    text += "\n### Processor time\n\nMicroseconds an operation, of all threads; less is better. A \
+             checkpoint's is divided by the writes\nbefore it, so that it adds up with theirs.\n\n";
+    table(&mut text, columns, Better::Less, |column, work| {
+        column.figure(work, |sample| sample.cpu_micros as f64 / sample.operations as f64)
+    });
+    text += "\n### Bytes written\n\nBytes handed to the disk an operation; less is better. Rows that \
+             write nothing are left out.\n\n";
+    table(&mut text, columns, Better::Less, |column, work| {
+        if matches!(work, Work::ReadById | Work::ReadByIndex | Work::Scan) {
+            return None;
+        }
+        column.figure(work, |sample| sample.written_bytes as f64 / sample.operations as f64)
+    });
+    text += "\n### Size\n\nMegabytes on the disk at the end, after the last checkpoint; less is \
+             better.\n\n";
+    header(&mut text, columns);
+    let sizes: Vec<_> = columns.iter().map(Column::disk_bytes).collect();
+    let megabytes = |figure: Figure| Figure { median: figure.median / 1e6, ..figure };
+    let sizes: Vec<_> = sizes.into_iter().map(|size| size.map(megabytes)).collect();
+    row(&mut text, "size on disk, MB", &sizes, Better::Less);
+    versions(&mut text, columns);
+    text
+}
+
+fn header(text: &mut String, columns: &[Column]) {
+    let mut names = String::from("| work |");
+    let mut lines = String::from("|---|");
+    for (position, column) in columns.iter().enumerate() {
+        let _ = write!(names, " {} |", column.name);
+        lines += "---:|";
+        if position > 0 {
+            names += " ratio |";
+            lines += "---:|";
+        }
+    }
+    let _ = writeln!(text, "{names}\n{lines}");
+}
+
+fn table(
+    text: &mut String,
+    columns: &[Column],
+    better: Better,
+    cell: impl Fn(&Column, Work) -> Option<Figure>,
+) {
+    header(text, columns);
+    for work in ROWS {
+        let figures: Vec<_> = columns.iter().map(|column| cell(column, work)).collect();
+        if figures.iter().all(Option::is_none) {
+            continue;
+        }
+        // A checkpoint's speed is told as a time.
+        match (better, work.is_settling()) {
+            (Better::More, true) => {
+                row(text, &format!("{}, ms", work.title()), &figures, Better::Less);
+            }
+            _ => row(text, work.title(), &figures, better),
+        }
+    }
+}
+
+fn row(text: &mut String, title: &str, figures: &[Option<Figure>], better: Better) {
+    let _ = write!(text, "| {title} |");
+    let frond = figures.first().copied().flatten();
+    for (position, figure) in figures.iter().enumerate() {
+        let Some(figure) = figure else {
+            *text += if position > 0 { " not run | |" } else { " not run |" };
+            continue;
+        };
+        let _ = write!(text, " {} ±{:.0} % |", number(figure.median), figure.spread_percent / 2.0);
+        if position > 0 {
+            let _ = match frond {
+                Some(frond) => write!(text, " {} |", ratio(frond, *figure, better)),
+                None => write!(text, " |"),
+            };
+        }
+    }
+    *text += "\n";
+}
+
+fn ratio(frond: Figure, peer: Figure, better: Better) -> String {
+    let (more, less) = match better {
+        Better::More => (frond.median, peer.median),
+        Better::Less => (peer.median, frond.median),
+    };
+    if less <= 0.0 {
+        return String::new();
+    }
+    let ratio = more / less;
+    let apart = (ratio.max(1.0 / ratio.max(f64::MIN_POSITIVE)) - 1.0) * 100.0;
+    if apart < NOISE_PERCENT { "equal".into() } else { format!("{ratio:.2}x") }
+}
+
+fn versions(text: &mut String, columns: &[Column]) {
+    *text += "\n### Versions\n\nOnly Frond has them. Milliseconds and kilobytes written, each.\n\n\
+              | work | ms | KB written |\n|---|---:|---:|\n";
+    let Some(frond) = columns.first() else {
+        return;
+    };
+    for work in ROWS_OF_VERSIONS {
+        let each = |total: u64, sample: &Sample| total as f64 / sample.operations as f64 / 1e3;
+        let wall = frond.figure(work, |sample| each(sample.wall_micros, sample));
+        let written = frond.figure(work, |sample| each(sample.written_bytes, sample));
+        if let (Some(wall), Some(written)) = (wall, written) {
+            let _ = writeln!(
+                text,
+                "| {} | {} ±{:.0} % | {} |",
+                work.title(),
+                number(wall.median),
+                wall.spread_percent / 2.0,
+                number(written.median)
+            );
+        }
+    }
+}
+
+/// Three digits, thousands apart.
+fn number(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let digits = match value {
+        value if value < 1.0 => 3,
+        value if value < 10.0 => 2,
+        value if value < 100.0 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.digits$}");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let mut parts = String::new();
+    for (position, digit) in whole.chars().enumerate() {
+        if position > 0 && (whole.len() - position) % 3 == 0 {
+            parts.push(',');
+        }
+        parts.push(digit);
+    }
+    if fraction.is_empty() { parts } else { format!("{parts}.{fraction}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_at_least() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (0.1234, "0.123"),
+            (1.234, "1.23"),
+            (12.34, "12.3"),
+            (123.4, "123"),
+            (1_234.0, "1,234"),
+            (1_234_567.0, "1,234,567"),
+        ] {
+            assert_eq!(number(value), expected);
+        }
+    }
+
+    #[test]
+    fn above_one_is_better_in_every_table() {
+        let figure = |median| Figure { median, spread_percent: 0.0 };
+        assert_eq!(ratio(figure(200.0), figure(100.0), Better::More), "2.00x");
+        assert_eq!(ratio(figure(200.0), figure(100.0), Better::Less), "0.50x");
+        assert_eq!(ratio(figure(102.0), figure(100.0), Better::More), "equal");
+    }
+
+    #[test]
+    fn a_missing_peer_is_told() {
+        let column = Column {
+            name: "PostgreSQL".into(),
+            description: String::new(),
+            repetitions: Vec::new(),
+            failure: Some("not installed".into()),
+        };
+        assert!(tables(&[column]).contains("not run: not installed"));
+    }
+}

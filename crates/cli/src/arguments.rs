@@ -1,0 +1,99 @@
+//! Arguments that several commands take.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::backend::{self, Backend};
+use crate::failure::Failure;
+
+/// Where the databases are: a data directory, opened by this process, or a running server.
+#[derive(Args, Clone, Debug)]
+pub struct Target {
+    /// Data directory to open; no server may be using it
+    #[arg(long, value_name = "DIR", default_value = "./frond-data", conflicts_with = "uri")]
+    pub data: PathBuf,
+
+    /// Running server to talk to instead, for example 127.0.0.1:27017
+    #[arg(long, value_name = "HOST:PORT")]
+    pub uri: Option<String>,
+}
+
+impl Target {
+    /// Opens what must be there already.
+    pub fn open(&self) -> Result<Box<dyn Backend>, Failure> {
+        if self.uri.is_none() && !self.data.is_dir() {
+            return Err(Failure::failed(format!(
+                "there is no data directory {}: name one with --data, or a running server with \
+                 --uri; frond import and frond serve make a new one",
+                self.data.display()
+            )));
+        }
+        self.open_or_make()
+    }
+
+    /// Opens it; makes the data directory where there is none.
+    pub fn open_or_make(&self) -> Result<Box<dyn Backend>, Failure> {
+        match &self.uri {
+            Some(uri) => Ok(Box::new(backend::Remote::connect(&address_of(uri)?)?)),
+            None => Ok(Box::new(backend::Embedded::open(&self.data)?)),
+        }
+    }
+}
+
+/// `HOST:PORT` of what was given as `--uri`; a connection string without options is taken too.
+fn address_of(uri: &str) -> Result<String, Failure> {
+    let address = uri.strip_prefix("mongodb://").unwrap_or(uri);
+    let address = address.split_once('/').map_or(address, |(address, _)| address);
+    if address.is_empty() || address.contains(['@', ',', '?']) {
+        return Err(Failure::Usage(format!("--uri {uri}: expected HOST:PORT")));
+    }
+    let after_host = address.rsplit_once(']').map_or(address, |(_, after)| after);
+    if after_host.contains(':') {
+        return Ok(address.to_owned());
+    }
+    Ok(format!("{address}:27017"))
+}
+
+/// Who makes a commit.
+#[derive(Args, Clone, Debug)]
+pub struct Author {
+    /// Who made this version, as NAME <MAIL>; otherwise FROND_AUTHOR, or else your login name
+    #[arg(long, value_name = "AUTHOR")]
+    author: Option<String>,
+}
+
+impl Author {
+    /// As given, or from the environment.
+    pub fn name(&self) -> String {
+        let given = self.author.clone();
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        given
+            .or_else(|| variable("FROND_AUTHOR"))
+            .or_else(|| variable("USER"))
+            .or_else(|| variable("LOGNAME"))
+            .unwrap_or_else(|| "unknown".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for (uri, expected) in [
+            ("127.0.0.1:27018", Some("127.0.0.1:27018")),
+            ("localhost", Some("localhost:27017")),
+            ("[::1]", Some("[::1]:27017")),
+            ("[::1]:5", Some("[::1]:5")),
+            ("mongodb://localhost:1/", Some("localhost:1")),
+            ("mongodb://localhost/shop", Some("localhost:27017")),
+            ("mongodb://ada:secret@localhost", None),
+            ("a:1,b:2", None),
+            ("", None),
+        ] {
+            assert_eq!(address_of(uri).ok().as_deref(), expected, "{uri}");
+        }
+    }
+}

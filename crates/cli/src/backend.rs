@@ -1,0 +1,164 @@
+//! Where commands go: a database in this process, or a running server.
+//!
+//! Both take the command documents that a driver would send and give the answers that it would
+//! get, so that the commands of the command line exist once and can't differ from a driver's view.
+
+use std::path::Path;
+
+use frond_db::{Frond, FrondOptions};
+use frond_doc::{Document, DocumentBuf, document};
+use frond_server::wire::DocumentSequence;
+use frond_server::{Client, ClientError, InProcess};
+
+use crate::failure::Failure;
+
+/// A database in this process or a running server.
+pub trait Backend {
+    /// Runs a command on a database; `sequences` are documents that stand beside it, the fast way
+    /// to send many. Errors of single documents (`writeErrors`) stand in the answer.
+    fn execute_with(
+        &mut self,
+        database: &str,
+        command: Document<'_>,
+        sequences: Vec<DocumentSequence>,
+    ) -> Result<DocumentBuf, Failure>;
+
+    /// Writes what is in memory, and lets go.
+    fn close(self: Box<Self>) -> Result<(), Failure>;
+}
+
+impl dyn Backend + '_ {
+    /// Runs a command on a database.
+    pub fn execute(
+        &mut self,
+        database: &str,
+        command: &DocumentBuf,
+    ) -> Result<DocumentBuf, Failure> {
+        self.execute_with(database, command.view(), Vec::new())
+    }
+
+    /// Runs a command that answers with a cursor and shows each document of all its batches to
+    /// `visit`, in their order. Holds one batch at a time.
+    pub fn for_each_document(
+        &mut self,
+        database: &str,
+        command: &DocumentBuf,
+        visit: &mut dyn FnMut(Document<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut answer = self.execute(database, command)?;
+        while let Some(more) = visit_batch(&answer, visit)? {
+            answer = self.execute(database, &more)?;
+        }
+        Ok(())
+    }
+}
+
+/// Shows a batch; returns the command that gets the next one, if there is more.
+fn visit_batch(
+    answer: &DocumentBuf,
+    visit: &mut dyn FnMut(Document<'_>) -> Result<(), Failure>,
+) -> Result<Option<DocumentBuf>, Failure> {
+    let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document());
+    let cursor = cursor.ok_or_else(|| Failure::failed("the answer holds no cursor"))?;
+    let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"));
+    for value in batch.and_then(|batch| batch.as_array()).iter().flat_map(|array| array.iter()) {
+        if let Some(document) = value.as_document() {
+            visit(document)?;
+        }
+    }
+    let id = cursor.get("id").and_then(|id| id.as_integer()).unwrap_or(0);
+    let namespace = cursor.get("ns").and_then(|namespace| namespace.as_str()).unwrap_or("");
+    let collection = namespace.split_once('.').map_or("", |(_, collection)| collection);
+    Ok((id != 0).then(|| document! { "getMore": id, "collection": collection }))
+}
+
+/// A data directory that this process has opened.
+pub struct Embedded {
+    frond: Frond,
+    commands: InProcess,
+}
+
+impl Embedded {
+    /// Opens a data directory, making it where it is missing.
+    pub fn open(directory: &Path) -> Result<Embedded, Failure> {
+        let frond = Frond::open(directory, FrondOptions::default())
+            .map_err(|error| open_failure(directory, &error.message))?;
+        let commands = InProcess::new(frond.clone());
+        Ok(Embedded { frond, commands })
+    }
+
+    /// The databases themselves, for what no command tells.
+    pub fn frond(&self) -> &Frond {
+        &self.frond
+    }
+}
+
+/// Says why a data directory can't be opened and what to do about it.
+pub fn open_failure(directory: &Path, message: &str) -> Failure {
+    let directory = directory.display();
+    if message.contains("LOCK") {
+        return Failure::failed(format!(
+            "data directory {directory} is in use by another process: if a server runs on it, \
+             talk to that with --uri HOST:PORT instead of --data"
+        ));
+    }
+    Failure::failed(format!("data directory {directory}: {message}"))
+}
+
+impl Backend for Embedded {
+    fn execute_with(
+        &mut self,
+        database: &str,
+        command: Document<'_>,
+        sequences: Vec<DocumentSequence>,
+    ) -> Result<DocumentBuf, Failure> {
+        let answer = self.commands.execute(database, command, &sequences);
+        if answer.get("ok").is_some_and(|ok| ok.is_truthy()) {
+            return Ok(answer);
+        }
+        let code = answer.get("code").and_then(|code| code.as_integer()).unwrap_or(1);
+        let message = answer.get("errmsg").and_then(|message| message.as_str()).unwrap_or("");
+        Err(Failure::Refused { code, message: message.to_owned(), answer })
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Failure> {
+        self.frond.close().map_err(|error| {
+            Failure::failed(format!("the data directory can't be closed: {error}"))
+        })
+    }
+}
+
+/// A running server.
+pub struct Remote(Client);
+
+impl Remote {
+    /// Connects to `address` (`HOST:PORT`).
+    pub fn connect(address: &str) -> Result<Remote, Failure> {
+        match Client::connect(address) {
+            Ok(client) => Ok(Remote(client)),
+            Err(error) => Err(Failure::failed(format!(
+                "{error}: is a server running there? frond serve --listen {address} starts one"
+            ))),
+        }
+    }
+}
+
+impl Backend for Remote {
+    fn execute_with(
+        &mut self,
+        database: &str,
+        command: Document<'_>,
+        sequences: Vec<DocumentSequence>,
+    ) -> Result<DocumentBuf, Failure> {
+        self.0.command_with(database, command, sequences).map_err(|error| match error {
+            ClientError::Command { code, message, answer } => {
+                Failure::Refused { code: i64::from(code), message, answer }
+            }
+            other => Failure::failed(other.to_string()),
+        })
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Failure> {
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! `frond conflicts`: what a merge could not decide.
+
+use std::io::Write;
+
+use frond_doc::path::Path;
+use frond_doc::{Document, DocumentBuilder, Value};
+
+use crate::arguments::Target;
+use crate::failure::Failure;
+use crate::output::{answer_json, array_of, documents_of, json, plain, short_json, text_of};
+use crate::terminal::{Style, Terminal};
+
+/// Columns after which one side is cut.
+const VALUE_COLUMNS: usize = 80;
+
+const EXAMPLES: &str = "\
+Examples:
+  frond conflicts shop
+  frond conflicts shop --collection items --json";
+
+/// List what a merge could not decide: fields that both sides changed
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Conflicts {
+    /// Database, or DATABASE@BRANCH, whose merge waits
+    database: String,
+
+    /// Only those of this collection
+    #[arg(short, long)]
+    collection: Option<String>,
+
+    /// The answer as JSON, with all three versions of each document
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Conflicts {
+    /// Lists them.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondConflicts", Value::Int32(1));
+        if let Some(collection) = &self.collection {
+            command.append("collection", Value::String(collection));
+        }
+        let mut backend = self.target.open()?;
+        let answer = backend.execute(&self.database, &command.build())?;
+        if self.json {
+            writeln!(terminal, "{}", answer_json(&answer))?;
+            return backend.close();
+        }
+        let mut count = 0;
+        for conflict in documents_of(answer.view(), "conflicts") {
+            tell(terminal, "", conflict)?;
+            count += 1;
+        }
+        if count == 0 {
+            writeln!(terminal, "no conflicts")?;
+        } else {
+            let hint = format!("frond resolve {} ID --ours|--theirs|--value JSON", self.database);
+            writeln!(terminal, "\nResolve each with  {}", terminal.paint(Style::Accent, hint))?;
+        }
+        backend.close()
+    }
+}
+
+/// Prints one conflict: its id, its document, and each path as the three versions have it.
+pub fn tell(terminal: &mut Terminal, indent: &str, conflict: Document<'_>) -> Result<(), Failure> {
+    let id = terminal.paint(Style::Changed, text_of(conflict, "id"));
+    let collection = plain(text_of(conflict, "collection"));
+    let document_id = json(conflict.get("_id").unwrap_or(Value::Null));
+    writeln!(terminal, "{indent}{id}  {collection} {document_id}")?;
+    let mut has_paths = false;
+    for path in array_of(conflict, "paths").iter().filter_map(|path| path.as_str()) {
+        has_paths = true;
+        writeln!(terminal, "{indent}  {}", terminal.paint(Style::Strong, plain(path)))?;
+        tell_sides(terminal, indent, |side| field(conflict.get(side), path))?;
+    }
+    if !has_paths {
+        tell_sides(terminal, indent, |side| match conflict.get(side) {
+            Some(Value::Document(document)) => short_json(Value::Document(document), VALUE_COLUMNS),
+            _ => "(no document)".to_owned(),
+        })?;
+    }
+    Ok(())
+}
+
+fn tell_sides(
+    terminal: &mut Terminal,
+    indent: &str,
+    text: impl Fn(&str) -> String,
+) -> Result<(), Failure> {
+    for (side, style) in
+        [("base", Style::Quiet), ("ours", Style::Removed), ("theirs", Style::Added)]
+    {
+        let line = format!("{side:<7} {}", text(side));
+        writeln!(terminal, "{indent}    {}", terminal.paint(style, line))?;
+    }
+    Ok(())
+}
+
+/// The value at a dotted path of one side's document.
+fn field(side: Option<Value<'_>>, path: &str) -> String {
+    let document = side.and_then(|side| side.as_document());
+    match document.and_then(|document| Path::new(path).get(document)) {
+        Some(value) => short_json(value, VALUE_COLUMNS),
+        None => "(no such field)".to_owned(),
+    }
+}

@@ -1,0 +1,218 @@
+//! `frond export`: a collection, at any version, as JSON lines, one JSON array, or CSV.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use frond_doc::extended_json::{self, Form};
+use frond_doc::path::Path;
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+
+use crate::arguments::Target;
+use crate::backend::Backend;
+use crate::failure::Failure;
+use crate::output::{counted, json};
+use crate::terminal::Terminal;
+
+const EXAMPLES: &str = "\
+Examples:
+  frond export -d shop -c items > items.jsonl
+  frond export -d shop@main~2 -c items --format array -o items.json
+  frond export -d shop -c items --format csv --fields _id,name,address.city
+  frond export -d shop -c items --query '{\"price\": {\"$gt\": 100}}'
+
+Relaxed JSON reads well, but an integer may come back with another width; --canonical keeps every type
+exactly.";
+
+/// How the documents are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Format {
+    /// One document a line
+    Json,
+    /// One JSON array
+    Array,
+    /// Comma-separated values; needs --fields
+    Csv,
+}
+
+/// Write a collection as JSON or CSV
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Export {
+    /// Database, or DATABASE@VERSION
+    #[arg(short, long, value_name = "DATABASE")]
+    database: String,
+
+    /// Collection
+    #[arg(short, long)]
+    collection: String,
+
+    /// File to write; otherwise standard output
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// How to write the documents
+    #[arg(long, value_enum, default_value = "json")]
+    format: Format,
+
+    /// Only these fields (dotted paths), separated by commas; the columns of CSV
+    #[arg(short, long, value_delimiter = ',', value_name = "FIELD,...")]
+    fields: Vec<String>,
+
+    /// Only documents that match this filter
+    #[arg(short, long, value_name = "JSON")]
+    query: Option<String>,
+
+    /// Canonical extended JSON: every type exactly
+    #[arg(long)]
+    canonical: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Export {
+    /// Writes the documents as they come, a batch at a time.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if self.format == Format::Csv && self.fields.is_empty() {
+            return Err(Failure::Usage(
+                "--format csv needs --fields: which columns, in which order".to_owned(),
+            ));
+        }
+        let command = self.command()?;
+        let mut backend = self.target.open()?;
+        let count = match &self.out {
+            None => {
+                let count = self.write(&mut *backend, &command, terminal)?;
+                terminal.finish()?;
+                count
+            }
+            Some(path) => {
+                let name = path.display().to_string();
+                let told = |error| Failure::file(&name, &error);
+                let mut file = BufWriter::new(File::create(path).map_err(told)?);
+                let count = self.write(&mut *backend, &command, &mut file)?;
+                file.flush().map_err(told)?;
+                count
+            }
+        };
+        eprintln!("exported {}", counted(count, "document"));
+        backend.close()
+    }
+
+    fn command(&self) -> Result<DocumentBuf, Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("find", Value::String(&self.collection));
+        if let Some(query) = &self.query {
+            let filter = extended_json::parse(query)
+                .map_err(|error| Failure::Usage(format!("--query is not a document: {error}")))?;
+            command.append("filter", Value::Document(filter.view()));
+        }
+        if !self.fields.is_empty() {
+            command.begin_document("projection");
+            if !self.fields.iter().any(|field| field == "_id") && self.format == Format::Csv {
+                command.append("_id", Value::Int32(0));
+            }
+            for field in &self.fields {
+                command.append(field, Value::Int32(1));
+            }
+            command.end();
+        }
+        command.append("batchSize", Value::Int32(10_000));
+        Ok(command.build())
+    }
+
+    fn write(
+        &self,
+        backend: &mut dyn Backend,
+        command: &DocumentBuf,
+        out: &mut dyn Write,
+    ) -> Result<u64, Failure> {
+        match self.format {
+            Format::Json => self.write_json(backend, command, out, ["", "\n", "\n", ""]),
+            Format::Array => self.write_json(backend, command, out, ["[", "\n", ",\n", "]\n"]),
+            Format::Csv => self.write_csv(backend, command, out),
+        }
+    }
+
+    /// Writes JSON between the four separators: what comes first, behind the last document, between
+    /// two documents, and at the end.
+    fn write_json(
+        &self,
+        backend: &mut dyn Backend,
+        command: &DocumentBuf,
+        out: &mut dyn Write,
+        [first, behind, between, end]: [&str; 4],
+    ) -> Result<u64, Failure> {
+        let form = if self.canonical { Form::Canonical } else { Form::Relaxed };
+        let mut count = 0;
+        let mut text = String::new();
+        out.write_all(first.as_bytes())?;
+        backend.for_each_document(&self.database, command, &mut |document| {
+            text.clear();
+            if count > 0 {
+                text.push_str(between);
+            }
+            extended_json::write(document, form, &mut text);
+            count += 1;
+            Ok(out.write_all(text.as_bytes())?)
+        })?;
+        if count > 0 {
+            out.write_all(behind.as_bytes())?;
+        }
+        out.write_all(end.as_bytes())?;
+        Ok(count)
+    }
+
+    fn write_csv(
+        &self,
+        backend: &mut dyn Backend,
+        command: &DocumentBuf,
+        out: &mut dyn Write,
+    ) -> Result<u64, Failure> {
+        let paths: Vec<Path> = self.fields.iter().map(|field| Path::new(field)).collect();
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(&self.fields).map_err(told)?;
+        let mut count = 0;
+        backend.for_each_document(&self.database, command, &mut |document| {
+            for path in &paths {
+                writer.write_field(cell(path, document)).map_err(told)?;
+            }
+            count += 1;
+            writer.write_record(None::<&[u8]>).map_err(told)
+        })?;
+        writer.flush()?;
+        Ok(count)
+    }
+}
+
+fn told(error: csv::Error) -> Failure {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error.into(),
+        other => Failure::failed(format!("{other:?}")),
+    }
+}
+
+/// A value as mongoexport writes it into a cell: text as it is, numbers in decimal, nothing where
+/// there is none, and JSON for what CSV has no form for.
+fn cell(path: &Path, document: Document<'_>) -> String {
+    match path.get(document) {
+        None | Some(Value::Null | Value::Undefined) => String::new(),
+        Some(Value::String(text) | Value::Symbol(text)) => text.to_owned(),
+        Some(Value::Int32(number)) => number.to_string(),
+        Some(Value::Int64(number)) => number.to_string(),
+        Some(Value::Double(number)) => number.to_string(),
+        Some(Value::Boolean(boolean)) => boolean.to_string(),
+        Some(Value::ObjectId(id)) => format!("ObjectId({id})"),
+        Some(Value::DateTime(millis)) => date(millis),
+        Some(other) => json(other),
+    }
+}
+
+/// `2026-11-21T02:46:10.000Z`.
+fn date(millis: i64) -> String {
+    match jiff::Timestamp::from_millisecond(millis) {
+        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+        Err(_) => json(Value::DateTime(millis)),
+    }
+}

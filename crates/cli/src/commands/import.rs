@@ -1,0 +1,240 @@
+//! `frond import`: files to documents to a collection.
+//!
+//! 1. One thread reads and parses, and hands over batches; this one writes them: both cores work.
+//! 2. What is wrong with one document is told with its line, and the import goes on, or stops.
+//! 3. Whatever the size of the file, only a few batches are in memory.
+
+mod batches;
+mod progress;
+mod writer;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use frond_doc::{DocumentBuf, document};
+
+use crate::arguments::{Author, Target};
+use crate::backend::Backend;
+use crate::commands::commit;
+use crate::commands::import::batches::{BatchLimits, read_batches};
+use crate::commands::import::progress::Progress;
+use crate::commands::import::writer::{Mode, Report, Writer};
+use crate::failure::Failure;
+use crate::input::csv::Blanks;
+use crate::input::{self, Format, Source};
+use crate::output::{counted, grouped};
+use crate::terminal::{Style, Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  frond import -d shop -c items items.jsonl
+  frond import -d shop -c items items.csv --drop --commit 'prices of May'
+  frond import -d shop@sale -c items items.json --mode upsert
+  frond import -d shop -c items items.jsonl --mode replace-all --commit 'version 2'
+  xz -dc items.jsonl.xz | frond import -d shop -c items --uri 127.0.0.1:27017
+
+JSON is one object after another (mostly one a line) or one array, plain or extended ({\"$oid\": ...}). Of
+CSV the first line names the fields, address.city makes nested documents, and a cell that reads
+as a number becomes one. The exit code is 1 if any document could not be imported.";
+
+/// Fill a collection from JSON or CSV
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Import {
+    /// File to read; - or nothing reads standard input
+    file: Option<PathBuf>,
+
+    /// Database, or DATABASE@BRANCH
+    #[arg(short, long, value_name = "DATABASE")]
+    database: String,
+
+    /// Collection
+    #[arg(short, long)]
+    collection: String,
+
+    /// What the file holds
+    #[arg(long, value_enum, default_value = "auto")]
+    format: Format,
+
+    /// What to do with documents whose _id is there already
+    #[arg(long, value_enum, default_value = "insert")]
+    mode: Mode,
+
+    /// Drop the collection first, its indexes too
+    #[arg(long)]
+    drop: bool,
+
+    /// Documents a transaction
+    #[arg(long, value_name = "COUNT", default_value = "2000",
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    batch: u32,
+
+    /// Stop at the first document that can't be imported, instead of telling it and going on
+    #[arg(long)]
+    stop_on_error: bool,
+
+    /// CSV: leave fields out whose cell is empty
+    #[arg(long)]
+    ignore_blanks: bool,
+
+    /// Record a version with this message when all is imported
+    #[arg(long, value_name = "MESSAGE")]
+    commit: Option<String>,
+
+    #[command(flatten)]
+    author: Author,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Import {
+    /// Imports the file.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let (source, progress) = self.open_source()?;
+        let mut backend = self.target.open_or_make()?;
+        let begun = Instant::now();
+        if self.drop {
+            drop_collection(&mut *backend, &self.database, &self.collection)?;
+        }
+        let report = self.import(&mut *backend, source, &progress)?;
+        progress.finish();
+        self.tell(terminal, &report, begun)?;
+        let mut done = Ok(());
+        if report.failed > 0 {
+            done = Err(Failure::Failed(self.told_failures(&report)));
+        } else if let Some(message) = &self.commit {
+            self.commit(terminal, &mut *backend, message)?;
+        }
+        terminal.finish()?;
+        backend.close()?;
+        done
+    }
+
+    fn open_source(&self) -> Result<(Source, Progress), Failure> {
+        let blanks = if self.ignore_blanks { Blanks::Ignored } else { Blanks::Kept };
+        let (reader, bytes): (Box<dyn Read + Send>, Option<u64>) = match self.path() {
+            None => (Box::new(io::stdin()), None),
+            Some(path) => {
+                let told = |error| Failure::file(&path.display().to_string(), &error);
+                let file = File::open(path).map_err(told)?;
+                let metadata = file.metadata().map_err(told)?;
+                if metadata.is_dir() {
+                    let what = format!("{} is a directory, not a file", path.display());
+                    return Err(Failure::failed(what));
+                }
+                // A pipe has no size that could be known.
+                (Box::new(file), metadata.is_file().then(|| metadata.len()))
+            }
+        };
+        let progress = Progress::begin(bytes);
+        let name = self.path().map(|path| path.to_string_lossy().into_owned());
+        let reader = progress.counting(reader);
+        Ok((input::open(reader, name.as_deref(), self.format, blanks)?, progress))
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.file.as_deref().filter(|path| *path != Path::new("-"))
+    }
+
+    fn import(
+        &self,
+        backend: &mut dyn Backend,
+        source: Source,
+        progress: &Progress,
+    ) -> Result<Report, Failure> {
+        let mut writer =
+            Writer::new(&self.database, &self.collection, self.mode, self.stop_on_error);
+        let limits = BatchLimits {
+            documents_max: self.batch as usize,
+            stops_on_problem: self.stop_on_error,
+        };
+        read_batches(source, limits, |batch| {
+            let before = writer.report.failed;
+            for (line, what) in batch.problems {
+                writer.failed(line, &what, progress);
+            }
+            writer.write(backend, batch.documents, &batch.lines, progress)?;
+            Ok(!self.stop_on_error || writer.report.failed == before)
+        })?;
+        if self.mode == Mode::ReplaceAll && writer.report.failed == 0 {
+            writer.remove_others(backend)?;
+        }
+        Ok(writer.report)
+    }
+
+    fn tell(
+        &self,
+        terminal: &mut Terminal,
+        report: &Report,
+        begun: Instant,
+    ) -> Result<(), Failure> {
+        let seconds = begun.elapsed().as_secs_f64();
+        let written = report.inserted + report.replaced + report.unchanged;
+        let rate = grouped((written as f64 / seconds.max(1e-6)) as u64);
+        let name = format!("{}.{}", self.database, self.collection);
+        let what = terminal.paint(Style::Strong, counted(written, "document"));
+        let cost = format!("{seconds:.2} s, {rate} documents/s");
+        let cost = terminal.paint(Style::Quiet, cost);
+        writeln!(terminal, "imported {what} into {name}  {cost}")?;
+        if self.mode != Mode::Insert {
+            writeln!(
+                terminal,
+                "  {} inserted, {} replaced, {} unchanged, {} removed",
+                grouped(report.inserted),
+                grouped(report.replaced),
+                grouped(report.unchanged),
+                grouped(report.removed),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn told_failures(&self, report: &Report) -> String {
+        let mut text = format!("{} could not be imported", counted(report.failed, "document"));
+        if self.stop_on_error {
+            text.push_str(": stopped there (--stop-on-error)");
+        }
+        if self.mode == Mode::ReplaceAll {
+            text.push_str("; nothing was removed");
+        }
+        if self.commit.is_some() {
+            text.push_str("; no version was recorded");
+        }
+        text
+    }
+
+    fn commit(
+        &self,
+        terminal: &mut Terminal,
+        backend: &mut dyn Backend,
+        message: &str,
+    ) -> Result<(), Failure> {
+        let command = commit::command(message, &self.author.name());
+        match backend.execute(&self.database, &command) {
+            Ok(answer) => commit::tell(terminal, &answer),
+            Err(Failure::Refused { message, .. }) if message.contains("nothing to commit") => {
+                Ok(writeln!(terminal, "nothing to commit: the last version holds the same")?)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+/// The code of a collection that isn't there.
+const NAMESPACE_NOT_FOUND: i64 = 26;
+
+/// Drops a collection, if it is there.
+fn drop_collection(
+    backend: &mut dyn Backend,
+    database: &str,
+    collection: &str,
+) -> Result<(), Failure> {
+    let command: DocumentBuf = document! { "drop": collection };
+    match backend.execute(database, &command) {
+        Err(Failure::Refused { code: NAMESPACE_NOT_FOUND, .. }) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}

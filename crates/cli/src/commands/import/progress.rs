@@ -1,0 +1,52 @@
+//! A progress bar by bytes, on standard error, where that is a terminal.
+
+use std::io::Read;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Documents whose problem is told; of the others only the count is.
+const PROBLEMS_TOLD_MAX: u64 = 20;
+
+/// How far the import is.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// Begins; `bytes` is the input's size, where it is known.
+    pub fn begin(bytes: Option<u64>) -> Progress {
+        let (bar, template) = match bytes {
+            Some(bytes) => (
+                ProgressBar::new(bytes),
+                "{wide_bar:.green/black} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left",
+            ),
+            None => (ProgressBar::new_spinner(), "{spinner} {bytes}  {bytes_per_sec}"),
+        };
+        // Hidden where standard error is no terminal.
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template(template).expect("the template is a constant");
+        bar.set_style(style);
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Progress(bar)
+    }
+
+    /// Counts the bytes that are read from `reader`.
+    pub fn counting<R: Read + Send>(&self, reader: R) -> impl Read + Send + use<R> {
+        self.0.wrap_read(reader)
+    }
+
+    /// Tells what is wrong with the document on `line`, which is the `count`th that failed.
+    pub fn problem(&self, count: u64, line: u64, what: &str) {
+        self.0.suspend(|| {
+            if count <= PROBLEMS_TOLD_MAX {
+                eprintln!("line {line}: {}", crate::output::plain(what));
+            } else if count == PROBLEMS_TOLD_MAX + 1 {
+                eprintln!("more documents failed; they are counted, not told");
+            }
+        });
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,203 @@
+//! Writes batches, in one of three modes, and counts what happened.
+
+use std::collections::HashSet;
+
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document, key};
+use frond_server::wire::DocumentSequence;
+
+use crate::backend::Backend;
+use crate::commands::import::progress::Progress;
+use crate::failure::Failure;
+use crate::output::{array_of, count_of, documents_of, text_of};
+
+/// Documents that are removed by one command.
+const REMOVE_BATCH: usize = 10_000;
+
+/// What to do with documents whose `_id` is there already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Mode {
+    /// Refuse them; insert the others
+    Insert,
+    /// Replace them; insert the others
+    Upsert,
+    /// As upsert, and remove the documents that the file doesn't hold
+    ReplaceAll,
+}
+
+/// What an import did.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Report {
+    /// Documents that were not there before.
+    pub inserted: u64,
+    /// Documents that were there, with other content.
+    pub replaced: u64,
+    /// Documents that were there just so.
+    pub unchanged: u64,
+    /// Documents that were removed.
+    pub removed: u64,
+    /// Documents that could not be read or written.
+    pub failed: u64,
+}
+
+/// Writes to one collection.
+pub struct Writer<'a> {
+    database: &'a str,
+    collection: &'a str,
+    mode: Mode,
+    is_ordered: bool,
+    /// The keys of the `_id`s that the file held: kept in the mode that removes all others.
+    seen: HashSet<Vec<u8>>,
+    /// What happened so far.
+    pub report: Report,
+}
+
+impl<'a> Writer<'a> {
+    /// A writer to `database.collection`. An ordered one stops at the first error of a batch.
+    pub fn new(database: &'a str, collection: &'a str, mode: Mode, is_ordered: bool) -> Writer<'a> {
+        let (seen, report) = (HashSet::new(), Report::default());
+        Writer { database, collection, mode, is_ordered, seen, report }
+    }
+
+    /// Counts and tells a document that could not be imported.
+    pub fn failed(&mut self, line: u64, what: &str, progress: &Progress) {
+        self.report.failed += 1;
+        progress.problem(self.report.failed, line, what);
+    }
+
+    /// Writes a batch; `lines` are its documents' lines.
+    pub fn write(
+        &mut self,
+        backend: &mut dyn Backend,
+        documents: Vec<DocumentBuf>,
+        lines: &[u64],
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        if self.mode == Mode::Insert {
+            return self.insert(backend, documents, lines, progress);
+        }
+        let (mut statements, mut statement_lines) = (Vec::new(), Vec::new());
+        let (mut without_id, mut without_id_lines) = (Vec::new(), Vec::new());
+        for (document, line) in documents.into_iter().zip(lines) {
+            match document.get("_id") {
+                Some(id) => {
+                    if self.mode == Mode::ReplaceAll {
+                        self.seen.insert(key::of_value(id).into());
+                    }
+                    statements.push(replacement(&document, id));
+                    statement_lines.push(*line);
+                }
+                None if self.mode == Mode::ReplaceAll => {
+                    let what = "a document without _id can't be told from others: \
+                                --mode replace-all needs an _id in each";
+                    self.failed(*line, what, progress);
+                }
+                None => {
+                    without_id.push(document);
+                    without_id_lines.push(*line);
+                }
+            }
+        }
+        self.insert(backend, without_id, &without_id_lines, progress)?;
+        self.replace(backend, statements, &statement_lines, progress)
+    }
+
+    fn insert(
+        &mut self,
+        backend: &mut dyn Backend,
+        documents: Vec<DocumentBuf>,
+        lines: &[u64],
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        if documents.is_empty() {
+            return Ok(());
+        }
+        let command = document! { "insert": self.collection, "ordered": self.is_ordered };
+        let answer = self.send(backend, &command, "documents", documents)?;
+        self.report.inserted += count_of(answer.view(), "n");
+        self.tell_errors(&answer, lines, progress);
+        Ok(())
+    }
+
+    fn replace(
+        &mut self,
+        backend: &mut dyn Backend,
+        statements: Vec<DocumentBuf>,
+        lines: &[u64],
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        if statements.is_empty() {
+            return Ok(());
+        }
+        let command = document! { "update": self.collection, "ordered": self.is_ordered };
+        let answer = self.send(backend, &command, "updates", statements)?;
+        let upserted = array_of(answer.view(), "upserted").iter().count() as u64;
+        let modified = count_of(answer.view(), "nModified");
+        let reached = count_of(answer.view(), "n");
+        self.report.inserted += upserted;
+        self.report.replaced += modified;
+        self.report.unchanged += reached.saturating_sub(upserted + modified);
+        self.tell_errors(&answer, lines, progress);
+        Ok(())
+    }
+
+    /// Removes the documents of the collection that the file didn't hold.
+    pub fn remove_others(&mut self, backend: &mut dyn Backend) -> Result<(), Failure> {
+        let mut find = DocumentBuilder::new();
+        find.append("find", Value::String(self.collection));
+        find.begin_document("projection").append("_id", Value::Int32(1)).end();
+        find.append("batchSize", Value::Int32(10_000));
+        let mut others = Vec::new();
+        backend.for_each_document(self.database, &find.build(), &mut |document| {
+            let id = document.get("_id").unwrap_or(Value::Null);
+            if !self.seen.contains(&key::of_value(id)[..]) {
+                others.push(removal(id));
+            }
+            Ok(())
+        })?;
+        for statements in others.chunks(REMOVE_BATCH) {
+            let command = document! { "delete": self.collection };
+            let answer = self.send(backend, &command, "deletes", statements.to_vec())?;
+            self.report.removed += count_of(answer.view(), "n");
+            if let Some(error) = documents_of(answer.view(), "writeErrors").next() {
+                return Err(Failure::failed(text_of(error, "errmsg")));
+            }
+        }
+        Ok(())
+    }
+
+    fn send(
+        &self,
+        backend: &mut dyn Backend,
+        command: &DocumentBuf,
+        name: &str,
+        documents: Vec<DocumentBuf>,
+    ) -> Result<DocumentBuf, Failure> {
+        let sequence = DocumentSequence { name: name.to_owned(), documents };
+        backend.execute_with(self.database, command.view(), vec![sequence])
+    }
+
+    fn tell_errors(&mut self, answer: &DocumentBuf, lines: &[u64], progress: &Progress) {
+        for error in documents_of(answer.view(), "writeErrors") {
+            let position = usize::try_from(count_of(error, "index")).unwrap_or(usize::MAX);
+            let line = lines.get(position).copied().unwrap_or(0);
+            self.failed(line, text_of(error, "errmsg"), progress);
+        }
+    }
+}
+
+/// `{q: {_id}, u: document, upsert: true}`.
+fn replacement(document: &DocumentBuf, id: Value<'_>) -> DocumentBuf {
+    let mut statement = DocumentBuilder::with_capacity(document.as_bytes().len() + 64);
+    statement.begin_document("q").append("_id", id).end();
+    statement.append("u", Value::Document(document.view()));
+    statement.append("upsert", Value::Boolean(true));
+    statement.build()
+}
+
+/// `{q: {_id: {$eq}}, limit: 1}`.
+fn removal(id: Value<'_>) -> DocumentBuf {
+    let mut statement = DocumentBuilder::new();
+    statement.begin_document("q").begin_document("_id").append("$eq", id).end().end();
+    statement.append("limit", Value::Int32(1));
+    statement.build()
+}

@@ -1,0 +1,140 @@
+//! `frond merge`: brings another version's changes into a branch.
+
+use std::io::Write;
+
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+
+use crate::arguments::{Author, Target};
+use crate::commands::commit;
+use crate::failure::Failure;
+use crate::output::{count_of, counted, documents_of, plain, text_of};
+use crate::terminal::{Style, Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  frond merge shop sale -m 'the sale begins'
+  frond merge shop@sale main              the other way: bring sale up to date
+  frond merge shop --continue             end it when all conflicts are resolved
+  frond merge shop --abort                as if it had never begun
+
+Changes to different documents, and to different fields of one document, merge by themselves. The same
+field changed on both sides is a conflict, which is kept until you decide: frond conflicts lists
+them, frond resolve resolves one. Then the exit code is 1.";
+
+/// Bring another version's changes into a branch
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["merge_in", "continue_", "abort"]))]
+pub struct Merge {
+    /// Database, or DATABASE@BRANCH: what is merged into
+    database: String,
+
+    /// Branch, commit's id or other version to merge in
+    #[arg(value_name = "VERSION")]
+    merge_in: Option<String>,
+
+    /// The merge commit's message
+    #[arg(short, long)]
+    message: Option<String>,
+
+    /// Make a merge commit even where the branch could just move forward
+    #[arg(long, requires = "merge_in")]
+    no_ff: bool,
+
+    /// Refuse if the branch can't just move forward
+    #[arg(long, requires = "merge_in", conflicts_with = "no_ff")]
+    ff_only: bool,
+
+    /// End a merge whose conflicts are all resolved
+    #[arg(long = "continue")]
+    continue_: bool,
+
+    /// Give up a merge that waits: the branch becomes its last commit again
+    #[arg(long, conflicts_with = "message")]
+    abort: bool,
+
+    #[command(flatten)]
+    author: Author,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// The code with which a merge that found conflicts answers.
+const OPERATION_FAILED: i64 = 96;
+
+impl Merge {
+    /// Merges, continues or aborts.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut backend = self.target.open()?;
+        match backend.execute(&self.database, &self.command()) {
+            Ok(answer) => tell(terminal, &answer)?,
+            Err(Failure::Refused { code: OPERATION_FAILED, answer, .. })
+                if text_of(answer.view(), "result") == "conflicts" =>
+            {
+                self.tell_conflicts(terminal, &answer)?;
+                terminal.finish()?;
+                backend.close()?;
+                return Err(Failure::Told);
+            }
+            Err(failure) => return Err(failure),
+        }
+        backend.close()
+    }
+
+    fn command(&self) -> DocumentBuf {
+        let mut command = DocumentBuilder::new();
+        command.append("frondMerge", Value::Int32(1));
+        if let Some(merge_in) = &self.merge_in {
+            command.append("merge_in", Value::String(merge_in));
+        }
+        if let Some(message) = &self.message {
+            command.append("message", Value::String(message));
+        }
+        if !self.abort {
+            command.append("author", Value::String(&self.author.name()));
+        }
+        let flags = [
+            ("noFF", self.no_ff),
+            ("ffOnly", self.ff_only),
+            ("continue", self.continue_),
+            ("abort", self.abort),
+        ];
+        for (name, _) in flags.iter().filter(|(_, is_set)| *is_set) {
+            command.append(name, Value::Boolean(true));
+        }
+        command.build()
+    }
+
+    fn tell_conflicts(&self, terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
+        writeln!(terminal, "The merge waits: both sides changed the same fields.")?;
+        for conflict in documents_of(answer.view(), "conflicts") {
+            let collection = plain(text_of(conflict, "collection"));
+            let line =
+                format!("  {collection}: {}", counted(count_of(conflict, "count"), "conflict"));
+            writeln!(terminal, "{}", terminal.paint(Style::Removed, line))?;
+        }
+        for (what, command) in [
+            ("list them with", format!("frond conflicts {}", self.database)),
+            ("resolve each with", format!("frond resolve {} ID --ours", self.database)),
+            ("then", format!("frond merge {} --continue", self.database)),
+            ("or give up with", format!("frond merge {} --abort", self.database)),
+        ] {
+            writeln!(terminal, "{what:>18}  {}", terminal.paint(Style::Accent, command))?;
+        }
+        Ok(())
+    }
+}
+
+fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
+    let view = answer.view();
+    let id = terminal.paint(Style::Changed, text_of(view, "commitId"));
+    match text_of(view, "result") {
+        "merged" => commit::tell(terminal, answer)?,
+        "fastForward" => writeln!(terminal, "moved forward to {id}")?,
+        "upToDate" => writeln!(terminal, "nothing to merge: already up to date at {id}")?,
+        "aborted" => writeln!(terminal, "gave the merge up: the branch is its last commit again")?,
+        other => writeln!(terminal, "{other} {id}")?,
+    }
+    Ok(())
+}

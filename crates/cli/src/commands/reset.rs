@@ -1,0 +1,62 @@
+//! `frond reset`: moves a branch to another version.
+
+use std::io::Write;
+
+use frond_doc::{DocumentBuilder, Value};
+
+use crate::arguments::Target;
+use crate::failure::Failure;
+use crate::output::{plain, text_of};
+use crate::terminal::{Style, Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  frond reset shop --hard           throw away what was not committed
+  frond reset shop main~1           undo the last commit, keep its changes as uncommitted
+  frond reset shop main~1 --hard    undo the last commit and its changes
+
+Versions stay in the store when no branch has them any more: shop@<commit> still reads them.";
+
+/// Move a branch to another version
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Reset {
+    /// Database, or DATABASE@BRANCH
+    database: String,
+
+    /// Version to move to; otherwise the branch's last commit
+    #[arg(value_name = "VERSION")]
+    to: Option<String>,
+
+    /// Make the working state that version's too: changes that were not committed are lost
+    #[arg(long, conflicts_with = "soft")]
+    hard: bool,
+
+    /// Keep the working state (the default)
+    #[arg(long)]
+    soft: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Reset {
+    /// Moves the branch.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondReset", Value::Int32(1));
+        if let Some(to) = &self.to {
+            command.append("target", Value::String(to));
+        }
+        command.append("mode", Value::String(if self.hard { "hard" } else { "soft" }));
+        let mut backend = self.target.open()?;
+        let answer = backend.execute(&self.database, &command.build())?;
+        let answer = answer.view();
+        let branch = plain(text_of(answer, "branch"));
+        let id = terminal.paint(Style::Changed, text_of(answer, "commitId"));
+        let kept =
+            if self.hard { "and so is its working state" } else { "its working state stays" };
+        writeln!(terminal, "{branch} is at {id} now, {kept}")?;
+        backend.close()
+    }
+}

@@ -1,0 +1,85 @@
+//! `frond resolve`: decides one conflict of a merge that waits.
+
+use std::io::Write;
+
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, extended_json};
+
+use crate::arguments::Target;
+use crate::failure::Failure;
+use crate::output::{count_of, counted};
+use crate::terminal::{Style, Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  frond resolve shop 3k2j9q7t --ours       keep this branch's value
+  frond resolve shop 3k2j9q7t --theirs     take the other side's
+  frond resolve shop 3k2j9q7t --value '{\"_id\": 1, \"name\": \"lamp\", \"price\": 25}'
+  frond resolve shop 3k2j9q7t --remove     neither: remove the document
+
+frond conflicts shop lists the conflicts with their ids.";
+
+/// Decide one conflict of a merge that waits
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+#[command(group = clap::ArgGroup::new("how").required(true).args(["ours", "theirs", "value", "remove"]))]
+pub struct Resolve {
+    /// Database, or DATABASE@BRANCH, whose merge waits
+    database: String,
+
+    /// The conflict's id
+    id: String,
+
+    /// Keep what this branch has
+    #[arg(long)]
+    ours: bool,
+
+    /// Take what the other side has
+    #[arg(long)]
+    theirs: bool,
+
+    /// Take this document instead
+    #[arg(long, value_name = "JSON")]
+    value: Option<String>,
+
+    /// Remove the document
+    #[arg(long)]
+    remove: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Resolve {
+    /// Resolves the conflict and tells how many are left.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let command = self.command()?;
+        let mut backend = self.target.open()?;
+        let answer = backend.execute(&self.database, &command)?;
+        match count_of(answer.view(), "remaining") {
+            0 => {
+                let hint = format!("frond merge {} --continue", self.database);
+                let hint = terminal.paint(Style::Accent, hint);
+                writeln!(terminal, "resolved: no conflicts are left; end the merge with  {hint}")?;
+            }
+            left => writeln!(terminal, "resolved: {} left", counted(left, "conflict"))?,
+        }
+        backend.close()
+    }
+
+    fn command(&self) -> Result<DocumentBuf, Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondResolveConflict", Value::Int32(1));
+        command.append("id", Value::String(&self.id));
+        if let Some(text) = &self.value {
+            let document = extended_json::parse(text)
+                .map_err(|error| Failure::Usage(format!("--value is not a document: {error}")))?;
+            command.append("value", Value::Document(document.view()));
+        } else if self.remove {
+            command.append("value", Value::Null);
+        } else {
+            let side = if self.ours { "ours" } else { "theirs" };
+            command.append("resolution", Value::String(side));
+        }
+        Ok(command.build())
+    }
+}

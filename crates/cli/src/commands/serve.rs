@@ -1,0 +1,59 @@
+//! `frond serve`: MongoDB's wire protocol on a loopback address, until SIGINT or SIGTERM.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use frond_db::{Frond, FrondOptions};
+use frond_server::{Server, ServerOptions};
+
+use crate::backend::open_failure;
+use crate::failure::Failure;
+use crate::terminal::{Style, Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  frond serve
+  frond serve --data /var/lib/frond --listen 127.0.0.1:27018
+
+There is no authentication yet, so only loopback addresses (127.0.0.1, [::1], localhost) are
+listened on. SIGINT (Ctrl-C) and SIGTERM stop the server: commands that run are answered first. After
+a crash or a power cut, start it again: what was acknowledged is there.";
+
+/// Serve a data directory to MongoDB's drivers, mongosh and Compass
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Serve {
+    /// Data directory; made where it is missing
+    #[arg(long, value_name = "DIR", default_value = "./frond-data")]
+    data: PathBuf,
+
+    /// Loopback address to listen on; port 0 takes any free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:27017")]
+    listen: String,
+}
+
+impl Serve {
+    /// Runs until a signal.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let frond = Frond::open(&self.data, FrondOptions::default())
+            .map_err(|error| open_failure(&self.data, &error.message))?;
+        let options = ServerOptions {
+            listen: self.listen.clone(),
+            arguments: std::env::args().collect(),
+            data_directory: self.data.display().to_string(),
+            ..ServerOptions::default()
+        };
+        let server =
+            Server::bind(frond, options).map_err(|error| Failure::failed(error.to_string()))?;
+        let address = server.address();
+        let shell = format!("mongosh mongodb://{address}/");
+        writeln!(terminal, "frond {} serves {}", env!("CARGO_PKG_VERSION"), self.data.display())?;
+        writeln!(terminal, "  listening on  {}", terminal.paint(Style::Strong, address))?;
+        writeln!(terminal, "  connect with  {}", terminal.paint(Style::Accent, shell))?;
+        writeln!(terminal, "  stop with     Ctrl-C")?;
+        terminal.finish()?;
+        server.run_until_signal().map_err(|error| Failure::failed(error.to_string()))?;
+        writeln!(terminal, "stopped: all that was acknowledged is on the disk")?;
+        Ok(())
+    }
+}

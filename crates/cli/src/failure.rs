@@ -1,0 +1,84 @@
+//! What can go wrong in a command, how it is told, and the exit code.
+//!
+//! Messages are lower case and say what to do next where we know it.
+
+use std::fmt;
+use std::io;
+
+use frond_doc::DocumentBuf;
+
+/// Why a command ended before its end.
+#[derive(Debug)]
+pub enum Failure {
+    /// The arguments don't fit together: exit code 2, like clap's own.
+    Usage(String),
+    /// The database refused a command.
+    Refused {
+        /// MongoDB's code.
+        code: i64,
+        /// What happened.
+        message: String,
+        /// The whole answer.
+        answer: DocumentBuf,
+    },
+    /// Anything else: a whole message.
+    Failed(String),
+    /// All was told already; only the exit code is left to say it.
+    Told,
+    /// Whoever read our output stopped reading (`| head`): no error.
+    ReaderGone,
+}
+
+impl Failure {
+    /// A failure with a whole message.
+    pub fn failed(message: impl Into<String>) -> Failure {
+        Failure::Failed(message.into())
+    }
+
+    /// A failure around a file.
+    pub fn file(name: &str, error: &io::Error) -> Failure {
+        Failure::Failed(format!("{name}: {}", describe(error)))
+    }
+
+    /// 2 for usage, 1 for everything else.
+    pub fn exit_code(&self) -> u8 {
+        if matches!(self, Failure::Usage(_)) { 2 } else { 1 }
+    }
+
+    /// Tells it on standard error.
+    pub fn print(&self) {
+        if !matches!(self, Failure::Told) {
+            eprintln!("frond: {self}");
+        }
+    }
+}
+
+/// What an input or output error says, without the operating system's number.
+pub fn describe(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((text, _)) => text.to_lowercase(),
+        None => text,
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(message) | Failure::Failed(message) => f.write_str(message),
+            Failure::Refused { message, .. } => f.write_str(message),
+            Failure::Told => f.write_str("failed"),
+            Failure::ReaderGone => f.write_str("nobody reads the output"),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// For writing to standard output; files are told by name with [`Failure::file`].
+    fn from(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ReaderGone,
+            _ => Failure::Failed(format!("output: {}", describe(&error))),
+        }
+    }
+}

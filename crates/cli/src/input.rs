@@ -1,0 +1,111 @@
+//! Files to documents: JSON in three shapes and CSV, read as a stream.
+//!
+//! A source yields one [`Record`] a document. What is wrong with one document is a record too, with
+//! the number of its line, and the source goes on behind it where it can; only a reader that fails
+//! ends it. A file may be larger than memory, one document may not: see [`DOCUMENT_TEXT_BYTES_MAX`].
+
+pub mod csv;
+pub mod json;
+
+use std::io::{BufRead, Read};
+
+use frond_doc::DocumentBuf;
+
+use crate::failure::{Failure, describe};
+
+/// Longest text of one document. Behind it lies a file that isn't what it was taken for.
+pub const DOCUMENT_TEXT_BYTES_MAX: usize = 256 << 20;
+
+/// One document, or what is wrong where one was expected.
+pub struct Record {
+    /// Where it begins, counted from 1.
+    pub line: u64,
+    /// The document, or why there is none.
+    pub document: Result<DocumentBuf, String>,
+}
+
+/// Documents in the order of their file.
+pub type Source = Box<dyn Iterator<Item = Result<Record, Failure>> + Send>;
+
+/// What a file holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Format {
+    /// One JSON object after another, mostly one a line; or one array of objects
+    Json,
+    /// Comma-separated values; the first line names the fields
+    Csv,
+    /// By the file's name, or else by its first character
+    Auto,
+}
+
+/// Reads `reader` as `format`; `name` is its file's name, where it has one.
+pub fn open(
+    reader: impl Read + Send + 'static,
+    name: Option<&str>,
+    format: Format,
+    blanks: csv::Blanks,
+) -> Result<Source, Failure> {
+    let mut reader = std::io::BufReader::with_capacity(256 << 10, reader);
+    let first = skip_byte_order_mark(&mut reader)?;
+    let format = match format {
+        Format::Auto => guess(name, first)?,
+        other => other,
+    };
+    match format {
+        Format::Csv => Ok(Box::new(csv::CsvSource::open(reader, blanks)?)),
+        _ => Ok(Box::new(json::JsonSource::new(reader))),
+    }
+}
+
+/// By the name's ending, or else by the first byte that isn't white space.
+fn guess(name: Option<&str>, first: Option<u8>) -> Result<Format, Failure> {
+    let name = name.unwrap_or_default().to_ascii_lowercase();
+    if name.ends_with(".csv") {
+        return Ok(Format::Csv);
+    }
+    let is_json = [".json", ".jsonl", ".ndjson"].iter().any(|ending| name.ends_with(ending));
+    match first {
+        _ if is_json => Ok(Format::Json),
+        Some(b'{' | b'[') | None => Ok(Format::Json),
+        Some(_) => Err(Failure::Usage(
+            "the input begins neither as JSON nor is it called .csv: say what it is with \
+             --format json or --format csv"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Skips a byte order mark and looks at the first byte that isn't white space, if it is near.
+fn skip_byte_order_mark(reader: &mut impl BufRead) -> Result<Option<u8>, Failure> {
+    let failed = |error| Failure::file("input", &error);
+    if reader.fill_buf().map_err(failed)?.starts_with(b"\xef\xbb\xbf") {
+        reader.consume(3);
+    }
+    let start = reader.fill_buf().map_err(failed)?;
+    Ok(start.iter().copied().find(|byte| !byte.is_ascii_whitespace()))
+}
+
+/// A failure of the reader in the middle of the input.
+fn broken(line: u64, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("line {line}: {}", describe(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_guessed() {
+        for (name, first, expected) in [
+            (Some("a.csv"), Some(b'{'), Some(Format::Csv)),
+            (Some("a.CSV"), None, Some(Format::Csv)),
+            (Some("a.jsonl"), Some(b'x'), Some(Format::Json)),
+            (Some("a.txt"), Some(b'['), Some(Format::Json)),
+            (None, Some(b'{'), Some(Format::Json)),
+            (None, None, Some(Format::Json)),
+            (None, Some(b'n'), None),
+        ] {
+            assert_eq!(guess(name, first).ok(), expected, "{name:?} {first:?}");
+        }
+    }
+}

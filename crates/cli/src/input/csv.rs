@@ -1,0 +1,245 @@
+//! CSV with a header, as mongoimport reads it by default.
+//!
+//! - The first line names the fields. A dotted name (`address.city`) makes nested documents.
+//! - A cell that reads as an integer becomes an int or, where it doesn't fit, a long; one that
+//!   reads as a decimal number a double; everything else stays text. (So `007` becomes 7; what
+//!   must stay text is better imported as JSON.) Unlike mongoimport, the words `nan`, `inf` and
+//!   `infinity` stay text.
+//! - A line with fewer cells than the header lacks the last fields; cells beyond the header are
+//!   named `field<position>`.
+
+use std::io::Read;
+
+use csv::{ReaderBuilder, StringRecord, StringRecordsIntoIter};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+
+use crate::failure::Failure;
+use crate::input::Record;
+
+/// How deep a dotted name may nest documents.
+const HEADER_DEPTH_MAX: usize = 50;
+
+/// What an empty cell becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Blanks {
+    /// An empty string.
+    Kept,
+    /// No field.
+    Ignored,
+}
+
+/// A part of the header: where a field's value comes from.
+#[derive(Debug)]
+enum Node {
+    Column(usize),
+    Nested(Vec<(String, Node)>),
+}
+
+/// Documents of a CSV file.
+pub struct CsvSource<R> {
+    records: StringRecordsIntoIter<R>,
+    fields: Vec<(String, Node)>,
+    column_count: usize,
+    blanks: Blanks,
+}
+
+impl<R: Read> CsvSource<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// A header that names a field twice, or a field and a field inside it.
+    pub fn open(reader: R, blanks: Blanks) -> Result<CsvSource<R>, Failure> {
+        let mut reader = ReaderBuilder::new().flexible(true).from_reader(reader);
+        let header = reader.headers().map_err(|error| Failure::failed(told(&error)))?.clone();
+        let mut fields = Vec::new();
+        for (column, name) in header.iter().enumerate() {
+            let path: Vec<&str> = name.split('.').collect();
+            if path.iter().any(|part| part.is_empty() || part.contains('\0')) {
+                return Err(wrong_header(column, name, "is empty or has an empty part"));
+            }
+            if path.len() > HEADER_DEPTH_MAX {
+                return Err(wrong_header(column, name, "nests too deeply"));
+            }
+            insert(&mut fields, &path, column)
+                .map_err(|()| wrong_header(column, name, "clashes with another column"))?;
+        }
+        Ok(CsvSource { records: reader.into_records(), fields, column_count: header.len(), blanks })
+    }
+
+    fn document(&self, record: &StringRecord) -> DocumentBuf {
+        let mut builder = DocumentBuilder::new();
+        self.append_fields(&self.fields, record, &mut builder);
+        for column in self.column_count..record.len() {
+            self.append_cell(&format!("field{column}"), record.get(column), &mut builder);
+        }
+        builder.build()
+    }
+
+    fn append_fields(
+        &self,
+        fields: &[(String, Node)],
+        record: &StringRecord,
+        builder: &mut DocumentBuilder,
+    ) {
+        for (name, node) in fields {
+            match node {
+                Node::Column(column) => self.append_cell(name, record.get(*column), builder),
+                Node::Nested(nested) if self.has_any(nested, record) => {
+                    builder.begin_document(name);
+                    self.append_fields(nested, record, builder);
+                    builder.end();
+                }
+                Node::Nested(_) => {}
+            }
+        }
+    }
+
+    fn append_cell(&self, name: &str, cell: Option<&str>, builder: &mut DocumentBuilder) {
+        if let Some(cell) = cell.filter(|cell| self.is_kept(cell)) {
+            builder.append(name, guess(cell));
+        }
+    }
+
+    fn is_kept(&self, cell: &str) -> bool {
+        self.blanks == Blanks::Kept || !cell.is_empty()
+    }
+
+    fn has_any(&self, fields: &[(String, Node)], record: &StringRecord) -> bool {
+        fields.iter().any(|(_, node)| match node {
+            Node::Column(column) => record.get(*column).is_some_and(|cell| self.is_kept(cell)),
+            Node::Nested(nested) => self.has_any(nested, record),
+        })
+    }
+}
+
+impl<R: Read> Iterator for CsvSource<R> {
+    type Item = Result<Record, Failure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let record = match self.records.next()? {
+            Ok(record) => {
+                let line = record.position().map_or(0, csv::Position::line);
+                Ok(Record { line, document: Ok(self.document(&record)) })
+            }
+            Err(error) if error.is_io_error() => Err(Failure::failed(told(&error))),
+            Err(error) => {
+                let line = error.position().map_or(0, csv::Position::line);
+                Ok(Record { line, document: Err(told(&error)) })
+            }
+        };
+        Some(record)
+    }
+}
+
+/// Puts a column below its path; fails where something else is there.
+fn insert(fields: &mut Vec<(String, Node)>, path: &[&str], column: usize) -> Result<(), ()> {
+    let Some((first, rest)) = path.split_first() else { return Err(()) };
+    let existing = fields.iter().position(|(name, _)| name == first);
+    let Some(position) = existing else {
+        let mut node = Node::Column(column);
+        for part in rest.iter().rev() {
+            node = Node::Nested(vec![((*part).to_owned(), node)]);
+        }
+        fields.push(((*first).to_owned(), node));
+        return Ok(());
+    };
+    match &mut fields[position].1 {
+        Node::Nested(nested) => insert(nested, rest, column),
+        Node::Column(_) => Err(()),
+    }
+}
+
+/// A cell's value, by how it reads.
+fn guess(cell: &str) -> Value<'_> {
+    if let Ok(number) = cell.parse::<i32>() {
+        return Value::Int32(number);
+    }
+    if let Ok(number) = cell.parse::<i64>() {
+        return Value::Int64(number);
+    }
+    let is_word = cell.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_alphabetic());
+    match cell.parse::<f64>() {
+        Ok(number) if !is_word => Value::Double(number),
+        _ => Value::String(cell),
+    }
+}
+
+fn wrong_header(column: usize, name: &str, what: &str) -> Failure {
+    Failure::failed(format!("line 1: column {} of the header, {name:?}, {what}", column + 1))
+}
+
+fn told(error: &csv::Error) -> String {
+    match error.kind() {
+        csv::ErrorKind::Utf8 { .. } => "the text is not UTF-8".to_owned(),
+        csv::ErrorKind::Io(error) => crate::failure::describe(error),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, blanks: Blanks, expected: &[&str]) {
+        let source = CsvSource::open(text.as_bytes(), blanks).unwrap();
+        let found: Vec<String> = source
+            .map(|record| match record.unwrap().document {
+                Ok(document) => format!("{document:?}"),
+                Err(error) => error,
+            })
+            .collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn cells_become_what_they_read_as() {
+        for (cell, expected) in [
+            ("12", Value::Int32(12)),
+            ("-7", Value::Int32(-7)),
+            ("007", Value::Int32(7)),
+            ("3000000000", Value::Int64(3_000_000_000)),
+            ("1.5", Value::Double(1.5)),
+            ("1e3", Value::Double(1000.0)),
+            ("9223372036854775808", Value::Double(9_223_372_036_854_775_808.0)),
+            ("", Value::String("")),
+            ("Nan", Value::String("Nan")),
+            ("-inf", Value::String("-inf")),
+            ("1 ", Value::String("1 ")),
+            ("true", Value::String("true")),
+        ] {
+            assert_eq!(guess(cell), expected, "{cell}");
+        }
+    }
+
+    #[test]
+    fn lines_become_documents() {
+        check(
+            "a,b.c,b.d\n1,x,\"y,\"\"z\"\n",
+            Blanks::Kept,
+            &[r#"{"a": Int32(1), "b": Document({"c": String("x"), "d": String("y,\"z")})}"#],
+        );
+        check(
+            "a,b\n1\n1,2,3\n",
+            Blanks::Kept,
+            &[r#"{"a": Int32(1)}"#, r#"{"a": Int32(1), "b": Int32(2), "field2": Int32(3)}"#],
+        );
+        check("a,b.c,d\n,,1\n", Blanks::Ignored, &[r#"{"d": Int32(1)}"#]);
+        check("", Blanks::Kept, &[]);
+    }
+
+    #[test]
+    fn headers_that_are_refused() {
+        for header in ["a,a", "a,a.b", "a.b,a", "a,,b", "a..b", ".", "x.y,x.y"] {
+            assert!(CsvSource::open(header.as_bytes(), Blanks::Kept).is_err(), "{header}");
+        }
+    }
+
+    #[test]
+    fn lines_are_told() {
+        let source = CsvSource::open(b"a\n1\n\xff\n3\n".as_slice(), Blanks::Kept).unwrap();
+        let records: Vec<Record> = source.map(Result::unwrap).collect();
+        let lines: Vec<u64> = records.iter().map(|record| record.line).collect();
+        assert_eq!(lines, [2, 3, 4]);
+        assert_eq!(records[1].document, Err("the text is not UTF-8".to_owned()));
+    }
+}

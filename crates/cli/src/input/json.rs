@@ -1,0 +1,307 @@
+//! JSON objects one after another, or in one array, cut from a stream.
+//!
+//! The cutter knows just enough JSON to find where an object ends: strings, escapes, and brackets.
+//! What lies between is parsed as extended JSON. Where an object can't be whole, the cutter says so
+//! and goes on at the next place where one can begin:
+//! - a line break inside a string, which JSON forbids: the string's quote is missing;
+//! - an opening brace where JSON wants a comma first: the one before was not closed.
+//!
+//! So one broken line of a file of JSON lines costs that line only.
+
+use std::io::BufRead;
+
+use frond_doc::extended_json;
+
+use crate::failure::Failure;
+use crate::input::{DOCUMENT_TEXT_BYTES_MAX, Record, broken};
+
+/// Where the cutter is between objects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// Nothing read yet: an array may begin.
+    Start,
+    /// Among objects that follow one another.
+    Sequence,
+    /// In an array, before its first element or behind a comma.
+    Element,
+    /// In an array, behind an element.
+    AfterElement,
+    /// Behind the end, or behind something that nothing can be read after.
+    End,
+}
+
+/// How the text of an object ended.
+enum Cut {
+    Whole,
+    Broken(&'static str),
+}
+
+/// Objects of a stream of JSON.
+pub struct JsonSource<R> {
+    reader: R,
+    line: u64,
+    place: Place,
+    text: Vec<u8>,
+}
+
+impl<R: BufRead> JsonSource<R> {
+    /// Reads objects from `reader`.
+    pub fn new(reader: R) -> JsonSource<R> {
+        JsonSource { reader, line: 1, place: Place::Start, text: Vec::new() }
+    }
+
+    fn next_record(&mut self) -> Result<Option<Record>, Failure> {
+        loop {
+            let Some(byte) = self.peek_solid()? else { return Ok(self.at_end()) };
+            match (self.place, byte) {
+                (Place::End, _) => return Ok(None),
+                (Place::Start, b'[') => self.step(Place::Element),
+                (Place::Start | Place::Sequence, b'{') => return self.object(Place::Sequence),
+                (Place::Element, b'{') => return self.object(Place::AfterElement),
+                (Place::AfterElement, b',') => self.step(Place::Element),
+                (Place::Element | Place::AfterElement, b']') => self.step_out(),
+                (Place::Start | Place::Sequence, other) => return self.skip_line(other).map(Some),
+                (Place::Element | Place::AfterElement, other) => {
+                    let wanted =
+                        if self.place == Place::Element { "an object" } else { "a comma or ]" };
+                    self.place = Place::End;
+                    return Ok(Some(self.problem(self.line, &expected(wanted, other))));
+                }
+            }
+        }
+    }
+
+    /// What the end of the input means where it stands.
+    fn at_end(&mut self) -> Option<Record> {
+        let is_open = matches!(self.place, Place::Element | Place::AfterElement);
+        self.place = Place::End;
+        is_open.then(|| self.problem(self.line, "the array is not closed: the input is cut off"))
+    }
+
+    fn step(&mut self, place: Place) {
+        self.reader.consume(1);
+        self.place = place;
+    }
+
+    /// Behind an array only white space may follow, which [`Place::Sequence`] also takes; an object
+    /// there is taken too, as mongoimport does.
+    fn step_out(&mut self) {
+        self.step(Place::Sequence);
+    }
+
+    fn problem(&self, line: u64, what: &str) -> Record {
+        Record { line, document: Err(what.to_owned()) }
+    }
+
+    /// Reports a line that no object begins on, and skips the rest of it.
+    fn skip_line(&mut self, found: u8) -> Result<Record, Failure> {
+        let record = self.problem(self.line, &expected("an object", found));
+        self.place = Place::Sequence;
+        loop {
+            let available = self.reader.fill_buf().map_err(|error| broken(self.line, &error))?;
+            if available.is_empty() {
+                return Ok(record);
+            }
+            if let Some(end) = available.iter().position(|byte| *byte == b'\n') {
+                self.reader.consume(end); // The line break is counted with the white space.
+                return Ok(record);
+            }
+            let count = available.len();
+            self.reader.consume(count);
+        }
+    }
+
+    /// Reads an object, whose brace was seen.
+    fn object(&mut self, after: Place) -> Result<Option<Record>, Failure> {
+        let line = self.line;
+        let cut = self.cut(line)?;
+        self.place = after;
+        let document = match cut {
+            Cut::Broken(what) => {
+                if after == Place::AfterElement {
+                    self.place = Place::End;
+                }
+                Err(what.to_owned())
+            }
+            Cut::Whole => match std::str::from_utf8(&self.text) {
+                Ok(text) => extended_json::parse(text).map_err(|error| error.to_string()),
+                Err(_) => Err("the text is not UTF-8".to_owned()),
+            },
+        };
+        Ok(Some(Record { line, document }))
+    }
+
+    /// Copies an object's text to `self.text`.
+    fn cut(&mut self, start_line: u64) -> Result<Cut, Failure> {
+        self.text.clear();
+        let mut scanner = Scanner::default();
+        loop {
+            let available = self.reader.fill_buf().map_err(|error| broken(self.line, &error))?;
+            if available.is_empty() {
+                return Ok(Cut::Broken("the object is not closed: the input is cut off"));
+            }
+            let (count, found) = scanner.scan(available);
+            self.text.extend_from_slice(&available[..count]);
+            self.line += line_breaks(&available[..count]);
+            self.reader.consume(count);
+            if let Some(cut) = found {
+                return Ok(cut);
+            }
+            if self.text.len() > DOCUMENT_TEXT_BYTES_MAX {
+                return Err(Failure::failed(format!(
+                    "line {start_line}: an object of more than {DOCUMENT_TEXT_BYTES_MAX} bytes: \
+                     is a brace missing?"
+                )));
+            }
+        }
+    }
+
+    /// Skips white space; returns the byte behind it, which stays.
+    fn peek_solid(&mut self) -> Result<Option<u8>, Failure> {
+        loop {
+            let available = self.reader.fill_buf().map_err(|error| broken(self.line, &error))?;
+            if available.is_empty() {
+                return Ok(None);
+            }
+            let solid = available.iter().position(|byte| !byte.is_ascii_whitespace());
+            let count = solid.unwrap_or(available.len());
+            let byte = available.get(count).copied();
+            self.line += line_breaks(&available[..count]);
+            self.reader.consume(count);
+            if byte.is_some() {
+                return Ok(byte);
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for JsonSource<R> {
+    type Item = Result<Record, Failure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.place == Place::End {
+            return None;
+        }
+        self.next_record().inspect_err(|_| self.place = Place::End).transpose()
+    }
+}
+
+fn line_breaks(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+fn expected(wanted: &str, found: u8) -> String {
+    match found {
+        0x21..0x7f => format!("expected {wanted}, found {:?}", char::from(found)),
+        _ => format!("expected {wanted}, found byte 0x{found:02x}"),
+    }
+}
+
+/// Finds the end of an object, through any number of buffers.
+#[derive(Default)]
+struct Scanner {
+    depth: usize,
+    is_in_string: bool,
+    is_escaped: bool,
+    /// The last byte outside strings that is not white space.
+    previous: u8,
+}
+
+impl Scanner {
+    /// Returns how many bytes belong to the object and, if it ends there, how.
+    fn scan(&mut self, bytes: &[u8]) -> (usize, Option<Cut>) {
+        for (position, &byte) in bytes.iter().enumerate() {
+            if self.is_in_string {
+                match byte {
+                    _ if self.is_escaped => self.is_escaped = false,
+                    b'\\' => self.is_escaped = true,
+                    b'"' => self.is_in_string = false,
+                    b'\n' => return (position, Some(Cut::Broken("a string is not closed"))),
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' => self.is_in_string = true,
+                b'{' if self.depth > 0 && !matches!(self.previous, b':' | b',' | b'[') => {
+                    return (position, Some(Cut::Broken("the object is not closed")));
+                }
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => {
+                    self.depth -= 1; // Positive since the first byte, a brace.
+                    if self.depth == 0 {
+                        return (position + 1, Some(Cut::Whole));
+                    }
+                }
+                _ => {}
+            }
+            if !byte.is_ascii_whitespace() {
+                self.previous = byte;
+            }
+        }
+        (bytes.len(), None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks, whatever the reader's buffer holds, the line of each record and the value of its
+    /// `a`, or a part of what is wrong.
+    fn check(text: &str, expected: &[(u64, Result<i64, &str>)]) {
+        for buffer_bytes in [1, 2, 7, 1000] {
+            let reader = std::io::BufReader::with_capacity(buffer_bytes, text.as_bytes());
+            let records: Vec<Record> = JsonSource::new(reader).map(Result::unwrap).collect();
+            assert_eq!(records.len(), expected.len(), "{text}");
+            for (record, (line, expected)) in records.iter().zip(expected) {
+                assert_eq!(record.line, *line, "{text}");
+                match (&record.document, expected) {
+                    (Ok(document), Ok(value)) => {
+                        let found = document.get("a").and_then(|value| value.as_integer());
+                        assert_eq!(found, Some(*value), "{text}");
+                    }
+                    (Err(error), Err(part)) => assert!(error.contains(part), "{error}: {text}"),
+                    (found, _) => panic!("{found:?}, expected {expected:?}: {text}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn three_shapes() {
+        check("", &[]);
+        check("{\"a\":1}\n{\"a\":2}\n", &[(1, Ok(1)), (2, Ok(2))]);
+        check("{\"a\":1}{\"a\":2}", &[(1, Ok(1)), (1, Ok(2))]);
+        check("\n{\n\"a\":1\n}\r\n\n{\"a\":2}", &[(2, Ok(1)), (6, Ok(2))]);
+        check("[]", &[]);
+        check("[{\"a\":1},\n {\"a\":2}]\n", &[(1, Ok(1)), (2, Ok(2))]);
+    }
+
+    #[test]
+    fn brackets_in_strings_are_text() {
+        check(r#"{"b":"}{\"","c":"\\","a":1}"#, &[(1, Ok(1))]);
+        check(r#"{"b":[{"c":{}},[{}]],"a":3}"#, &[(1, Ok(3))]);
+    }
+
+    #[test]
+    fn a_broken_line_costs_that_line() {
+        let good = "{\"a\":2}\n";
+        for (bad, part) in [
+            ("{\"a\": \"x}\n", "string is not closed"),
+            ("{\"a\": 1\n", "not closed"),
+            ("a,b\n", "expected an object, found 'a'"),
+            ("\u{1}\n", "byte 0x01"),
+        ] {
+            check(&format!("{bad}{good}"), &[(1, Err(part)), (2, Ok(2))]);
+        }
+        check("{\"a\":1}\n{\"a\"", &[(1, Ok(1)), (2, Err("cut off"))]);
+    }
+
+    #[test]
+    fn nothing_is_read_behind_a_broken_array() {
+        check("[{\"a\":1}", &[(1, Ok(1)), (1, Err("array is not closed"))]);
+        check("[{\"a\":1} {\"a\":2}]", &[(1, Ok(1)), (1, Err("a comma or ]"))]);
+        check("[1]", &[(1, Err("expected an object"))]);
+    }
+}

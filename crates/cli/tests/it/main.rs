@@ -1,0 +1,146 @@
+//! The built `frond` command, run as a person would run it.
+//!
+//! - [`imports`]: files in three formats go in and come out again; what is wrong is told by line;
+//! - [`versions`]: commits, branches, diffs, merges and conflicts on a data directory;
+//! - [`serving`]: the same on a running server, and the lock between the two;
+//! - [`tour`]: the tour ends well, and leaves a database that can be used.
+
+mod imports;
+mod serving;
+mod tour;
+mod versions;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory that is removed when dropped.
+pub struct Directory(PathBuf);
+
+impl Directory {
+    pub fn new() -> Directory {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("frond-cli-test-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes a file and returns its path.
+    pub fn file(&self, name: &str, content: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a run of the command did.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// The output of a run that must have ended well.
+    #[track_caller]
+    pub fn ok(self) -> String {
+        assert_eq!(self.code, 0, "{self:?}");
+        self.out
+    }
+
+    /// The errors of a run that must have failed with `code`.
+    #[track_caller]
+    pub fn fails(self, code: i32) -> String {
+        assert_eq!(self.code, code, "{self:?}");
+        self.err
+    }
+}
+
+/// The command, in `directory`, without what the environment says about authors and colours.
+pub fn command(directory: &Directory, line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_frond"));
+    command.args(line.split_whitespace()).current_dir(directory.path());
+    command.env("FROND_AUTHOR", "Ada <ada@example.org>").env("RUST_BACKTRACE", "0");
+    command
+}
+
+/// Runs `frond LINE` in `directory`, with `input` on standard input. Words are cut at white space.
+pub fn frond_with(directory: &Directory, line: &str, input: &str) -> Ran {
+    let mut child = command(directory, line)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that fails early doesn't read its input: that is its right.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Runs `frond LINE` in `directory`.
+pub fn frond(directory: &Directory, line: &str) -> Ran {
+    frond_with(directory, line, "")
+}
+
+#[test]
+fn wrong_arguments_are_usage_errors() {
+    let directory = Directory::new();
+    for line in [
+        "",
+        "frobnicate",
+        "import -d shop",
+        "import -d shop -c items --format xml",
+        "import -d shop -c items --batch 0",
+        "export -d shop -c items --format csv",
+        "log shop --data a --uri b",
+        "merge shop",
+        "merge shop sale --abort",
+        "resolve shop 1",
+        "resolve shop 1 --ours --theirs",
+        "branch shop sale --delete old",
+        "reset shop --hard --soft",
+        "diff shop a b --json --stat",
+        "log shop --uri ada@localhost",
+    ] {
+        let ran = frond(&directory, line);
+        assert_eq!(ran.code, 2, "frond {line}: {ran:?}");
+        assert!(!ran.err.is_empty(), "frond {line}");
+    }
+    let files = std::fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(files, 0, "a usage error makes no data directory");
+}
+
+#[test]
+fn version_and_help() {
+    let directory = Directory::new();
+    assert_eq!(frond(&directory, "--version").ok(), "frond 0.1.0\n");
+    assert!(frond(&directory, "help import").ok().contains("--mode upsert"));
+}
+
+#[test]
+fn a_missing_directory_is_told_and_not_made() {
+    let directory = Directory::new();
+    let error = frond(&directory, "log shop").fails(1);
+    assert!(error.contains("there is no data directory ./frond-data"), "{error}");
+    assert!(!directory.path().join("frond-data").exists());
+}

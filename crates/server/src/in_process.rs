@@ -1,0 +1,42 @@
+//! The commands without a socket: what the command line runs on a data directory that it opened
+//! itself.
+//!
+//! The same table, the same checks, the same answers as over the wire; only the messages are not
+//! encoded. So whatever works here works for drivers, and the other way round.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use frond_db::Frond;
+use frond_doc::{Document, DocumentBuf};
+
+use crate::dispatch;
+use crate::shared::{Peer, Shared};
+use crate::wire::DocumentSequence;
+
+/// A server's commands on `frond`, called directly.
+///
+/// *Thread safety*: commands may be run from any number of threads at once.
+pub struct InProcess {
+    shared: Shared,
+    peer: Peer,
+}
+
+impl InProcess {
+    /// The commands on `frond`. Cursors that are left open are closed when this is dropped.
+    pub fn new(frond: Frond) -> InProcess {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let shared = Shared::new(frond, address, 1, Vec::new(), String::new());
+        InProcess { shared, peer: Peer { id: 1, address } }
+    }
+
+    /// Runs a command on `database` and returns the whole answer, `ok` included; `sequences` are
+    /// documents that stand beside it. Errors are answers with `ok: 0`, as over the wire.
+    pub fn execute(
+        &self,
+        database: &str,
+        command: Document<'_>,
+        sequences: &[DocumentSequence],
+    ) -> DocumentBuf {
+        dispatch::run(&self.shared, self.peer, command, sequences, Some(database))
+    }
+}
