@@ -5,7 +5,7 @@ use frond_doc::Value;
 use frond_query::Code;
 
 use crate::commands::reply::{self, BatchOptions};
-use crate::commands::{explain, find};
+use crate::commands::{explain, find, sources};
 use crate::fields::Fields;
 use crate::request::{Answer, Request, collection_name};
 
@@ -39,7 +39,10 @@ pub fn run(request: &Request<'_>) -> Answer {
                        argument";
         return Err(Error::invalid(Code::FailedToParse, message));
     }
-    let documents = database.aggregate(collection, &command.request)?;
+    let documents = match sources::rewrite(request, collection, &command.request)? {
+        Some(rewritten) => database.aggregate(None, &rewritten)?,
+        None => database.aggregate(collection, &command.request)?,
+    };
     let namespace = request.namespace(collection.unwrap_or(NO_COLLECTION));
     reply::first_batch(request, namespace, Box::new(documents), command.batch)
 }

@@ -25,6 +25,7 @@ mod operation;
 mod parameters;
 mod reply;
 mod sessions;
+mod sources;
 mod stats;
 mod status;
 mod update;
@@ -139,6 +140,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondReset", history::reset).also(&["doltReset", "dumboReset"]),
     Command::new("frondResolveConflict", merge::resolve).also(&["doltResolveConflict", "dumboResolveConflict"]),
     Command::new("frondStatus", status::run).also(&["doltStatus", "dumboStatus"]),
+    Command::refused("fsync", "every acknowledged write is on the disk already").on_admin(),
     Command::new("getCmdLineOpts", parameters::get_cmd_line_opts).on_admin(),
     Command::new("getLog", diagnostics::get_log).on_admin(),
     Command::new("getMore", cursor::get_more).counts_as(Counter::GetMore),

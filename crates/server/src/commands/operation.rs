@@ -1,8 +1,9 @@
 //! `currentOp` and `killOp`.
 
-use frond_doc::{DocumentBuilder, Value, document};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Filter;
 
+use crate::operations::Operation;
 use crate::request::{Answer, Request};
 
 /// Lists the commands that run; fields that aren't the command's own are a filter.
@@ -18,30 +19,37 @@ pub fn current_op(request: &Request<'_>) -> Answer {
     let filter = Filter::parse(filter.view())?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("inprog");
-    for operation in request.server.operations.list() {
-        let elapsed = operation.elapsed();
-        let micros = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
-        let mut command = DocumentBuilder::new();
-        command.append(operation.command, Value::Int32(1));
-        let command = command.build();
-        let document = document! {
-            "type": "op",
-            "desc": &format!("conn{}", operation.connection),
-            "connectionId": operation.connection,
-            "active": true,
-            "opid": operation.id,
-            "secs_running": micros / 1_000_000,
-            "microsecs_running": micros,
-            "op": "command",
-            "ns": &format!("{}.$cmd", operation.database),
-            "command": &command,
-        };
-        if filter.matches(document.view()) {
-            answer.push(Value::Document(document.view()));
+    for operation in list(request) {
+        if filter.matches(operation.view()) {
+            answer.push(Value::from(&operation));
         }
     }
     answer.end();
     Ok(answer)
+}
+
+/// Describes the commands that run, the oldest first.
+pub fn list(request: &Request<'_>) -> Vec<DocumentBuf> {
+    request.server.operations.list().iter().map(|operation| describe(operation)).collect()
+}
+
+fn describe(operation: &Operation) -> DocumentBuf {
+    let micros = i64::try_from(operation.elapsed().as_micros()).unwrap_or(i64::MAX);
+    let mut command = DocumentBuilder::new();
+    command.append(operation.command, Value::Int32(1));
+    let command = command.build();
+    document! {
+        "type": "op",
+        "desc": &format!("conn{}", operation.connection),
+        "connectionId": operation.connection,
+        "active": true,
+        "opid": operation.id,
+        "secs_running": micros / 1_000_000,
+        "microsecs_running": micros,
+        "op": "command",
+        "ns": &format!("{}.$cmd", operation.database),
+        "command": &command,
+    }
 }
 
 /// Tells a command to stop at its next document. Like MongoDB, it doesn't tell whether it was there.

@@ -15,14 +15,25 @@ pub fn coll_stats(request: &Request<'_>) -> Answer {
     let scale = read_scale(&mut fields)?;
     fields.ignore(&["verbose"]);
     fields.finish()?;
-    let stats = request.database()?.collection_stats(collection)?;
     let mut answer = DocumentBuilder::new();
     answer.append("ns", Value::String(&request.namespace(collection)));
-    for (name, value) in stats.iter().filter(|(name, _)| *name != "ns") {
-        append_scaled(&mut answer, name, value, scale);
-    }
-    answer.append("scaleFactor", reply::number(scale as u64));
+    append_stats(&mut answer, &request.database()?, collection, scale)?;
     Ok(answer)
+}
+
+/// Appends a collection's statistics, sizes divided by `scale`.
+pub fn append_stats(
+    answer: &mut DocumentBuilder,
+    database: &Database,
+    collection: &str,
+    scale: i64,
+) -> Result<(), Error> {
+    let stats = database.collection_stats(collection)?;
+    for (name, value) in stats.iter().filter(|(name, _)| *name != "ns") {
+        append_scaled(answer, name, value, scale);
+    }
+    answer.append("scaleFactor", reply::number(scale.unsigned_abs()));
+    Ok(())
 }
 
 /// Sizes are divided by the scale, counts and means are not.
@@ -130,7 +141,8 @@ pub fn data_size(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-fn read_scale(fields: &mut Fields<'_>) -> Result<i64, Error> {
+/// Reads `scale`, by which sizes are divided.
+pub fn read_scale(fields: &mut Fields<'_>) -> Result<i64, Error> {
     let scale = fields.integer("scale")?.unwrap_or(1);
     if scale < 1 {
         let message = format!("BSON field 'scale' value must be >= 1, actual value '{scale}'");

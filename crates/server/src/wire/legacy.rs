@@ -1,7 +1,9 @@
 //! OP_QUERY and OP_REPLY: how drivers say their first hello to a server that they don't know.
 //!
-//!     OP_QUERY: 4 flags, namespace ended by zero, 4 skip, 4 count, query, perhaps a projection
-//!     OP_REPLY: 4 flags, 8 cursor id, 4 starting from, 4 count, documents
+//! ```text
+//! OP_QUERY: 4 flags, namespace ended by zero, 4 skip, 4 count, query, perhaps a projection
+//! OP_REPLY: 4 flags, 8 cursor id, 4 starting from, 4 count, documents
+//! ```
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf};

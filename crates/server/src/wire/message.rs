@@ -1,11 +1,13 @@
 //! OP_MSG: flags, one body, any number of document sequences, perhaps a checksum.
 //!
-//!     SIZE  FIELD
-//!        4  flag bits
-//!           sections, each: 1 byte kind
-//!             kind 0: the body, one document
-//!             kind 1: 4 bytes length (itself included), a name ended by zero, documents
-//!        4  CRC-32C of everything before it, header included, if flag bit 0 is set
+//! ```text
+//! SIZE  FIELD
+//!    4  flag bits
+//!       sections, each: 1 byte kind
+//!         kind 0: the body, one document
+//!         kind 1: 4 bytes length (itself included), a name ended by zero, documents
+//!    4  CRC-32C of everything before it, header included, if flag bit 0 is set
+//! ```
 //!
 //! A sequence is the same as an array field of that name in the body, cheaper to read.
 

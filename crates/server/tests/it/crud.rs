@@ -142,3 +142,32 @@ fn relaxed_and_unacknowledged_writes() {
     );
     client.check("test", r#"{"count": "c"}"#, r#"{"n": 2, "ok": 1.0}"#);
 }
+
+#[test]
+fn pipelines_that_tell_of_the_server() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);
+    client.check_documents(
+        "test",
+        r#"{"aggregate": "c", "cursor": {}, "pipeline": [
+            {"$collStats": {"count": {}, "storageStats": {"scale": 1}}},
+            {"$project": {"ns": 1, "count": 1, "stored": "$storageStats.count"}}]}"#,
+        &[r#"{"ns": "test.c", "count": 2, "stored": 2}"#],
+    );
+    client.check_documents(
+        "admin",
+        r#"{"aggregate": 1, "cursor": {}, "pipeline": [{"$currentOp": {"localOps": true}},
+            {"$project": {"command": 1, "_id": 0}}]}"#,
+        &[r#"{"command": {"aggregate": 1}}"#],
+    );
+    for (database, pipeline, code) in [
+        ("test", r#"[{"$currentOp": {}}]"#, 73),
+        ("test", r#"[{"$collStats": 1}]"#, 14),
+        ("test", r#"[{"$collStats": {"latencyStats": {}}}]"#, 115),
+        ("test", r#"[{"$match": {}}, {"$collStats": {}}]"#, 40324),
+    ] {
+        let command = format!(r#"{{"aggregate": "c", "cursor": {{}}, "pipeline": {pipeline}}}"#);
+        assert_eq!(client.error(database, &command).0, code, "{pipeline}");
+    }
+}

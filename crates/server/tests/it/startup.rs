@@ -10,7 +10,7 @@ fn every_command_of_a_clients_start_is_answered() {
     let mut client = server.client();
     for command in [
         r#"{"hello": 1, "helloOk": true, "client": {"driver": {"name": "x"}}}"#,
-        r#"{"isMaster": 1, "compression": ["zlib"]}"#,
+        r#"{"isMaster": 1, "compression": ["zlib"], "news": true}"#,
         r#"{"ismaster": 1, "saslSupportedMechs": "admin.x"}"#,
         r#"{"ping": 1}"#,
         r#"{"buildInfo": 1}"#,

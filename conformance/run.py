@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""Runs clients that we did not write against `frond serve`, and compares what they see.
+
+Each of PyMongo, the Node driver and mongosh runs the same scripted session (session.py,
+session.mjs, session.mongosh.js); the results of all three are compared with expected.json.
+mongoimport and mongoexport bring documents in and out again.
+
+The clients are installed once, at pinned versions, from their package registries into
+target/conformance. The server is not built here: it is taken from target/release or target/debug,
+whichever is newer, or from --frond.
+
+    conformance/run.py [--frond PATH] [--client NAME]... [--install-only]
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+SCRIPTS = PROJECT / "conformance"
+TARGET = PROJECT / "target"
+INSTALLED = TARGET / "conformance"
+
+PYMONGO = "4.20.0"
+NODE_DRIVER = "7.8.0"
+MONGOSH = "2.12.0"
+MONGO_TOOLS = "v0.0.0-20260702221138-e4f25276abe9"
+TOOLS = ("mongoimport", "mongoexport")
+
+CLIENTS = ("pymongo", "node", "mongosh", "tools")
+SESSION_SECONDS_MAX = 120
+
+
+def main():
+    options = read_options()
+    clients = options.client or CLIENTS
+    install(clients)
+    if options.install_only:
+        return 0
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="frond-conformance-") as directory:
+        with Server(find_server(options.frond), Path(directory) / "data") as server:
+            for client in clients:
+                print(f"{client}:")
+                if client == "tools":
+                    run_tools(server.address, Path(directory), report)
+                else:
+                    run_session(client, server.address, report)
+                server.check(report, client)
+        report.compare("server", "stops on SIGTERM", server.exit_code, 0)
+    print(f"{report.passed} passed, {report.failed} failed")
+    return 1 if report.failed else 0
+
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--frond", type=Path, help="the frond binary")
+    parser.add_argument("--client", action="append", choices=CLIENTS, help="only this one")
+    parser.add_argument("--install-only", action="store_true", help="install, run nothing")
+    return parser.parse_args()
+
+
+class Report:
+    """Counts what passed, and prints what didn't."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failed = 0
+
+    def compare(self, client, step, found, expected):
+        if found == expected and type(found) is type(expected) or numbers_equal(found, expected):
+            self.passed += 1
+            return
+        self.failed += 1
+        print(f"  FAILED {client}: {step}\n    found    {json.dumps(found)}")
+        print(f"    expected {json.dumps(expected)}", flush=True)
+
+
+def numbers_equal(found, expected):
+    """Whether both are numbers of the same value: clients differ in what they make of 1 and 1.0."""
+    are_numbers = all(type(value) in (int, float) for value in (found, expected))
+    return are_numbers and found == expected
+
+
+# The server.
+
+
+def find_server(given):
+    if given:
+        return given.resolve()
+    built = [TARGET / profile / "frond" for profile in ("release", "debug")]
+    built = [path for path in built if path.exists()]
+    if not built:
+        sys.exit("no frond in target/release or target/debug: run `cargo build` first")
+    return max(built, key=lambda path: path.stat().st_mtime)
+
+
+class Server:
+    """A server on a free port while the `with` lasts."""
+
+    def __init__(self, binary, data):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"127.0.0.1:{port}"
+        command = [binary, "serve", "--data", data, "--listen", self.address]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self.exit_code = None
+
+    def __enter__(self):
+        end = time.monotonic() + 30
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.process.kill()
+                sys.exit(f"the server doesn't listen on {self.address}")
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.exit_code = self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+    def answers(self):
+        host, port = self.address.split(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def check(self, report, client):
+        report.compare(client, "the server still runs", self.process.poll(), None)
+
+
+# Installing the clients.
+
+
+def install(clients):
+    INSTALLED.mkdir(parents=True, exist_ok=True)
+    if "pymongo" in clients:
+        once(f"pymongo-{PYMONGO}", install_pymongo)
+    if "node" in clients or "mongosh" in clients:
+        once(f"node-{NODE_DRIVER}-{MONGOSH}", install_node)
+    if "tools" in clients:
+        once(f"tools-{MONGO_TOOLS}", install_tools)
+
+
+def once(name, work):
+    """Does work that has not been done yet: a mark remembers it."""
+    mark = INSTALLED / f"{name}.done"
+    if not mark.exists():
+        print(f"installing {name}", flush=True)
+        work()
+        mark.touch()
+
+
+def install_pymongo():
+    subprocess.run([sys.executable, "-m", "venv", INSTALLED / "venv"], check=True)
+    pip = INSTALLED / "venv" / "bin" / "pip"
+    subprocess.run([pip, "install", "--quiet", f"pymongo=={PYMONGO}"], check=True)
+
+
+def install_node():
+    directory = INSTALLED / "node"
+    directory.mkdir(exist_ok=True)
+    (directory / "package.json").write_text('{"private": true}\n')
+    packages = [f"mongodb@{NODE_DRIVER}", f"mongosh@{MONGOSH}"]
+    # Nothing needs a compiler: optional native parts are left out.
+    flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--silent"]
+    subprocess.run(["npm", "install", *flags, *packages], cwd=directory, check=True)
+
+
+def install_tools():
+    # `go install package@version` doesn't find a package this deep; a module that requires it does.
+    directory = INSTALLED / "go"
+    directory.mkdir(exist_ok=True)
+    module = "github.com/mongodb/mongo-tools"
+    (directory / "go.mod").write_text(f"module conformance\n\nrequire {module} {MONGO_TOOLS}\n")
+    for tool in TOOLS:
+        binary = INSTALLED / "bin" / tool
+        if binary.is_dir():
+            shutil.rmtree(binary)
+        command = ["go", "build", "-mod=mod", "-o", binary, f"{module}/{tool}/main"]
+        subprocess.run(command, cwd=directory, check=True)
+
+
+# The session.
+
+
+def run_session(client, address, report):
+    name = f"session-{client}"
+    environment = dict(os.environ)
+    if client == "pymongo":
+        command = [INSTALLED / "venv" / "bin" / "python", SCRIPTS / "session.py", address, name]
+    elif client == "node":
+        command = ["node", SCRIPTS / "session.mjs", INSTALLED / "node", address, name]
+    else:
+        shell = INSTALLED / "node" / "node_modules" / ".bin" / "mongosh"
+        command = [shell, "--quiet", "--norc", f"mongodb://{address}/", SCRIPTS / "session.mongosh.js"]
+        # The shell keeps its settings in the home directory: not in the user's.
+        environment.update(HOME=str(INSTALLED), FROND_DATABASE=name)
+    expected = json.loads((SCRIPTS / "expected.json").read_text())
+    result = run(command, environment)
+    found = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")]
+    for position, (step, value) in enumerate(expected):
+        if position < len(found) and found[position][0] == step:
+            report.compare(client, step, found[position][1], value)
+        else:
+            report.compare(client, step, "not reached", value)
+    report.compare(client, "ends well", result.returncode, 0)
+    if result.returncode != 0 or len(found) != len(expected):
+        print(result.stdout[-2000:], result.stderr[-4000:], sep="\n")
+
+
+def run(command, environment=None):
+    try:
+        return subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SESSION_SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired as error:
+        output = (error.stdout or b"").decode(errors="replace")
+        return subprocess.CompletedProcess(command, "took too long", output, "")
+
+
+# mongoimport and mongoexport.
+
+
+def run_tools(address, directory, report):
+    documents = [
+        {"_id": number, "name": f"item {number}", "price": number / 2, "tags": ["a", "b"]}
+        for number in range(2_500)
+    ]
+    lines = directory / "documents.jsonl"
+    lines.write_text("".join(json.dumps(document) + "\n" for document in documents))
+    imported = tool("mongoimport", address, "--db", "tools", "--collection", "items", "--file", lines)
+    report.compare("tools", "mongoimport of lines", summary(imported), "2500 document(s) imported successfully")
+    exported = tool("mongoexport", address, "--db", "tools", "--collection", "items", "--sort", '{"_id": 1}')
+    found = [json.loads(line) for line in exported.stdout.splitlines()]
+    report.compare("tools", "mongoexport of lines", found == documents, True)
+    query = '{"_id": {"$lt": 3}}'
+    flags = ["--query", query, "--type", "csv", "--fields", "_id,name", "--sort", '{"_id": 1}']
+    exported = tool("mongoexport", address, "--db", "tools", "--collection", "items", *flags)
+    expected = ["_id,name", "0,item 0", "1,item 1", "2,item 2"]
+    report.compare("tools", "mongoexport of CSV", exported.stdout.splitlines(), expected)
+    table = directory / "table.csv"
+    table.write_text("_id,city,people\n1,Rome,2800000\n2,Oslo,700000\n")
+    flags = ["--type", "csv", "--headerline", "--file", table, "--drop"]
+    imported = tool("mongoimport", address, "--db", "tools", "--collection", "cities", *flags)
+    report.compare("tools", "mongoimport of CSV", summary(imported), "2 document(s) imported successfully")
+    # The tool counts documents that changed: one that is so already counts as nothing.
+    changed = directory / "changed.jsonl"
+    changed.write_text("".join(json.dumps({**document, "tags": []}) + "\n" for document in documents))
+    flags = ["--file", changed, "--mode", "upsert"]
+    imported = tool("mongoimport", address, "--db", "tools", "--collection", "items", *flags)
+    report.compare("tools", "mongoimport with upserts", summary(imported), "2500 document(s) imported successfully")
+    imported = tool("mongoimport", address, "--db", "tools", "--collection", "items", "--file", lines)
+    report.compare("tools", "mongoimport of duplicates", summary(imported), "0 document(s) imported successfully")
+
+
+def tool(name, address, *arguments):
+    # `directConnection` is what a standalone server is.
+    uri = f"mongodb://{address}/?directConnection=true"
+    return run([INSTALLED / "bin" / name, "--uri", uri, *arguments])
+
+
+def summary(result):
+    """What the tool says last: how many documents were imported."""
+    last = (result.stderr.splitlines() or [""])[-1]
+    return last.split("\t")[-1].split(".")[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

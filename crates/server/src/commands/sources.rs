@@ -1,0 +1,117 @@
+//! First stages of a pipeline that tell of the server rather than of documents: `$collStats` and
+//! `$currentOp`. Shells ask for statistics this way.
+//!
+//! What such a stage gives is put in its place as `$documents`, so that the stages after it run as
+//! they do over anything else.
+
+use frond_db::{AggregateRequest, Error};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::commands::{operation, stats};
+use crate::fields::Fields;
+use crate::request::{Answer, Request};
+
+/// Replaces a first stage of this kind; `None` if there is none.
+pub fn rewrite(
+    request: &Request<'_>,
+    collection: Option<&str>,
+    aggregate: &AggregateRequest,
+) -> Result<Option<AggregateRequest>, Error> {
+    let stages = aggregate.pipeline.as_value().as_array();
+    let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
+    let first = stages.get(0).and_then(|stage| stage.as_document()?.iter().next());
+    let documents = match first {
+        Some(("$collStats", options)) => {
+            vec![coll_stats(request, collection, options)?.build()]
+        }
+        Some(("$currentOp", options)) => current_op(request, collection, options)?,
+        _ => return Ok(None),
+    };
+    let pipeline = with_documents(&documents, stages);
+    let variables = aggregate.variables.clone();
+    Ok(Some(AggregateRequest { pipeline, variables, hint: None }))
+}
+
+fn with_documents(documents: &[DocumentBuf], stages: Array<'_>) -> frond_doc::ValueBuf {
+    let mut pipeline = DocumentBuilder::new();
+    pipeline.begin_array("pipeline").push_begin_document().begin_array("$documents");
+    for document in documents {
+        let document = frond_doc::document! { "$literal": document };
+        pipeline.push(Value::Document(document.view()));
+    }
+    pipeline.end().end();
+    for stage in stages.iter().skip(1) {
+        pipeline.push(stage);
+    }
+    pipeline.end();
+    pipeline.build().get("pipeline").expect("it was appended").to_buf()
+}
+
+fn coll_stats(request: &Request<'_>, collection: Option<&str>, options: Value<'_>) -> Answer {
+    let Some(collection) = collection else {
+        let message = "$collStats must be run on a collection";
+        return Err(Error::invalid(Code::InvalidNamespace, message));
+    };
+    let options = document_of("$collStats", options)?;
+    let mut fields = Fields::of_part("$collStats", options)?;
+    let storage = fields.document("storageStats")?;
+    let counts = fields.document("count")?.is_some();
+    if fields.value("latencyStats").is_some() || fields.value("queryExecStats").is_some() {
+        let message = "latencyStats and queryExecStats of $collStats are not supported by Frond";
+        return Err(Error::invalid(Code::CommandNotSupported, message));
+    }
+    fields.finish()?;
+    let database = request.database()?;
+    let mut answer = DocumentBuilder::new();
+    answer
+        .append("ns", Value::String(&request.namespace(collection)))
+        .append("host", Value::String(&request.server.address.to_string()))
+        .append("localTime", Value::DateTime(request.server.frond.now_millis()));
+    if let Some(storage) = storage {
+        let mut fields = Fields::of_part("$collStats.storageStats", storage)?;
+        let scale = stats::read_scale(&mut fields)?;
+        fields.finish()?;
+        answer.begin_document("storageStats");
+        stats::append_stats(&mut answer, &database, collection, scale)?;
+        answer.end();
+    }
+    if counts {
+        let count = database.count(collection, None, 0, None, None)?;
+        answer.append("count", crate::commands::reply::number(count));
+    }
+    Ok(answer)
+}
+
+fn current_op(
+    request: &Request<'_>,
+    collection: Option<&str>,
+    options: Value<'_>,
+) -> Result<Vec<DocumentBuf>, Error> {
+    if collection.is_some() || request.database_name != "admin" {
+        let message = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
+        return Err(Error::invalid(Code::InvalidNamespace, message));
+    }
+    let mut fields = Fields::of_part("$currentOp", document_of("$currentOp", options)?)?;
+    // What else there might be to show doesn't exist: idle sessions, users, a cluster.
+    fields.ignore(&[
+        "allUsers",
+        "backtrace",
+        "idleConnections",
+        "idleCursors",
+        "idleSessions",
+        "localOps",
+        "targetAllNodes",
+        "truncateOps",
+    ]);
+    fields.finish()?;
+    Ok(operation::list(request))
+}
+
+fn document_of<'a>(stage: &str, options: Value<'a>) -> Result<Document<'a>, Error> {
+    options.as_document().ok_or_else(|| {
+        let found = options.element_type().alias();
+        let message = format!("{stage} must take a nested object but found a {found}");
+        Error::invalid(Code::TypeMismatch, message)
+    })
+}
