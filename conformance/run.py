@@ -7,9 +7,9 @@ mongoimport and mongoexport bring documents in and out again.
 
 The clients are installed once, at pinned versions, from their package registries into
 target/conformance. The server is not built here: it is taken from target/release or target/debug,
-whichever is newer, or from --server.
+whichever is newer, or from --frond.
 
-    conformance/run.py [--server PATH] [--client NAME]... [--install-only]
+    conformance/run.py [--frond PATH] [--client NAME]... [--install-only]
 """
 
 import argparse
@@ -47,7 +47,7 @@ def main():
         return 0
     report = Report()
     with tempfile.TemporaryDirectory(prefix="frond-conformance-") as directory:
-        with Server(find_server(options.server), Path(directory) / "data") as server:
+        with Server(find_server(options.frond), Path(directory) / "data") as server:
             for client in clients:
                 print(f"{client}:")
                 if client == "tools":
@@ -62,7 +62,7 @@ def main():
 
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--server", type=Path, help="the frond binary")
+    parser.add_argument("--frond", type=Path, help="the frond binary")
     parser.add_argument("--client", action="append", choices=CLIENTS, help="only this one")
     parser.add_argument("--install-only", action="store_true", help="install, run nothing")
     return parser.parse_args()
@@ -95,7 +95,7 @@ def numbers_equal(found, expected):
 
 def find_server(given):
     if given:
-        return given
+        return given.resolve()
     built = [TARGET / profile / "frond" for profile in ("release", "debug")]
     built = [path for path in built if path.exists()]
     if not built:

@@ -38,10 +38,10 @@ pub async fn serve(
         // Whatever is wrong with the stream or the header, there is nobody left to tell.
         let Ok(Some((header, message))) = message else { return };
         let outcome = answer(&shared, peer, header, message).await;
-        if let Some(reply) = &outcome.reply {
-            if write(&mut stream, reply).await.is_err() {
-                return;
-            }
+        if let Some(reply) = &outcome.reply
+            && write(&mut stream, reply).await.is_err()
+        {
+            return;
         }
         if outcome.close {
             // Otherwise the system may throw away the answer with what the client has yet to say.

@@ -107,11 +107,6 @@ impl<'r> CatalogView<'r> {
         Ok(CatalogView { reader, database, repository })
     }
 
-    /// The repository, if it exists.
-    pub fn repository(&self) -> Option<&Repository> {
-        self.repository.as_ref()
-    }
-
     /// The commit below the working entries, or the one that this version is.
     pub fn head(&self) -> Result<Option<ChunkHash>, Error> {
         let name = self.database.repository_name();
