@@ -8,6 +8,7 @@ Each version replaces the one before: unchanged documents are sent too, as an im
 """
 
 import argparse
+import atexit
 import json
 import os
 import socket
@@ -39,6 +40,7 @@ def versions(archive):
 def serve(frond, directory):
     port = free_port()
     server = subprocess.Popen([frond, "serve", "--data", directory, "--listen", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL)
+    atexit.register(server.kill)
     client = MongoClient("127.0.0.1", port, serverSelectionTimeoutMS=10000)
     client.admin.command("ping")
     return server, client
@@ -87,7 +89,7 @@ def main():
         for left, right in ((0, -1), (-2, -1), (9, 10)):
             print(f"frondDiff {left % len(commits) + 1} to {right % len(commits) + 1}: {median_millis(lambda: diff(left, right)):.2f} ms")
         begin = time.perf_counter()
-        log = world.command("frondLog", limit=1000, collection="countries", _id="AUT")["commits"]
+        log = world.command("frondLog", limit=1000, collection="countries", document="AUT")["commits"]
         print(f"history of AUT: {len(log)} commits, {(time.perf_counter() - begin) * 1000:.1f} ms")
         for position in (0, len(history) // 2, len(history) - 1):
             stored = {document["_id"]: document for document in client[f"world@{commits[position]}"].countries.find()}

@@ -36,6 +36,9 @@ use crate::state::{Base, Era};
 
 /// The root that names the engine-state chunk.
 pub(crate) const ROOT_NAME: &str = "engine";
+/// A log segment of this size is closed by a version commit: small against any history, and large
+/// enough that publishing (a few syncs) is rare.
+const LOG_BYTES_AFTER_FOLD: u64 = 1 << 20;
 
 /// A tree as it is to be published.
 struct FoldedTree {
@@ -70,7 +73,18 @@ impl Shared {
                 state.install_base(tree, from, base);
             }
         });
+        self.seal_folded();
         Ok(folded)
+    }
+
+    /// After a version commit most of the memtable is folded already, so closing it costs little
+    /// and gives the log's bytes back: a history of many small commits doesn't lie on the disk twice.
+    fn seal_folded(&self) {
+        let mut queue = self.queue();
+        let (state, _) = self.current();
+        if queue.segment_bytes >= LOG_BYTES_AFTER_FOLD && state.sealed.is_empty() {
+            self.seal(&mut queue);
+        }
     }
 
     /// The base from which a fold of `tree` at `snapshot` has the least to do: the current one, if

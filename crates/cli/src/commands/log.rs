@@ -119,8 +119,8 @@ fn append_id(command: &mut DocumentBuilder, id: &str) {
     let parsed = extended_json::parse(&format!("{{\"_id\":{id}}}")).ok();
     let parsed = parsed.filter(|parsed| parsed.iter().count() == 1);
     match parsed.as_ref().and_then(|parsed| parsed.get("_id")) {
-        Some(value) => command.append("_id", value),
-        None => command.append("_id", Value::String(id)),
+        Some(value) => command.append("document", value),
+        None => command.append("document", Value::String(id)),
     };
 }
 
@@ -140,7 +140,7 @@ mod tests {
             let mut command = DocumentBuilder::new();
             append_id(&mut command, id);
             let command = command.build();
-            assert_eq!(format!("{:?}", command.get("_id").unwrap()), expected, "{id}");
+            assert_eq!(format!("{:?}", command.get("document").unwrap()), expected, "{id}");
         }
     }
 }

@@ -282,7 +282,7 @@ fn conclude(
             "python3  # pip install pymongo",
             [
                 "from pymongo import MongoClient; world = MongoClient()[\"world\"]",
-                "world.command(\"frondLog\", collection=\"countries\", _id=\"DEU\")",
+                "world.command(\"frondLog\", collection=\"countries\", document=\"DEU\")",
             ],
         ),
     ] {

@@ -49,12 +49,12 @@ pub fn log(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let limit = fields.count("limit")?.filter(|limit| *limit > 0);
     let collection = fields.string("collection")?;
-    let id = fields.value_or_null("_id").map(|id| id.to_buf());
+    let id = fields.value_or_null("document").map(|id| id.to_buf());
     let path = match (collection, &id) {
         (Some(collection), id) => Some((collection, id.as_ref())),
         (None, None) => None,
         (None, Some(_)) => {
-            let message = "frondLog takes '_id' only together with 'collection'";
+            let message = "frondLog takes 'document' only together with 'collection'";
             return Err(Error::invalid(Code::BadValue, message));
         }
     };
