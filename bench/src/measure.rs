@@ -37,6 +37,10 @@ pub enum Processes {
     /// This process: the database is embedded.
     Own,
     /// A server's first process and its children.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "PostgreSQL alone is a server")
+    )]
     Server {
         /// The first process.
         process: u32,

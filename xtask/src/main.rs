@@ -15,8 +15,13 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | bless
 
   tidy   checks layers, file lengths, marks left in the code, format documents
   ci     everything: format, lints as errors, tests, documentation, tidy, a release build, then
-         the drivers and tools of others (installed under target/) against a running server
+         the drivers and tools of others (installed under target/) against a running server, a
+         hundred kills of a server under load, and a small run of the benchmark
   bless  records the present hash of each format module in its document";
+
+const FROND: &str = "target/release/frond";
+/// Where `conformance/run.py` has installed PyMongo.
+const PYTHON: &str = "target/conformance/venv/bin/python";
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace");
@@ -53,7 +58,9 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &["doc", "--workspace", "--no-deps"])?;
     run(root, "cargo", &["test", "--workspace"])?;
     run(root, "cargo", &["build", "--release", "--bin", "frond"])?;
-    run(root, "python3", &["conformance/run.py", "--frond", "target/release/frond"])
+    run(root, "python3", &["conformance/run.py", "--frond", FROND])?;
+    run(root, PYTHON, &["conformance/kill.py", "--frond", FROND, "--rounds", "100"])?;
+    run(root, "cargo", &["run", "--release", "-p", "frond-bench", "--", "--count", "2000"])
 }
 
 fn run(root: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
