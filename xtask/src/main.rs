@@ -70,7 +70,7 @@ fn run(root: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
     let status = Command::new(program)
         .args(arguments)
         .current_dir(root)
-        .env("RUSTDOCFLAGS", "-D warnings")
+        .env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")
         .status()
         .map_err(|error| format!("{line}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{line}: failed")) }

@@ -166,6 +166,8 @@ pub struct MergeRequest {
     pub no_fast_forward: bool,
     /// Refuse if a fast-forward won't do.
     pub fast_forward_only: bool,
+    /// Refuse if the branch has changes that are not committed; else they are committed first.
+    pub refuse_dirty: bool,
 }
 
 /// How a merge ended.

@@ -1,6 +1,7 @@
 //! Merging another version into a branch.
 //!
-//! 1. Read the branch; its working state must be HEAD's, so that every change of it is in a commit.
+//! 1. Read the branch; its working state must be HEAD's, so that every change of it is in a commit:
+//!    what isn't committed yet is, first, unless the request refuses that.
 //! 2. Nothing to merge if the other commit is an ancestor of HEAD. If HEAD is one of the other, the
 //!    branch moves there (fast-forward), unless a merge commit is asked for.
 //! 3. Otherwise merge three ways, from the best common ancestor: the collections that the other side
@@ -12,7 +13,7 @@
 //!    sides conflict, and stores the merge and its conflicts. The branch's HEAD stays.
 //!
 //! *Concurrency*: a new base conflicts with every write to its tree since the transaction's snapshot.
-//! Then all runs again, and refuses what has become a working state with changes.
+//! Then all runs again, with the working state that it finds.
 //!
 //! *Refused as a whole*, with nothing changed: a collection dropped on one side and changed on the
 //! other, options or an index changed differently on both, documents that a unique index won't have
@@ -42,9 +43,11 @@ use crate::version::{CommitInfo, MergeOutcome, MergeRequest, conflict, history, 
 
 /// Problems named in one error; there may be a million.
 const PROBLEMS_NAMED_MAX: usize = 100;
+/// How often the working state is committed before a merge that writers keep making dirty.
+const DIRTY_ATTEMPTS_MAX: usize = 8;
 
 impl Database {
-    /// Merges another version into this branch. The working state must have no changes.
+    /// Merges another version into this branch. Changes that aren't committed are, first.
     ///
     /// # Errors
     /// `BadValue` if `merge_in` names no commit; `IllegalOperation` if this is a commit, the working
@@ -60,13 +63,27 @@ impl Database {
         };
         let author = request.author.as_deref().unwrap_or(AUTHOR_DEFAULT);
         let signature = Signature::new(author, &message, self.frond().now_millis())?;
-        self.replace_working_state(branch, |transaction| {
-            if database::repository(&self.reader(), name)?.is_none() {
-                return Err(nothing_there(&request.merge_in, name));
+        for _ in 0..DIRTY_ATTEMPTS_MAX {
+            let merged = self.replace_working_state(branch, |transaction| {
+                if database::repository(&self.reader(), name)?.is_none() {
+                    return Err(nothing_there(&request.merge_in, name));
+                }
+                let state = BranchState::validated(self.frond(), transaction, name, branch)?;
+                Merge { database: self, state: &state, request, signature }.run(transaction)
+            })?;
+            if let Some(outcome) = merged {
+                return Ok(outcome);
             }
-            let state = BranchState::validated(self.frond(), transaction, name, branch)?;
-            Merge { database: self, state: &state, request, signature }.run(transaction)
-        })
+            if request.refuse_dirty {
+                break;
+            }
+            let message = format!("Working state of {branch} before merging {}", request.merge_in);
+            self.commit(&message, author)?;
+        }
+        let message = format!(
+            "{branch} has changes that are not committed: commit them or reset the branch first"
+        );
+        Err(Error::invalid(Code::IllegalOperation, message))
     }
 
     /// Ends a merge whose conflicts are all resolved: a commit with two parents.
@@ -147,7 +164,8 @@ struct MergedCatalog {
 }
 
 impl Merge<'_> {
-    fn run(&self, transaction: &mut Transaction) -> Result<Outcome<MergeOutcome>, Error> {
+    /// Merges; answers `None` and does nothing if the working state is not HEAD's.
+    fn run(&self, transaction: &mut Transaction) -> Result<Outcome<Option<MergeOutcome>>, Error> {
         self.state.refuse_while_merging("another merge")?;
         let engine = self.database.frond().engine();
         let store = engine.store();
@@ -157,15 +175,20 @@ impl Merge<'_> {
             Side { chunk, commit: history::load(&**store, chunk)? }
         };
         let Some((ours, head)) = &self.state.head else {
-            let clean = self.clean_catalog(transaction)?;
+            let Some(clean) = self.clean_catalog(transaction)? else {
+                return Ok(Outcome::Discard(None));
+            };
             return self.fast_forward(transaction, &theirs, clean);
         };
         let mut load = |hash| history::load(&**store, hash);
         let base = merge_base::merge_bases(*ours, theirs.chunk, &mut load)?.first().copied();
         if base == Some(theirs.chunk) {
-            return Ok(Outcome::Discard(MergeOutcome::UpToDate { head: format::id_of(*ours) }));
+            let head = format::id_of(*ours);
+            return Ok(Outcome::Discard(Some(MergeOutcome::UpToDate { head })));
         }
-        let clean = self.clean_catalog(transaction)?;
+        let Some(clean) = self.clean_catalog(transaction)? else {
+            return Ok(Outcome::Discard(None));
+        };
         if base == Some(*ours) && !self.request.no_fast_forward {
             return self.fast_forward(transaction, &theirs, clean);
         }
@@ -189,18 +212,12 @@ impl Merge<'_> {
         }
     }
 
-    /// The catalog of the working state, which must be HEAD's.
-    fn clean_catalog(&self, transaction: &Transaction) -> Result<Tree, Error> {
+    /// The catalog of the working state, if it is HEAD's.
+    fn clean_catalog(&self, transaction: &Transaction) -> Result<Option<Tree>, Error> {
         let engine = self.database.frond().engine();
         let working = self.state.working_catalog(engine, transaction.snapshot())?;
-        if working.root == self.state.head_catalog(&**engine.store())?.root {
-            return Ok(working);
-        }
-        let message = format!(
-            "{} has changes that are not committed: commit them or reset the branch first",
-            self.state.branch
-        );
-        Err(Error::invalid(Code::IllegalOperation, message))
+        let head = self.state.head_catalog(&**engine.store())?;
+        Ok((working.root == head.root).then_some(working))
     }
 
     fn fast_forward(
@@ -208,14 +225,14 @@ impl Merge<'_> {
         transaction: &mut Transaction,
         theirs: &Side,
         clean: Tree,
-    ) -> Result<Outcome<MergeOutcome>, Error> {
+    ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
         let catalog = theirs.commit.catalog;
         let adoption = Adoption { head: catalog, before: clean, after: catalog };
         self.state.adopt(self.database.frond().engine(), transaction, &adoption)?;
         let why = format!("merge {}: fast-forward", self.request.merge_in);
         self.state.move_ref(transaction, theirs.chunk, &why, self.signature.time_millis)?;
         let head = format::id_of(theirs.chunk);
-        Ok(Outcome::Commit(MergeOutcome::FastForward { head }))
+        Ok(Outcome::Commit(Some(MergeOutcome::FastForward { head })))
     }
 
     fn record(
@@ -224,14 +241,14 @@ impl Merge<'_> {
         clean: Tree,
         catalog: Tree,
         parents: [ChunkHash; 2],
-    ) -> Result<Outcome<MergeOutcome>, Error> {
+    ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
         let engine = self.database.frond().engine();
         let adoption = Adoption { head: catalog, before: clean, after: catalog };
         self.state.adopt(engine, transaction, &adoption)?;
         let (chunk, commit): (Chunk, _) = commit::make(engine, catalog, &parents, &self.signature)?;
         let why = self.signature.why("merge");
         self.state.record(transaction, &chunk, &why, self.signature.time_millis)?;
-        Ok(Outcome::Commit(MergeOutcome::Merged { commit }))
+        Ok(Outcome::Commit(Some(MergeOutcome::Merged { commit })))
     }
 
     fn wait(
@@ -240,7 +257,7 @@ impl Merge<'_> {
         clean: Tree,
         merged: &MergedCatalog,
         theirs: ChunkHash,
-    ) -> Result<Outcome<MergeOutcome>, Error> {
+    ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
         let adoption = Adoption { head: clean, before: clean, after: merged.catalog };
         self.state.adopt(self.database.frond().engine(), transaction, &adoption)?;
         let merge = MergeState {
@@ -254,7 +271,7 @@ impl Merge<'_> {
         for conflict in &merged.conflicts {
             conflict::count(&mut counts, &conflict.collection);
         }
-        Ok(Outcome::Commit(MergeOutcome::Conflicts { counts }))
+        Ok(Outcome::Commit(Some(MergeOutcome::Conflicts { counts })))
     }
 
     /// Merges the collections that theirs changed into our catalog.

@@ -84,7 +84,8 @@ pub fn all(database: &Database, collection: &str) -> Vec<DocumentBuf> {
 
 /// Merges `from` into the branch.
 pub fn merge(database: &Database, from: &str) -> Result<MergeOutcome, Error> {
-    let request = MergeRequest { merge_in: from.to_owned(), ..MergeRequest::default() };
+    let request =
+        MergeRequest { merge_in: from.to_owned(), refuse_dirty: true, ..MergeRequest::default() };
     database.merge(&request)
 }
 

@@ -24,6 +24,7 @@ pub fn run(request: &Request<'_>) -> Answer {
         author: Some(author.unwrap_or(history::AUTHOR_DEFAULT).to_owned()),
         no_fast_forward: fields.boolean("noFF")?,
         fast_forward_only: fields.boolean("ffOnly")?,
+        refuse_dirty: fields.boolean("refuseDirty")?,
     };
     let (continues, aborts) = (fields.boolean("continue")?, fields.boolean("abort")?);
     fields.finish()?;

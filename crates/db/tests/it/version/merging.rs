@@ -57,6 +57,23 @@ fn fast_forward_and_up_to_date() {
 }
 
 #[test]
+fn changes_are_committed_before_a_merge() {
+    let (_frond, main, side) = two_branches();
+    put(&side, "things", &thing(1, 5, 0)).unwrap();
+    side.commit("side", "").unwrap();
+    put(&main, "things", &thing(2, 1, 1)).unwrap();
+    let request = MergeRequest { merge_in: "side".to_owned(), ..Default::default() };
+    let outcome = main.merge(&request).unwrap();
+    let MergeOutcome::Merged { commit } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(commit.parents.len(), 2);
+    assert_eq!(all(&main, "things")[1..3], [thing(1, 5, 0), thing(2, 1, 1)]);
+    assert!(main.status().unwrap().collections.is_empty());
+    let messages: Vec<String> =
+        main.log(None, None).unwrap().into_iter().map(|commit| commit.message).collect();
+    assert!(messages.contains(&"Working state of main before merging side".to_owned()));
+}
+
+#[test]
 fn a_merge_commit_where_a_fast_forward_would_do() {
     let (_frond, main, side) = two_branches();
     put(&side, "things", &thing(1, 5, 0)).unwrap();
@@ -68,6 +85,7 @@ fn a_merge_commit_where_a_fast_forward_would_do() {
         author: Some("Ada".to_owned()),
         no_fast_forward: true,
         fast_forward_only: false,
+        refuse_dirty: true,
     };
     let Ok(MergeOutcome::Merged { commit }) = main.merge(&request) else { panic!("no commit") };
     assert_eq!(commit.parents, [ours, theirs.id]);
