@@ -15,8 +15,9 @@ use frond_doc::DocumentBuf;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Edit, MergeConflict, Tree, TreeError, TreeFormat, Value};
 
-use crate::catalog::IndexSpec;
 use crate::catalog::entry::CatalogEntry;
+use crate::catalog::{INDEXES_MAX, IndexSpec};
+use crate::collection::write::DOCUMENT_BYTES_MAX;
 use crate::error::Error;
 use crate::version::conflict::StoredConflict;
 use crate::version::diff::read_document;
@@ -71,7 +72,10 @@ impl CollectionMerge<'_> {
             Ok(specs) => specs,
             Err(why) => return Ok(Err(why)),
         };
-        let (documents, conflicts) = self.merge_documents(ours, theirs)?;
+        let (documents, conflicts) = match self.merge_documents(ours, theirs)? {
+            Ok(merged) => merged,
+            Err(why) => return Ok(Err(why)),
+        };
         let mut indexes = Vec::with_capacity(specs.len());
         let mut duplicates = Vec::new();
         for spec in specs {
@@ -117,8 +121,15 @@ impl CollectionMerge<'_> {
                 }
             }
         }
+        // The index of `_id` counts, too.
+        if merged.len() >= INDEXES_MAX {
+            return Err(format!(
+                "collection {} got more than {INDEXES_MAX} indexes",
+                self.namespace
+            ));
+        }
         for (position, spec) in merged.iter().enumerate() {
-            let same = merged[..position].iter().find(|before| before.key == spec.key);
+            let same = merged[..position].iter().find(|before| before.is_same_index(spec));
             if let Some(same) = same {
                 return Err(format!(
                     "collection {} got indexes {} and {} of the same key",
@@ -129,18 +140,28 @@ impl CollectionMerge<'_> {
         Ok(merged)
     }
 
-    /// Merges the documents; ours stays where both sides conflict.
+    /// Merges the documents; ours stays where both sides conflict. The inner error says in words
+    /// that a document would become too large to be one.
     fn merge_documents(
         &self,
         ours: &CatalogEntry,
         theirs: &CatalogEntry,
-    ) -> Result<(Tree, Vec<StoredConflict>), Error> {
+    ) -> Result<Result<(Tree, Vec<StoredConflict>), String>, Error> {
         let base = match self.base {
             Some(base) => base.documents_tree(self.format),
             None => Tree::empty(&**self.store, self.format)?,
         };
         let mut conflicts = Vec::new();
-        let mut resolve = |conflict: MergeConflict| self.merge_document(conflict, &mut conflicts);
+        let mut too_large = None;
+        let mut resolve = |conflict: MergeConflict| {
+            let edit = self.merge_document(conflict, &mut conflicts)?;
+            if let Some(Edit::Put(document)) = &edit
+                && document.bytes() > DOCUMENT_BYTES_MAX as u64
+            {
+                too_large.get_or_insert(document.bytes());
+            }
+            Ok(edit)
+        };
         let merged = Tree::merge(
             self.store,
             &base,
@@ -148,7 +169,14 @@ impl CollectionMerge<'_> {
             &theirs.documents_tree(self.format),
             &mut resolve,
         )?;
-        Ok((merged, conflicts))
+        Ok(match too_large {
+            None => Ok((merged, conflicts)),
+            Some(bytes) => Err(format!(
+                "a document of collection {} would have {bytes} bytes, at most \
+                 {DOCUMENT_BYTES_MAX} are allowed",
+                self.namespace
+            )),
+        })
     }
 
     fn merge_document(

@@ -4,8 +4,10 @@ mod basics;
 mod concurrency;
 mod cost;
 mod crash;
+mod limits;
 mod merging;
 mod model;
+mod races;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};
 use frond_db::version::{MergeOutcome, MergeRequest};

@@ -340,13 +340,13 @@ fn one_index_changed_differently_on_both_sides_is_refused() {
     };
     main.create_indexes("things", &[named("x", false)]).unwrap();
     main.commit("main", "").unwrap();
-    for (name, word) in [("x", "differently"), ("y", "same key")] {
+    for (name, unique, word) in [("x", true, "differently"), ("y", false, "same key")] {
         side.reset(Some("main~1"), true).unwrap();
         put(&side, "things", &thing(1, 100, 0)).unwrap();
         for id in 0..10 {
             put(&side, "things", &thing(id, 100 + id, 0)).unwrap();
         }
-        side.create_indexes("things", &[named(name, true)]).unwrap();
+        side.create_indexes("things", &[named(name, unique)]).unwrap();
         side.commit("side", "").unwrap();
         let error = merge(&main, "side").unwrap_err();
         assert_eq!(error.code, Code::OperationFailed);
