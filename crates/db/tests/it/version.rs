@@ -8,6 +8,7 @@ mod limits;
 mod merging;
 mod model;
 mod races;
+mod storm;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};
 use frond_db::version::{MergeOutcome, MergeRequest};
