@@ -34,12 +34,14 @@ pub(crate) struct CollectionMerge<'a> {
     pub base: Option<&'a CatalogEntry>,
     pub ours: Option<&'a CatalogEntry>,
     pub theirs: Option<&'a CatalogEntry>,
+    /// What a document has where both sides conflict.
+    pub prefer: Prefer,
 }
 
 /// What a merge of a collection gives.
 pub(crate) struct MergedCollection {
     pub entry: Option<CatalogEntry>,
-    /// In the order of documents; the entry has ours there.
+    /// In the order of documents; the entry has what is preferred there.
     pub conflicts: Vec<StoredConflict>,
     /// What unique indexes refuse, in words.
     pub duplicates: Vec<String>,
@@ -140,7 +142,7 @@ impl CollectionMerge<'_> {
         Ok(merged)
     }
 
-    /// Merges the documents; ours stays where both sides conflict. The inner error says in words
+    /// Merges the documents; the preferred side's stays where both conflict. The inner error says in words
     /// that a document would become too large to be one.
     fn merge_documents(
         &self,
@@ -192,7 +194,7 @@ impl CollectionMerge<'_> {
         let merged = {
             let [base, ours, theirs] =
                 [&base, &ours, &theirs].map(|side| side.as_ref().map(DocumentBuf::view));
-            merge_documents(base, ours, theirs, Prefer::Ours)
+            merge_documents(base, ours, theirs, self.prefer)
         };
         let edit = match merged.document {
             document if document == ours => None,

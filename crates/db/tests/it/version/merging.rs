@@ -56,6 +56,40 @@ fn fast_forward_and_up_to_date() {
     assert_eq!(main.status().unwrap().collections[0].modified, 1);
 }
 
+/// Both sides merged the same two commits and decided differently: that is a conflict, whichever of
+/// the two is taken for the base.
+#[test]
+fn a_criss_cross_that_was_decided_differently_is_a_conflict() {
+    for other in [false, true] {
+        let (frond, main, side) = two_branches();
+        put(&main, "things", &thing(1, 1, 0)).unwrap();
+        put(&main, "things", &thing(2, 0, 7)).unwrap();
+        main.commit("one", "").unwrap();
+        put(&side, "things", &thing(1, 2, 0)).unwrap();
+        side.commit("two", "").unwrap();
+        main.create_branch("one", None).unwrap();
+        for (branch, from, resolution) in
+            [(&main, "side", Resolution::Theirs), (&side, "one", Resolution::Theirs)]
+        {
+            merge(branch, from).unwrap();
+            let conflicts = branch.conflicts(None).unwrap();
+            branch.resolve_conflict(&conflicts[0].id, &resolution).unwrap();
+            branch.merge_continue(None, None).unwrap();
+        }
+        assert_eq!(all(&main, "things")[1], thing(1, 2, 0));
+        assert_eq!(all(&side, "things")[1], thing(1, 1, 0));
+        let (into, from) = if other { (&side, "main") } else { (&main, "side") };
+        let outcome = merge(into, from).unwrap();
+        assert!(matches!(outcome, MergeOutcome::Conflicts { .. }), "{outcome:?}");
+        let conflicts = into.conflicts(None).unwrap();
+        assert_eq!(conflicts.len(), 1);
+        assert_eq!(conflicts[0].paths, ["a"]);
+        assert_eq!(conflicts[0].base, Some(thing(1, 0, 0)));
+        into.merge_abort().unwrap();
+        drop(frond);
+    }
+}
+
 #[test]
 fn a_merge_commit_where_a_fast_forward_would_do() {
     let (_frond, main, side) = two_branches();
