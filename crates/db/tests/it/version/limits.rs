@@ -163,6 +163,37 @@ fn a_merge_keeps_to_the_limit_of_indexes() {
     assert_eq!(main.list_indexes("things").unwrap().len(), 41);
 }
 
+/// The names before it and a long `_id` together are longer than a key may be.
+#[test]
+fn a_document_with_a_long_id_can_be_in_conflict() {
+    let frond = new();
+    let main = shop(&frond, "");
+    let ids = [text('x', 8_150) + "a", text('x', 8_150) + "b", text('x', 7_005)];
+    let with = |a: i32| -> Vec<DocumentBuf> {
+        ids.iter().map(|id| document! { "_id": id.as_str(), "a": a }).collect()
+    };
+    let collection = text('c', 200);
+    let put_all = |database: &Database, a: i32| {
+        with(a).iter().for_each(|document| put(database, &collection, document).unwrap());
+        database.commit("changed", "").unwrap();
+    };
+    put_all(&main, 0);
+    main.create_branch("side", None).unwrap();
+    let side = shop(&frond, "side");
+    put_all(&side, 1);
+    put_all(&main, 2);
+    assert!(matches!(merge(&main, "side").unwrap(), MergeOutcome::Conflicts { .. }));
+    let conflicts = main.conflicts(Some(&collection)).unwrap();
+    assert_eq!(conflicts.len(), 3);
+    for conflict in conflicts {
+        main.resolve_conflict(&conflict.id, &Resolution::Theirs).unwrap();
+    }
+    main.merge_continue(None, None).unwrap();
+    let mut expected = with(1);
+    expected.rotate_right(1);
+    assert!(is_same(&all(&main, &collection), &expected));
+}
+
 /// Two indexes of one key, of which one is unique, are allowed; so they don't stop a merge.
 #[test]
 fn indexes_of_one_key_are_merged() {

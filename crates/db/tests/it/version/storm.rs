@@ -122,7 +122,7 @@ fn storm(frond: &Frond, seed: u64) {
         scope.spawn(|| {
             until_done(seed * 100 + 12, &|random| {
                 let branch = if random.below(2) == 0 { &main } else { &side };
-                let path = ["a", "u"][random.below(2) as usize];
+                let path = ["a", "u"][random.below(2)];
                 if random.below(3) == 0 {
                     allowed(branch.drop_indexes(COLLECTION, &format!("{path}_1")));
                 } else {
