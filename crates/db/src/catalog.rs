@@ -14,6 +14,7 @@ mod stats;
 pub(crate) mod view;
 
 pub use collections::CollectionInfo;
+pub(crate) use indexes::INDEXES_MAX;
 pub use indexes::IndexesCreated;
 pub use spec::{ID_INDEX_NAME, IndexSpec};
 pub(crate) use view::{CatalogView, Collection};

@@ -13,7 +13,7 @@ pub(crate) mod duplicate;
 mod explain;
 mod find;
 mod find_and_modify;
-mod insert;
+pub(crate) mod insert;
 pub(crate) mod plan;
 mod replace;
 pub(crate) mod scan;

@@ -12,7 +12,12 @@
 //!
 //! A merge or a reset replaces trees of many collections, and closes the gates of them all.
 //!
-//! *Lock order*: queue, then gates, these by rising stripe. Whoever holds a gate waits for nothing
+//! What removes a whole branch or database has a set of records to remove, and optimism can't see
+//! that another transaction adds one to the set: it would stay behind, and come back with the next
+//! database of that name. So every transaction passes its database's gate, and a removal closes it
+//! from its first attempt on.
+//!
+//! *Lock order*: queue, then the database's gate, then the collections' gates, these by rising stripe. Whoever holds a gate waits for nothing
 //! else, so whoever keeps the queue over several attempts gets the gate each time. Both guard no
 //! data, so a panic while one is held leaves nothing by half. They are the only locks held across a sync: whoever waits for one would otherwise only
 //! find out later that it has lost.
@@ -35,20 +40,29 @@ const STRIPES: usize = 64;
 
 /// What a transaction contends for: a collection on a branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Scope(usize);
+pub(crate) struct Scope {
+    /// The stripe of the collection.
+    collection: usize,
+    /// The stripe of its database.
+    database: usize,
+}
 
 impl Scope {
     /// The scope of writes to a collection.
     pub fn collection(database: &str, branch: &str, collection: &str) -> Scope {
-        let mut hasher = DefaultHasher::new();
-        (database, branch, collection).hash(&mut hasher);
-        Scope((hasher.finish() % STRIPES as u64) as usize)
+        Scope { collection: stripe((database, branch, collection)), database: stripe(database) }
     }
 
     /// The scope of what concerns a branch or a database as a whole.
     pub fn branch(database: &str, branch: &str) -> Scope {
         Scope::collection(database, branch, "")
     }
+}
+
+fn stripe(name: impl Hash) -> usize {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    (hasher.finish() % STRIPES as u64) as usize
 }
 
 /// What a transaction does to the trees of its scope.
@@ -58,11 +72,14 @@ pub(crate) enum Role {
     Writer,
     /// Replaces or removes whole trees.
     Replacer,
+    /// Removes all that a branch or a database has.
+    Remover,
 }
 
 /// The gates and queues of a data directory.
 pub(crate) struct Contention {
     stripes: Vec<Stripe>,
+    databases: Vec<RwLock<()>>,
 }
 
 #[derive(Default)]
@@ -80,26 +97,40 @@ enum Gate<'a> {
 impl Contention {
     /// Everything open.
     pub fn new() -> Contention {
-        Contention { stripes: (0..STRIPES).map(|_| Stripe::default()).collect() }
+        Contention {
+            stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
+            databases: (0..STRIPES).map(|_| RwLock::default()).collect(),
+        }
     }
 
-    /// `stripes` ascend strictly.
-    fn gates(&self, stripes: &[usize], role: Role, attempt: u32) -> Vec<Gate<'_>> {
-        debug_assert!(stripes.is_sorted_by(|left, right| left < right));
-        let gate = |stripe: &usize| {
-            let gate = &self.stripes[*stripe].gate;
-            if role == Role::Replacer && attempt > 0 {
-                Gate::Closed { _guard: gate.write().unwrap_or_else(PoisonError::into_inner) }
-            } else {
-                Gate::Passed { _guard: gate.read().unwrap_or_else(PoisonError::into_inner) }
-            }
-        };
-        stripes.iter().map(gate).collect()
+    /// Passes or closes the gates of a database and of collections, whose stripes ascend strictly.
+    fn gates(
+        &self,
+        database: usize,
+        collections: &[usize],
+        role: Role,
+        attempt: u32,
+    ) -> Vec<Gate<'_>> {
+        debug_assert!(collections.is_sorted_by(|left, right| left < right));
+        let mut gates = vec![gate(&self.databases[database], role == Role::Remover)];
+        let closes = role != Role::Writer && attempt > 0;
+        let stripes = collections.iter().map(|stripe| &self.stripes[*stripe]);
+        gates.extend(stripes.map(|stripe| gate(&stripe.gate, closes)));
+        gates
     }
 
     fn turn(&self, scope: Scope, attempt: u32) -> Option<MutexGuard<'_, ()>> {
-        (attempt >= OPTIMISTIC_ATTEMPTS)
-            .then(|| self.stripes[scope.0].queue.lock().unwrap_or_else(PoisonError::into_inner))
+        (attempt >= OPTIMISTIC_ATTEMPTS).then(|| {
+            self.stripes[scope.collection].queue.lock().unwrap_or_else(PoisonError::into_inner)
+        })
+    }
+}
+
+fn gate(gate: &RwLock<()>, closes: bool) -> Gate<'_> {
+    if closes {
+        Gate::Closed { _guard: gate.write().unwrap_or_else(PoisonError::into_inner) }
+    } else {
+        Gate::Passed { _guard: gate.read().unwrap_or_else(PoisonError::into_inner) }
     }
 }
 
@@ -134,7 +165,7 @@ impl Frond {
         self.transact_over(scope, &[], role, durability, body)
     }
 
-    /// As `transact`, for what concerns the trees of the scopes `more` too.
+    /// As `transact`, for what concerns the trees of the scopes `more`, of the same database, too.
     pub(crate) fn transact_over<T>(
         &self,
         scope: Scope,
@@ -144,7 +175,8 @@ impl Frond {
         mut body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         let contention = self.contention();
-        let mut stripes: Vec<usize> = more.iter().chain([&scope]).map(|scope| scope.0).collect();
+        let mut stripes: Vec<usize> =
+            more.iter().chain([&scope]).map(|scope| scope.collection).collect();
         stripes.sort_unstable();
         stripes.dedup();
         let mut turn = None;
@@ -152,7 +184,7 @@ impl Frond {
             if turn.is_none() {
                 turn = contention.turn(scope, attempt);
             }
-            let gates = contention.gates(&stripes, role, attempt);
+            let gates = contention.gates(scope.database, &stripes, role, attempt);
             let mut transaction = self.engine().begin();
             let result = match body(&mut transaction) {
                 Ok(Outcome::Commit(answer)) => {

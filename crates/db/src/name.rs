@@ -48,7 +48,7 @@ impl fmt::Display for DatabaseName {
 
 impl DatabaseName {
     /// Parses and checks a name by MongoDB's rules (no `/\. "$*<>:|?`, no NUL, at most 63 bytes in
-    /// the part before the `@`, not empty).
+    /// the part before the `@`, not empty); nor may that part hold `@` or `%`, however encoded.
     ///
     /// # Errors
     /// `InvalidNamespace` (73).
@@ -70,6 +70,10 @@ impl DatabaseName {
         }
         if let Some(character) = name.chars().find(|character| FORBIDDEN.contains(character)) {
             return Err(invalid(&format!("{character:?} is not allowed")));
+        }
+        // Nobody could write such a name back: what lists it doesn't encode it.
+        if let Some(character) = name.chars().find(|character| "@%".contains(*character)) {
+            return Err(invalid(&format!("{character:?} is not allowed, encoded or not")));
         }
         let Some(version) = version else {
             return Ok(DatabaseName { name, version: VersionName::Default });
@@ -156,6 +160,9 @@ mod tests {
         check(&"x".repeat(63), Some((&"x".repeat(63), None)));
         for wrong in ["", "@main", "shop@", "a.b", "a b", "a/b", "a\\b", "a\"b", "$a", "a*", "a\0b"]
         {
+            check(wrong, None);
+        }
+        for wrong in ["a%40b", "a%25b", "a%40b@main"] {
             check(wrong, None);
         }
         for wrong in ["a%2Eb", "shop@%", "shop@%2", "shop@%zz", "shop@%+1", "shop@%ff", "shop@%00"]

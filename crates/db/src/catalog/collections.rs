@@ -106,7 +106,7 @@ impl Database {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let scope = Scope::branch(name, branch);
-        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.frond().transact(scope, Role::Remover, Durability::Synced, |transaction| {
             let (keys, trees) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 let Some(repository) = database::repository(&reader, name)? else {

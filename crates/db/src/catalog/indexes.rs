@@ -27,7 +27,7 @@ use crate::reader::TreePlace;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 
 /// Indexes of a collection at most, `_id`'s counted.
-const INDEXES_MAX: usize = 64;
+pub(crate) const INDEXES_MAX: usize = 64;
 
 /// What `createIndexes` answers.
 #[derive(Clone, Copy, Debug)]
@@ -191,9 +191,7 @@ fn missing_indexes(there: &[Index], specs: &[IndexSpec]) -> Result<Vec<IndexSpec
 
 /// Whether `spec` is among `known` already.
 fn is_there(known: &[&IndexSpec], spec: &IndexSpec) -> Result<bool, Error> {
-    let same = |other: &IndexSpec| {
-        other.has_key(spec.key.view()) && (other.unique, other.sparse) == (spec.unique, spec.sparse)
-    };
+    let same = |other: &IndexSpec| other.is_same_index(spec);
     for other in known {
         if other.name == spec.name {
             if same(other) {

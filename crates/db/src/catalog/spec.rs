@@ -136,6 +136,12 @@ impl IndexSpec {
         order::compare_documents(self.key.view(), key).is_eq()
     }
 
+    /// Whether this is the same index under perhaps another name. Two indexes of one key may stand
+    /// side by side if only one is unique or sparse.
+    pub(crate) fn is_same_index(&self, other: &IndexSpec) -> bool {
+        self.has_key(other.key.view()) && (self.unique, self.sparse) == (other.unique, other.sparse)
+    }
+
     /// Paths and directions.
     pub(crate) fn fields(&self) -> Vec<SortField> {
         let field = |(path, direction): (&str, Value<'_>)| SortField {

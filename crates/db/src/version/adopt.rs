@@ -140,10 +140,8 @@ impl BranchState {
             .flat_map(|before| &before.indexes)
             .map(|(spec, root)| (spec.name.as_str(), *root))
             .collect();
-        if before.is_none_or(|before| before.documents != after.documents) {
-            transaction.set_base(live.documents, after.documents_tree(format))?;
-        }
         let mut indexes = Vec::with_capacity(after.indexes.len());
+        let mut gives_index = false;
         for (spec, root) in &after.indexes {
             let kept = live.indexes.iter().find(|index| index.spec == *spec);
             let tree = match kept {
@@ -151,10 +149,16 @@ impl BranchState {
                 kept => {
                     let tree = kept.map_or_else(|| engine.reserve_tree_id(), |kept| kept.tree);
                     transaction.set_base(tree, Tree { root: *root, format })?;
+                    gives_index = true;
                     tree
                 }
             };
             indexes.push(LiveIndex { spec: spec.clone(), tree });
+        }
+        // An index that comes files the documents of `after`. Whoever writes one meanwhile doesn't
+        // know the index, so that must conflict even where the documents stay as they are.
+        if gives_index || before.is_none_or(|before| before.documents != after.documents) {
+            transaction.set_base(live.documents, after.documents_tree(format))?;
         }
         for index in &live.indexes {
             if !indexes.iter().any(|kept| kept.tree == index.tree) {

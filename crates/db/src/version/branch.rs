@@ -129,7 +129,8 @@ impl Database {
     /// branch, or `force` is needed.
     pub fn delete_branch(&self, name: &str, force: bool) -> Result<(), Error> {
         let repository = self.repository_name();
-        self.replace_working_state(name, |transaction| {
+        let scope = Scope::branch(repository, name);
+        self.frond().transact(scope, Role::Remover, Durability::Synced, |transaction| {
             if database::repository(&self.reader(), repository)?.is_none() {
                 return Err(history::no_branch(repository, name));
             }

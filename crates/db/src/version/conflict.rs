@@ -5,7 +5,7 @@
 //! the beginning of a hash over both names, so that it fits a command line.
 
 use bytes::Bytes;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, key};
 use frond_engine::{Engine, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkKind};
@@ -20,6 +20,9 @@ use crate::version::{CommitId, Conflict, history};
 
 /// Bytes of a conflict's id: sixteen letters.
 const ID_BYTES: usize = 10;
+/// Of a longer key of `_id` only so much stands in the conflict's key, and a hash of all of it: with
+/// the names before it, it would be longer than a key may be.
+const ID_KEY_BYTES_MAX: usize = 7_000;
 
 /// A merge whose conflicts wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -111,6 +114,12 @@ impl StoredConflict {
             paths.push(path.as_str().ok_or_else(|| damaged("paths"))?.to_owned());
         }
         let (base, ours, theirs) = (side("base"), side("ours"), side("theirs"));
+        let mut id_key = id_key;
+        if id_key.len() > ID_KEY_BYTES_MAX {
+            let any: Option<&DocumentBuf> = base.as_ref().or(ours.as_ref()).or(theirs.as_ref());
+            let id = any.and_then(|document| document.get("_id"));
+            id_key = key::of_value(id.ok_or_else(|| damaged("_id"))?);
+        }
         Ok(StoredConflict { collection, id_key, paths, base, ours, theirs })
     }
 
@@ -139,7 +148,12 @@ impl StoredConflict {
 
     /// Where it is stored.
     pub fn key(&self, database: &str, branch: &str) -> Bytes {
-        system::conflict_key(database, branch, &self.collection, &self.id_key)
+        if self.id_key.len() <= ID_KEY_BYTES_MAX {
+            return system::conflict_key(database, branch, &self.collection, &self.id_key);
+        }
+        let mut shortened = self.id_key[..ID_KEY_BYTES_MAX].to_vec();
+        shortened.extend_from_slice(&Chunk::new(ChunkKind::Blob, &[], &self.id_key).hash().0);
+        system::conflict_key(database, branch, &self.collection, &shortened)
     }
 }
 

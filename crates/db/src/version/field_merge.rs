@@ -24,6 +24,18 @@ use crate::version::fields::{self, Fields, Label};
 pub(crate) enum Prefer {
     Ours,
     Theirs,
+    /// As if neither side had decided: how several bases are merged into one.
+    Base,
+}
+
+impl Prefer {
+    fn choose<T>(self, base: T, ours: T, theirs: T) -> T {
+        match self {
+            Prefer::Ours => ours,
+            Prefer::Theirs => theirs,
+            Prefer::Base => base,
+        }
+    }
 }
 
 /// What a merge of one document gives.
@@ -53,8 +65,7 @@ pub(crate) fn merge_documents(
         return whole(theirs, None);
     }
     let (Some(ours), Some(theirs)) = (ours, theirs) else {
-        let preferred = if prefer == Prefer::Ours { ours } else { theirs };
-        return whole(preferred, Some(Vec::new()));
+        return whole(prefer.choose(base, ours, theirs), Some(Vec::new()));
     };
     let mut merge = Merge { builder: DocumentBuilder::new(), conflicts: Vec::new(), prefer };
     merge.document("", base.unwrap_or(Document::empty()), ours, theirs);
@@ -122,7 +133,7 @@ impl Merge {
             return;
         }
         self.conflicts.push(path);
-        self.append(if self.prefer == Prefer::Ours { ours } else { theirs });
+        self.append(self.prefer.choose(base, ours, theirs));
     }
 
     fn append(&mut self, element: Option<RawElement<'_>>) {

@@ -4,7 +4,7 @@
 //!    what isn't committed yet is, first, unless the request refuses that.
 //! 2. Nothing to merge if the other commit is an ancestor of HEAD. If HEAD is one of the other, the
 //!    branch moves there (fast-forward), unless a merge commit is asked for.
-//! 3. Otherwise merge three ways, from the best common ancestor: the collections that the other side
+//! 3. Otherwise merge three ways, from the best common ancestor (of several, from their merge): the collections that the other side
 //!    changed since, their specifications, their documents field by field; index entries derive from
 //!    the merged documents. The result is a catalog, made of trees in which only changes are new.
 //! 4. Without conflicts: a commit with two parents; one transaction moves the ref and gives the live
@@ -30,12 +30,13 @@ use frond_tree::{Edit, Tree, TreeError};
 
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::{self, Database};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::reader::Reader;
 use crate::version::adopt::Adoption;
 use crate::version::commit::{self, AUTHOR_DEFAULT, Signature};
 use crate::version::conflict::{MergeState, StoredConflict};
 use crate::version::diff::changed_collections;
+use crate::version::field_merge::Prefer;
 use crate::version::format::{self, Commit};
 use crate::version::merge_collection::{CollectionMerge, MergedCollection};
 use crate::version::state::{self, BranchState};
@@ -181,7 +182,8 @@ impl Merge<'_> {
             return self.fast_forward(transaction, &theirs, clean);
         };
         let mut load = |hash| history::load(&**store, hash);
-        let base = merge_base::merge_bases(*ours, theirs.chunk, &mut load)?.first().copied();
+        let bases = merge_base::merge_bases(*ours, theirs.chunk, &mut load)?;
+        let base = bases.first().copied();
         if base == Some(theirs.chunk) {
             let head = format::id_of(*ours);
             return Ok(Outcome::Discard(Some(MergeOutcome::UpToDate { head })));
@@ -199,12 +201,9 @@ impl Merge<'_> {
             );
             return Err(Error::invalid(Code::IllegalOperation, message));
         }
-        let base = match base {
-            Some(base) => history::load(&**store, base)?.catalog,
-            // Branches that were made before the first commit have nothing in common.
-            None => Tree::empty(&**store, self.state.repository.format())?,
-        };
-        let merged = self.merge_catalogs(store, &base, &head.catalog, &theirs.commit.catalog)?;
+        let base = self.base_catalog(store, &bases)?;
+        let catalogs = [&base, &head.catalog, &theirs.commit.catalog];
+        let merged = self.merge_catalogs(store, catalogs, Prefer::Ours)?;
         if merged.conflicts.is_empty() {
             self.record(transaction, clean, merged.catalog, [*ours, theirs.chunk])
         } else {
@@ -274,13 +273,40 @@ impl Merge<'_> {
         Ok(Outcome::Commit(Some(MergeOutcome::Conflicts { counts })))
     }
 
-    /// Merges the collections that theirs changed into our catalog.
+    /// What both sides are compared with. Several best common ancestors are merged into one; where
+    /// they conflict, it has what was before them. So what each side took from another of them, or
+    /// decided between them, is a conflict again, while any one of them as the base would decide for
+    /// the side that took the other. Ancestors whose specifications conflict are left out.
+    fn base_catalog(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+        bases: &[ChunkHash],
+    ) -> Result<Tree, Error> {
+        let catalog_of = |commit: Option<&ChunkHash>| match commit {
+            Some(commit) => Ok(history::load(&**store, *commit)?.catalog),
+            // Branches that were made before the first commit have nothing in common.
+            None => Ok::<Tree, Error>(Tree::empty(&**store, self.state.repository.format())?),
+        };
+        let mut merged = catalog_of(bases.first())?;
+        for (first, other) in bases.iter().take(1).cycle().zip(bases.iter().skip(1)) {
+            let mut load = |hash| history::load(&**store, hash);
+            let before = merge_base::merge_bases(*first, *other, &mut load)?;
+            let (before, other) = (catalog_of(before.first())?, catalog_of(Some(other))?);
+            match self.merge_catalogs(store, [&before, &merged, &other], Prefer::Base) {
+                Ok(found) => merged = found.catalog,
+                Err(error) if error.kind == ErrorKind::Invalid => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(merged)
+    }
+
+    /// Merges the collections that theirs changed since the base into our catalog.
     fn merge_catalogs(
         &self,
         store: &Arc<dyn ChunkStore>,
-        base: &Tree,
-        ours: &Tree,
-        theirs: &Tree,
+        [base, ours, theirs]: [&Tree; 3],
+        prefer: Prefer,
     ) -> Result<MergedCatalog, Error> {
         let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
         let mut chunks = Vec::new();
@@ -296,6 +322,7 @@ impl Merge<'_> {
                 base: changed.from.as_ref(),
                 ours: ours.as_ref(),
                 theirs: changed.to.as_ref(),
+                prefer,
             };
             let MergedCollection { entry, conflicts: more, duplicates: not_unique } =
                 match merge.run()? {

@@ -6,10 +6,9 @@
 //!    Its ancestors are common too, but not best: they are painted stale.
 //! 3. Once only stale commits wait, all best ones are found.
 //!
-//! Criss-cross histories have more than one best common ancestor. The merge takes one of them: of
-//! the greatest generation, and among those of the least hash, so that both directions agree. (Git
-//! merges them into a virtual base first; one base may show conflicts that two would not, but never
-//! decides one wrongly in silence: the other base is an ancestor of both sides too.)
+//! Criss-cross histories have more than one best common ancestor. They come in the order of their
+//! generations, the greatest first, and among equals of their hashes, so that both directions agree;
+//! the merge makes one base of them all.
 //!
 //! The walk ends early: nothing below the common ancestors but what shares their generation is read.
 
@@ -28,7 +27,7 @@ const STALE: u8 = 4;
 /// Where a commit stands in the order of visits: the last is visited first.
 type Turn = (u64, std::cmp::Reverse<ChunkHash>);
 
-/// Returns the best common ancestors of two commits, the one that a merge takes first. A commit
+/// Returns the best common ancestors of two commits, the one that a merge begins with first. A commit
 /// is its own ancestor. `load` reads commits; each is asked for once.
 pub(crate) fn merge_bases(
     ours: ChunkHash,

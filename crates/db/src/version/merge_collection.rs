@@ -15,8 +15,9 @@ use frond_doc::DocumentBuf;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Edit, MergeConflict, Tree, TreeError, TreeFormat, Value};
 
-use crate::catalog::IndexSpec;
 use crate::catalog::entry::CatalogEntry;
+use crate::catalog::{INDEXES_MAX, IndexSpec};
+use crate::collection::write::DOCUMENT_BYTES_MAX;
 use crate::error::Error;
 use crate::version::conflict::StoredConflict;
 use crate::version::diff::read_document;
@@ -33,12 +34,14 @@ pub(crate) struct CollectionMerge<'a> {
     pub base: Option<&'a CatalogEntry>,
     pub ours: Option<&'a CatalogEntry>,
     pub theirs: Option<&'a CatalogEntry>,
+    /// What a document has where both sides conflict.
+    pub prefer: Prefer,
 }
 
 /// What a merge of a collection gives.
 pub(crate) struct MergedCollection {
     pub entry: Option<CatalogEntry>,
-    /// In the order of documents; the entry has ours there.
+    /// In the order of documents; the entry has what is preferred there.
     pub conflicts: Vec<StoredConflict>,
     /// What unique indexes refuse, in words.
     pub duplicates: Vec<String>,
@@ -71,7 +74,10 @@ impl CollectionMerge<'_> {
             Ok(specs) => specs,
             Err(why) => return Ok(Err(why)),
         };
-        let (documents, conflicts) = self.merge_documents(ours, theirs)?;
+        let (documents, conflicts) = match self.merge_documents(ours, theirs)? {
+            Ok(merged) => merged,
+            Err(why) => return Ok(Err(why)),
+        };
         let mut indexes = Vec::with_capacity(specs.len());
         let mut duplicates = Vec::new();
         for spec in specs {
@@ -117,8 +123,15 @@ impl CollectionMerge<'_> {
                 }
             }
         }
+        // The index of `_id` counts, too.
+        if merged.len() >= INDEXES_MAX {
+            return Err(format!(
+                "collection {} got more than {INDEXES_MAX} indexes",
+                self.namespace
+            ));
+        }
         for (position, spec) in merged.iter().enumerate() {
-            let same = merged[..position].iter().find(|before| before.key == spec.key);
+            let same = merged[..position].iter().find(|before| before.is_same_index(spec));
             if let Some(same) = same {
                 return Err(format!(
                     "collection {} got indexes {} and {} of the same key",
@@ -129,18 +142,28 @@ impl CollectionMerge<'_> {
         Ok(merged)
     }
 
-    /// Merges the documents; ours stays where both sides conflict.
+    /// Merges the documents; the preferred side's stays where both conflict. The inner error says in words
+    /// that a document would become too large to be one.
     fn merge_documents(
         &self,
         ours: &CatalogEntry,
         theirs: &CatalogEntry,
-    ) -> Result<(Tree, Vec<StoredConflict>), Error> {
+    ) -> Result<Result<(Tree, Vec<StoredConflict>), String>, Error> {
         let base = match self.base {
             Some(base) => base.documents_tree(self.format),
             None => Tree::empty(&**self.store, self.format)?,
         };
         let mut conflicts = Vec::new();
-        let mut resolve = |conflict: MergeConflict| self.merge_document(conflict, &mut conflicts);
+        let mut too_large = None;
+        let mut resolve = |conflict: MergeConflict| {
+            let edit = self.merge_document(conflict, &mut conflicts)?;
+            if let Some(Edit::Put(document)) = &edit
+                && document.bytes() > DOCUMENT_BYTES_MAX as u64
+            {
+                too_large.get_or_insert(document.bytes());
+            }
+            Ok(edit)
+        };
         let merged = Tree::merge(
             self.store,
             &base,
@@ -148,7 +171,14 @@ impl CollectionMerge<'_> {
             &theirs.documents_tree(self.format),
             &mut resolve,
         )?;
-        Ok((merged, conflicts))
+        Ok(match too_large {
+            None => Ok((merged, conflicts)),
+            Some(bytes) => Err(format!(
+                "a document of collection {} would have {bytes} bytes, at most \
+                 {DOCUMENT_BYTES_MAX} are allowed",
+                self.namespace
+            )),
+        })
     }
 
     fn merge_document(
@@ -164,7 +194,7 @@ impl CollectionMerge<'_> {
         let merged = {
             let [base, ours, theirs] =
                 [&base, &ours, &theirs].map(|side| side.as_ref().map(DocumentBuf::view));
-            merge_documents(base, ours, theirs, Prefer::Ours)
+            merge_documents(base, ours, theirs, self.prefer)
         };
         let edit = match merged.document {
             document if document == ours => None,

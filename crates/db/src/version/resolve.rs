@@ -16,6 +16,7 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 
 use crate::catalog::CatalogView;
+use crate::collection::insert::check_document;
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{Outcome, Role, Scope};
@@ -32,7 +33,7 @@ impl Database {
     ///
     /// # Errors
     /// `NoSuchKey` if there is no such conflict; `IllegalOperation` if no merge waits; `BadValue`
-    /// if the value has another `_id`; `DuplicateKey` if a unique index refuses the result.
+    /// if the value has another `_id`; `BSONObjectTooLarge`; `DuplicateKey` if a unique index refuses the result.
     pub fn resolve_conflict(&self, id: &str, resolution: &Resolution) -> Result<u64, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
@@ -116,7 +117,9 @@ fn resolve(
                 return Err(Error::invalid(Code::BadValue, message));
             }
             let no_id = || frond_doc::ObjectId([0; 12]); // Never asked for: there is one.
-            Ok(Some(normalise::for_insert(document, no_id)?))
+            let document = normalise::for_insert(document, no_id)?;
+            check_document(document.view())?;
+            Ok(Some(document))
         }
     }
 }

@@ -4,8 +4,11 @@ mod basics;
 mod concurrency;
 mod cost;
 mod crash;
+mod limits;
 mod merging;
 mod model;
+mod races;
+mod storm;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};
 use frond_db::version::{MergeOutcome, MergeRequest};

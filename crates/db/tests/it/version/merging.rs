@@ -56,6 +56,40 @@ fn fast_forward_and_up_to_date() {
     assert_eq!(main.status().unwrap().collections[0].modified, 1);
 }
 
+/// Both sides merged the same two commits and decided differently: that is a conflict, whichever of
+/// the two is taken for the base.
+#[test]
+fn a_criss_cross_that_was_decided_differently_is_a_conflict() {
+    for other in [false, true] {
+        let (frond, main, side) = two_branches();
+        put(&main, "things", &thing(1, 1, 0)).unwrap();
+        put(&main, "things", &thing(2, 0, 7)).unwrap();
+        main.commit("one", "").unwrap();
+        put(&side, "things", &thing(1, 2, 0)).unwrap();
+        side.commit("two", "").unwrap();
+        main.create_branch("one", None).unwrap();
+        for (branch, from, resolution) in
+            [(&main, "side", Resolution::Theirs), (&side, "one", Resolution::Theirs)]
+        {
+            merge(branch, from).unwrap();
+            let conflicts = branch.conflicts(None).unwrap();
+            branch.resolve_conflict(&conflicts[0].id, &resolution).unwrap();
+            branch.merge_continue(None, None).unwrap();
+        }
+        assert_eq!(all(&main, "things")[1], thing(1, 2, 0));
+        assert_eq!(all(&side, "things")[1], thing(1, 1, 0));
+        let (into, from) = if other { (&side, "main") } else { (&main, "side") };
+        let outcome = merge(into, from).unwrap();
+        assert!(matches!(outcome, MergeOutcome::Conflicts { .. }), "{outcome:?}");
+        let conflicts = into.conflicts(None).unwrap();
+        assert_eq!(conflicts.len(), 1);
+        assert_eq!(conflicts[0].paths, ["a"]);
+        assert_eq!(conflicts[0].base, Some(thing(1, 0, 0)));
+        into.merge_abort().unwrap();
+        drop(frond);
+    }
+}
+
 #[test]
 fn changes_are_committed_before_a_merge() {
     let (_frond, main, side) = two_branches();
@@ -358,13 +392,13 @@ fn one_index_changed_differently_on_both_sides_is_refused() {
     };
     main.create_indexes("things", &[named("x", false)]).unwrap();
     main.commit("main", "").unwrap();
-    for (name, word) in [("x", "differently"), ("y", "same key")] {
+    for (name, unique, word) in [("x", true, "differently"), ("y", false, "same key")] {
         side.reset(Some("main~1"), true).unwrap();
         put(&side, "things", &thing(1, 100, 0)).unwrap();
         for id in 0..10 {
             put(&side, "things", &thing(id, 100 + id, 0)).unwrap();
         }
-        side.create_indexes("things", &[named(name, true)]).unwrap();
+        side.create_indexes("things", &[named(name, unique)]).unwrap();
         side.commit("side", "").unwrap();
         let error = merge(&main, "side").unwrap_err();
         assert_eq!(error.code, Code::OperationFailed);

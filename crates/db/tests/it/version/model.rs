@@ -145,10 +145,16 @@ fn merge_items<T: PartialEq + Clone>(
     }
 }
 
+/// Which side's value counts where both conflict: its place among base, ours and theirs.
+type Preferred = usize;
+const BASE: Preferred = 0;
+const OURS: Preferred = 1;
+const THEIRS: Preferred = 2;
+
 fn merge_fields(
     path: &str,
     sides: [&Fields; 3],
-    prefer_theirs: bool,
+    prefer: Preferred,
     conflicts: &mut Vec<String>,
 ) -> Fields {
     let [base, ours, theirs] = sides;
@@ -171,11 +177,11 @@ fn merge_fields(
                         _ => &empty,
                     };
                     let sides = [base, ours, theirs];
-                    Some(Item::Nested(merge_fields(&path, sides, prefer_theirs, conflicts)))
+                    Some(Item::Nested(merge_fields(&path, sides, prefer, conflicts)))
                 }
-                (_, ours, theirs) => {
+                _ => {
                     conflicts.push(path);
-                    if prefer_theirs { theirs.cloned() } else { ours.cloned() }
+                    items[prefer].cloned()
                 }
             },
         };
@@ -187,25 +193,24 @@ fn merge_fields(
 /// A document on three sides, merged; the paths if there is a conflict.
 fn merge_document(
     sides: [Option<&Fields>; 3],
-    prefer_theirs: bool,
+    prefer: Preferred,
 ) -> (Option<Fields>, Option<Vec<String>>) {
     if let Ok(merged) = merge_items(sides[0], sides[1], sides[2]) {
         return (merged, None);
     }
     let (Some(ours), Some(theirs)) = (sides[1], sides[2]) else {
-        let kept = if prefer_theirs { sides[2] } else { sides[1] };
-        return (kept.cloned(), Some(Vec::new()));
+        return (sides[prefer].cloned(), Some(Vec::new()));
     };
     let empty = Fields::new();
     let mut paths = Vec::new();
     let sides = [sides[0].unwrap_or(&empty), ours, theirs];
-    let merged = merge_fields("", sides, prefer_theirs, &mut paths);
+    let merged = merge_fields("", sides, prefer, &mut paths);
     paths.sort();
     (Some(merged), (!paths.is_empty()).then_some(paths))
 }
 
 /// Merges whole copies; `None` if a collection was dropped here and changed there.
-fn merge_wholes(sides: [&Whole; 3]) -> Option<(Whole, ModelConflicts)> {
+fn merge_wholes(sides: [&Whole; 3], prefer: Preferred) -> Option<(Whole, ModelConflicts)> {
     let (mut merged, mut conflicts) = (Whole::new(), ModelConflicts::new());
     for name in COLLECTIONS {
         let [base, ours, theirs] = sides.map(|side| side.get(name));
@@ -217,7 +222,7 @@ fn merge_wholes(sides: [&Whole; 3]) -> Option<(Whole, ModelConflicts)> {
                 let mut merged = Collection::new();
                 for id in 0..IDS as i32 {
                     let sides = [base, ours, theirs].map(|side| side.get(&id));
-                    let (document, conflict) = merge_document(sides, false);
+                    let (document, conflict) = merge_document(sides, prefer);
                     merged.extend(document.map(|document| (id, document)));
                     conflicts.extend(conflict.map(|paths| (name, id, paths)));
                 }
@@ -284,8 +289,8 @@ impl Run {
         found
     }
 
-    /// The base that a merge takes, by the definition and the rule for ties.
-    fn base(&self, ours: usize, theirs: usize) -> Option<usize> {
+    /// The best common ancestors, by the definition and in the order of the rule for ties.
+    fn bases(&self, ours: usize, theirs: usize) -> Vec<usize> {
         let common: BTreeSet<usize> =
             self.ancestors(ours).intersection(&self.ancestors(theirs)).copied().collect();
         let is_best = |commit: &&usize| {
@@ -295,7 +300,25 @@ impl Run {
             let found = &self.commits[**commit];
             (found.generation, std::cmp::Reverse(found.id))
         };
-        common.iter().filter(is_best).max_by_key(turn).copied()
+        let mut best: Vec<&usize> = common.iter().filter(is_best).collect();
+        best.sort_by_key(|commit| std::cmp::Reverse(turn(commit)));
+        best.into_iter().copied().collect()
+    }
+
+    /// What a merge compares with: the best common ancestors, merged.
+    fn base_whole(&self, bases: &[usize]) -> Whole {
+        let whole_of = |commit: Option<&usize>| {
+            commit.map_or_else(Whole::new, |commit| self.commits[*commit].whole.clone())
+        };
+        let mut merged = whole_of(bases.first());
+        for other in bases.iter().skip(1) {
+            let before = whole_of(self.bases(bases[0], *other).first());
+            let sides = [&before, &merged, &self.commits[*other].whole];
+            if let Some((found, _)) = merge_wholes(sides, BASE) {
+                merged = found;
+            }
+        }
+        merged
     }
 
     fn record(&mut self, branch: usize, parents: Vec<usize>, id: frond_db::version::CommitId) {
@@ -397,7 +420,9 @@ impl Run {
             assert!(result.is_err());
             return;
         };
-        let base = self.branches[branch].head.and_then(|ours| self.base(ours, theirs));
+        let head = self.branches[branch].head;
+        let bases = head.map_or_else(Vec::new, |ours| self.bases(ours, theirs));
+        let base = bases.first().copied();
         if base == Some(theirs) {
             assert!(matches!(result, Ok(MergeOutcome::UpToDate { .. })), "{result:?}");
             self.seen.up_to_date += 1;
@@ -415,10 +440,9 @@ impl Run {
             self.branches[branch].working = self.commits[theirs].whole.clone();
             return;
         };
-        let nothing = Whole::new();
-        let base = base.map_or(&nothing, |base| &self.commits[base].whole).clone();
+        let base = self.base_whole(&bases);
         let sides = [&base, &self.commits[ours].whole, &self.commits[theirs].whole];
-        let Some((merged, conflicts)) = merge_wholes(sides) else {
+        let Some((merged, conflicts)) = merge_wholes(sides, OURS) else {
             assert_eq!(result.unwrap_err().code, Code::OperationFailed);
             self.seen.refused += 1;
             return;
@@ -482,8 +506,8 @@ impl Run {
             assert_eq!(database.resolve_conflict(&conflict.id, &resolution).unwrap(), left);
             let wholes = [base, &self.commits[ours].whole, &self.commits[theirs].whole];
             let sides = wholes.map(|side| side.get(name).and_then(|found| found.get(&id)));
-            let prefer_theirs = matches!(resolution, Resolution::Theirs);
-            let (resolved, _) = merge_document(sides, prefer_theirs);
+            let prefer = if matches!(resolution, Resolution::Theirs) { THEIRS } else { OURS };
+            let (resolved, _) = merge_document(sides, prefer);
             let collection = self.branches[branch].working.get_mut(name).unwrap();
             collection.remove(&id);
             collection.extend(resolved.map(|resolved| (id, resolved)));
