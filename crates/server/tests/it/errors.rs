@@ -70,6 +70,7 @@ fn refusals() {
             "explain",
         ),
         (r#"{"frondMerge": 1, "merge_in": "x", "noFF": true, "ffOnly": true}"#, 2, "contradict"),
+        (r#"{"dropDatabase": 0}"#, 5_255_100, "Have to pass 1"),
         (r#"{"frondMerge": 1}"#, 2, "one of 'merge_in', 'continue' and 'abort'"),
         (r#"{"frondCommit": 1}"#, 40414, "'frondCommit.message' is missing"),
     ] {
