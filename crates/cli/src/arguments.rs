@@ -58,7 +58,7 @@ fn address_of(uri: &str) -> Result<String, Failure> {
 /// Who makes a commit.
 #[derive(Args, Clone, Debug)]
 pub struct Author {
-    /// Who made this version, as NAME <MAIL>; otherwise FROND_AUTHOR, or else your login name
+    /// Who made this version, as `NAME <MAIL>`; otherwise FROND_AUTHOR, or else your login name
     #[arg(long, value_name = "AUTHOR")]
     author: Option<String>,
 }

@@ -4,10 +4,13 @@
 //! 1. Memory for a message grows with the bytes that came in, never with the length that its header
 //!    claims.
 //! 2. One message of a connection is worked on at a time, so answers keep the order of requests.
-//! 3. A connection that stalls inside a message is closed; one that is idle between messages is not.
+//! 3. A connection that stalls inside a message is closed, sooner if memory is short; one that is idle
+//!    between messages is not.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -16,7 +19,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::dispatch::{self, Outcome};
-use crate::limits::{IDLE_BUFFER_BYTES, READ_STEP_BYTES, STALL_MAX};
+use crate::limits::{IDLE_BUFFER_BYTES, READ_STEP_BYTES, STALL_STEP};
+use crate::pressure::Pressure;
 use crate::shared::{Peer, Shared};
 use crate::wire::{HEADER_BYTES, Header};
 
@@ -33,13 +37,13 @@ pub async fn serve(
         let message = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
-            message = read_message(&mut stream, &mut buffer) => message,
+            message = read_message(&mut stream, &mut buffer, &shared.pressure) => message,
         };
         // Whatever is wrong with the stream or the header, there is nobody left to tell.
         let Ok(Some((header, message))) = message else { return };
         let outcome = answer(&shared, peer, header, message).await;
         if let Some(reply) = &outcome.reply
-            && write(&mut stream, reply).await.is_err()
+            && write(&mut stream, reply, &shared.pressure).await.is_err()
         {
             return;
         }
@@ -64,6 +68,7 @@ async fn answer(shared: &Arc<Shared>, peer: Peer, header: Header, message: Bytes
 async fn read_message(
     stream: &mut (impl AsyncRead + Unpin),
     buffer: &mut BytesMut,
+    pressure: &Pressure,
 ) -> io::Result<Option<(Header, Bytes)>> {
     if buffer.is_empty() {
         buffer.reserve(IDLE_BUFFER_BYTES);
@@ -71,10 +76,10 @@ async fn read_message(
             return Ok(None);
         }
     }
-    fill(stream, buffer, HEADER_BYTES).await?;
+    fill(stream, buffer, HEADER_BYTES, pressure).await?;
     let header_bytes = buffer[..HEADER_BYTES].try_into().expect("the header was filled");
     let header = Header::decode(header_bytes).map_err(io::Error::other)?;
-    fill(stream, buffer, header.bytes).await?;
+    fill(stream, buffer, header.bytes, pressure).await?;
     // The rest moves to memory of its own, so that an idle connection doesn't keep its last
     // message alive.
     let rest = BytesMut::from(&buffer[header.bytes..]);
@@ -88,24 +93,28 @@ async fn fill(
     stream: &mut (impl AsyncRead + Unpin),
     buffer: &mut BytesMut,
     length: usize,
+    pressure: &Pressure,
 ) -> io::Result<()> {
+    let mut held = pressure.hold(buffer.len());
     while buffer.len() < length {
         if buffer.capacity() == buffer.len() {
             // Doubling keeps the copying linear; it is never more than twice what came in.
             let missing = length - buffer.len();
             buffer.reserve(missing.min(buffer.len().max(READ_STEP_BYTES)));
         }
-        if timeout(STALL_MAX, stream.read_buf(buffer)).await?? == 0 {
+        if progress(pressure, stream.read_buf(buffer)).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        held.resize(buffer.len());
     }
     Ok(())
 }
 
 /// Writes an answer; gives up if the client takes nothing for long.
-async fn write(stream: &mut TcpStream, mut reply: &[u8]) -> io::Result<()> {
+async fn write(stream: &mut TcpStream, mut reply: &[u8], pressure: &Pressure) -> io::Result<()> {
+    let _held = pressure.hold(reply.len());
     while !reply.is_empty() {
-        let written = timeout(STALL_MAX, stream.write(reply)).await??;
+        let written = progress(pressure, stream.write(reply)).await?;
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
@@ -114,11 +123,30 @@ async fn write(stream: &mut TcpStream, mut reply: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Waits until `step` has read or written something, for as long as memory allows.
+async fn progress(
+    pressure: &Pressure,
+    step: impl Future<Output = io::Result<usize>>,
+) -> io::Result<usize> {
+    let mut step = pin!(step);
+    let mut stalled = Duration::ZERO;
+    loop {
+        if let Ok(result) = timeout(STALL_STEP, &mut step).await {
+            return result;
+        }
+        stalled += STALL_STEP;
+        if pressure.is_too_long(stalled) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use frond_doc::document;
 
     use super::*;
+    use crate::limits::{MESSAGE_MEMORY_MAX, STALL_MAX};
     use crate::wire::{MESSAGE_BYTES_MAX, Message};
 
     #[tokio::test]
@@ -128,12 +156,20 @@ mod tests {
         let stream = [&one[..], &two, &one, &one[..20]].concat();
         let (mut stream, mut buffer) = (&stream[..], BytesMut::new());
         for expected in [&one, &two, &one] {
-            let read = read_message(&mut stream, &mut buffer).await.expect("whole");
+            let read =
+                read_message(&mut stream, &mut buffer, &Pressure::default()).await.expect("whole");
             assert_eq!(read.expect("not the end").1, expected[..]);
         }
-        let error = read_message(&mut stream, &mut buffer).await.expect_err("cut off");
+        let error = read_message(&mut stream, &mut buffer, &Pressure::default())
+            .await
+            .expect_err("cut off");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        assert!(read_message(&mut &b""[..], &mut BytesMut::new()).await.expect("end").is_none());
+        assert!(
+            read_message(&mut &b""[..], &mut BytesMut::new(), &Pressure::default())
+                .await
+                .expect("end")
+                .is_none()
+        );
     }
 
     #[tokio::test]
@@ -144,7 +180,9 @@ mod tests {
         for sent in [0, 1_000, 100_000, 1_000_000] {
             let mut buffer = BytesMut::new();
             let stream = [claim.clone(), vec![0; sent]].concat();
-            assert!(read_message(&mut &stream[..], &mut buffer).await.is_err());
+            assert!(
+                read_message(&mut &stream[..], &mut buffer, &Pressure::default()).await.is_err()
+            );
             assert_eq!(buffer.len(), stream.len());
             let most = 2 * stream.len() + 2 * READ_STEP_BYTES;
             assert!(buffer.capacity() <= most, "{} for {sent}", buffer.capacity());
@@ -155,8 +193,21 @@ mod tests {
     async fn an_idle_connection_keeps_no_message_alive() {
         let big = Message::new(document! { "text": &"x".repeat(3 << 20) }).encode(2, 0);
         let mut buffer = BytesMut::new();
-        let read = read_message(&mut &big[..], &mut buffer).await.expect("whole");
+        let read =
+            read_message(&mut &big[..], &mut buffer, &Pressure::default()).await.expect("whole");
         assert_eq!(read.expect("not the end").1.len(), big.len());
         assert!(buffer.capacity() <= READ_STEP_BYTES, "{}", buffer.capacity());
+    }
+
+    #[tokio::test]
+    async fn a_stalled_message_is_given_up_sooner_when_memory_is_short() {
+        let pressure = Pressure::default();
+        let _others = pressure.hold(2 * MESSAGE_MEMORY_MAX);
+        let (mut client, mut server) = tokio::io::duplex(1024);
+        client.write_all(&[100, 0, 0, 0]).await.expect("there is room");
+        let mut buffer = BytesMut::new();
+        let read = timeout(STALL_MAX / 4, read_message(&mut server, &mut buffer, &pressure)).await;
+        let error = read.expect("long before it would be otherwise").expect_err("given up");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -20,6 +20,7 @@ pub mod in_process;
 pub mod limits;
 pub mod listener;
 pub mod operations;
+pub mod pressure;
 pub mod request;
 pub mod shared;
 pub mod wire;

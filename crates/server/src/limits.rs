@@ -2,7 +2,8 @@
 //!
 //! A client can make the server hold at most one message that it sent whole (48 MB), the reply to
 //! one command (48 MB), and its cursors, each a snapshot and one document. The server as a whole is
-//! bounded by [`CONNECTIONS_MAX`] and [`CURSORS_MAX`].
+//! bounded by [`CONNECTIONS_MAX`], [`CURSORS_MAX`], and, for clients that neither finish a message nor
+//! take an answer, [`MESSAGE_MEMORY_MAX`].
 
 use std::time::Duration;
 
@@ -16,6 +17,13 @@ pub const COMMANDS_RUNNING_MAX: usize = 256;
 /// How long a message that has begun may make no progress, either way, before its connection is
 /// closed. Between messages a connection may be idle for as long as it likes.
 pub const STALL_MAX: Duration = Duration::from_secs(60);
+
+/// What messages that are being read or written may hold together. Above it, a connection that makes
+/// no progress for [`STALL_STEP`] is closed.
+pub const MESSAGE_MEMORY_MAX: usize = 256 << 20;
+
+/// How often a stalled connection is looked at.
+pub const STALL_STEP: Duration = Duration::from_secs(1);
 
 /// Memory for a message is taken in steps of at least this, as its bytes come in.
 pub const READ_STEP_BYTES: usize = 64 << 10;

@@ -8,6 +8,7 @@ use frond_db::Frond;
 
 use crate::cursors::Cursors;
 use crate::operations::Operations;
+use crate::pressure::Pressure;
 
 /// What a command counts as in `serverStatus`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +45,8 @@ pub struct Shared {
     pub cursors: Cursors,
     /// The commands that run.
     pub operations: Operations,
+    /// What messages hold that are being read or written.
+    pub pressure: Pressure,
     connections_open: AtomicUsize,
     connections_made: AtomicI32,
     reply_ids: AtomicI32,
@@ -77,6 +80,7 @@ impl Shared {
             connections_max,
             cursors: Cursors::default(),
             operations: Operations::default(),
+            pressure: Pressure::default(),
             connections_open: AtomicUsize::new(0),
             connections_made: AtomicI32::new(0),
             reply_ids: AtomicI32::new(0),

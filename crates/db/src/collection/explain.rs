@@ -15,6 +15,13 @@ use crate::collection::scan::Scan;
 use crate::database::Database;
 use crate::error::Error;
 
+/// Whether to run the query, or only to plan it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    Plan,
+    Run,
+}
+
 /// What running the query did.
 #[derive(Default)]
 struct Counted {
@@ -26,6 +33,24 @@ struct Counted {
 impl Database {
     /// How `find` would go: MongoDB's `explain` with `queryPlanner` and `executionStats`.
     pub fn explain(&self, collection: &str, request: &FindRequest) -> Result<DocumentBuf, Error> {
+        self.explained(collection, request, Effort::Run)
+    }
+
+    /// As [`Database::explain`], without running the query: `queryPlanner` only.
+    pub fn explain_plan(
+        &self,
+        collection: &str,
+        request: &FindRequest,
+    ) -> Result<DocumentBuf, Error> {
+        self.explained(collection, request, Effort::Plan)
+    }
+
+    fn explained(
+        &self,
+        collection: &str,
+        request: &FindRequest,
+        effort: Effort,
+    ) -> Result<DocumentBuf, Error> {
         let began = self.frond().now_millis();
         let reader = self.reader();
         let query = self.query(&reader, collection, request)?;
@@ -39,7 +64,7 @@ impl Database {
             };
             let filter = query.filter.clone();
             let mut scan = Scan::new(reader, collection, access.clone(), filter);
-            while enough.is_none_or(|enough| counted.returned < enough) {
+            while effort == Effort::Run && enough.is_none_or(|enough| counted.returned < enough) {
                 match scan.next() {
                     Some(found) => found.map(|_| counted.returned += 1)?,
                     None => break,
@@ -50,8 +75,9 @@ impl Database {
             (counted.keys, counted.documents) = (scan.keys_examined, scan.documents_examined);
         }
         let millis = self.frond().now_millis().saturating_sub(began);
+        let counted = (effort == Effort::Run).then_some(&counted);
         let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
-        Ok(answer(&self.namespace(collection), filter, plan.build(), &counted, millis))
+        Ok(answer(&self.namespace(collection), filter, plan.build(), counted, millis))
     }
 }
 
@@ -164,7 +190,7 @@ fn answer(
     namespace: &str,
     filter: Document<'_>,
     plan: DocumentBuf,
-    counted: &Counted,
+    counted: Option<&Counted>,
     millis: i64,
 ) -> DocumentBuf {
     let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
@@ -177,13 +203,20 @@ fn answer(
     builder.append("winningPlan", Value::from(&plan));
     builder.begin_array("rejectedPlans").end();
     builder.end();
+    let Some(counted) = counted else { return builder.build() };
     builder.begin_document("executionStats");
     builder.append("executionSuccess", Value::Boolean(true));
     builder.append("nReturned", number(counted.returned));
     builder.append("executionTimeMillis", Value::Int64(millis));
     builder.append("totalKeysExamined", number(counted.keys));
     builder.append("totalDocsExamined", number(counted.documents));
-    builder.append("executionStages", Value::from(&plan));
-    builder.end();
+    // The outermost stage tells what the whole query did; that is what tools show.
+    builder.begin_document("executionStages");
+    for (name, value) in plan.iter() {
+        builder.append(name, value);
+    }
+    builder.append("nReturned", number(counted.returned));
+    builder.append("executionTimeMillisEstimate", Value::Int64(millis));
+    builder.end().end();
     builder.build()
 }

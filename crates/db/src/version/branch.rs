@@ -15,7 +15,7 @@ use crate::reader::{Reader, TreePlace};
 use crate::system::{self, BranchRef};
 use crate::version::reflog::RefChange;
 use crate::version::state::BranchState;
-use crate::version::{BranchInfo, adopt, conflict, format, history, merge_base};
+use crate::version::{BranchInfo, CommitId, adopt, conflict, format, history, merge_base};
 
 /// Longest name of a branch.
 const NAME_BYTES_MAX: usize = 200;
@@ -34,6 +34,9 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
         "it is longer than 200 bytes"
     } else if name == history::HEAD || name == history::WORKING {
         "the word is taken"
+    } else if CommitId::parse(name).is_some() {
+        // Otherwise `shop@<commit>` would lead to whatever the branch holds.
+        "it could be a commit's id"
     } else if name.contains(FORBIDDEN) {
         "it holds a space or one of ~ ^ : ? * [ \\"
     } else if name.chars().any(char::is_control) {
@@ -207,8 +210,31 @@ mod tests {
         }
         let long = "x".repeat(201);
         let wrong = [
-            "", "a b", "a~1", "a^", "a:b", "a?", "*", "a[0]", "a\\b", "a..b", "a@{1}", "@", "HEAD",
-            "WORKING", "/a", "a/", "a//b", ".a", "a/.b", "a.lock", "a.", "-a", "a\0b", "a\nb",
+            "",
+            "a b",
+            "a~1",
+            "a^",
+            "a:b",
+            "a?",
+            "*",
+            "a[0]",
+            "a\\b",
+            "a..b",
+            "a@{1}",
+            "@",
+            "HEAD",
+            "WORKING",
+            "/a",
+            "a/",
+            "a//b",
+            ".a",
+            "a/.b",
+            "a.lock",
+            "a.",
+            "-a",
+            "a\0b",
+            "a\nb",
+            "vg4gp0ttalceb7g8aegu3rcelvjp77en",
             &long,
         ];
         for wrong in wrong {

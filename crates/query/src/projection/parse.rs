@@ -144,6 +144,10 @@ fn operator(
     operand: Value<'_>,
     whole: Value<'_>,
 ) -> Result<Node, QueryError> {
+    if whole.as_document().is_some_and(|operators| operators.iter().count() > 1) {
+        // Only one can be heard, and none may be ignored: the parser of expressions refuses this.
+        return computed(parse, path, whole);
+    }
     match (name, operand) {
         ("$elemMatch", Value::Document(condition)) => {
             if path.contains('.') {

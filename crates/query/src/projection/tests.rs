@@ -89,6 +89,8 @@ fn literals_come_last() {
 #[test]
 fn refused() {
     for (projection, code) in [
+        (r#"{"a": {"$slice": 1, "$elemMatch": {"b": 1}}}"#, 15983),
+        (r#"{"a": {"$elemMatch": {"b": 1}, "b": 1}}"#, 15983),
         (r#"{"a": 1, "b": 0}"#, 31254),
         (r#"{"a": 0, "b": 1}"#, 31253),
         (r#"{"a": 1, "a.b": 1}"#, 31249),

@@ -72,10 +72,15 @@ pub(super) fn push(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryErr
 fn each(operator: &str, value: Value<'_>) -> Result<Vec<ValueBuf>, QueryError> {
     match value {
         Value::Array(array) => Ok(array.iter().map(|value| value.to_buf()).collect()),
-        _ => Err(bad_value(format!(
-            "The argument to $each in {operator} must be an array but it was of type: {}",
-            value.element_type().alias()
-        ))),
+        _ => {
+            // MongoDB's two operators say the same with different codes.
+            let code = if operator == "$push" { Code::BadValue } else { Code::TypeMismatch };
+            let found = value.element_type().alias();
+            let message = format!(
+                "The argument to $each in {operator} must be an array but it was of type: {found}"
+            );
+            Err(QueryError::new(code, message))
+        }
     }
 }
 

@@ -211,6 +211,8 @@ fn replacement() {
 #[test]
 fn refused() {
     for (before, update, code, message) in [
+        ("{}", r#"{"$push": {"a": {"$each": 1}}}"#, 2, "of type: int"),
+        ("{}", r#"{"$addToSet": {"a": {"$each": 1}}}"#, 14, "of type: int"),
         (
             "{}",
             r#"{"$foo": {"a": 1}}"#,

@@ -73,7 +73,9 @@ pub fn read(mut fields: Fields<'_>) -> Result<AggregateCommand, Error> {
         hint: hint.filter(|hint| !find::is_empty_hint(hint)),
     };
     fields.simple_collation()?;
-    fields.ignore(&["allowDiskUse", "bypassDocumentValidation", "fromMongos", "needsMerge"]);
+    for name in ["allowDiskUse", "bypassDocumentValidation", "fromMongos", "needsMerge"] {
+        fields.boolean(name)?;
+    }
     fields.finish()?;
     let batch = BatchOptions { size, ..BatchOptions::default() };
     Ok(AggregateCommand { request, explains, has_cursor: cursor.is_some(), batch })

@@ -34,7 +34,6 @@ pub fn list_collections(request: &Request<'_>) -> Answer {
             false => document,
         });
     }
-    let size = Some(size.unwrap_or(documents.len() as u64));
     reply::listing(request, request.namespace("$cmd.listCollections"), documents, size)
 }
 
@@ -67,6 +66,5 @@ pub fn list_indexes(request: &Request<'_>) -> Answer {
     fields.finish()?;
     let indexes = request.database()?.list_indexes(collection)?;
     let documents: Vec<DocumentBuf> = indexes.iter().map(|index| index.to_document()).collect();
-    let size = Some(size.unwrap_or(documents.len() as u64));
     reply::listing(request, request.namespace(collection), documents, size)
 }

@@ -1,14 +1,25 @@
 //! `count`.
 
-use frond_doc::{DocumentBuilder, ValueBuf};
+use frond_db::{Error, FindRequest};
+use frond_doc::{DocumentBuf, DocumentBuilder, ValueBuf};
 
 use crate::commands::{find, reply};
+use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
 /// Runs a `count`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
-    let mut fields = request.fields()?;
+    let FindRequest { filter, skip, limit, hint, .. } = read(request.fields()?)?;
+    let filter = filter.as_ref().map(DocumentBuf::view);
+    let count = request.database()?.count(collection, filter, skip, limit, hint.as_ref())?;
+    let mut answer = DocumentBuilder::new();
+    answer.append("n", reply::number(count));
+    Ok(answer)
+}
+
+/// Reads the fields of a `count`, the collection's name apart, as the search that it makes.
+pub fn read(mut fields: Fields<'_>) -> Result<FindRequest, Error> {
     let filter = fields.document("query")?;
     let skip = fields.count("skip")?.unwrap_or(0);
     // A negative limit means the same as a positive one, and 0 means none.
@@ -18,8 +29,6 @@ pub fn run(request: &Request<'_>) -> Answer {
     fields.simple_collation()?;
     fields.ignore(&["fields"]);
     fields.finish()?;
-    let count = request.database()?.count(collection, filter, skip, limit, hint.as_ref())?;
-    let mut answer = DocumentBuilder::new();
-    answer.append("n", reply::number(count));
-    Ok(answer)
+    let filter = filter.map(|filter| filter.to_buf());
+    Ok(FindRequest { filter, skip, limit, hint, ..FindRequest::default() })
 }

@@ -1,7 +1,8 @@
 //! `listDatabases` and `dropDatabase`.
 
+use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value, document};
-use frond_query::Filter;
+use frond_query::{Code, Filter};
 
 use crate::commands::reply;
 use crate::request::{Answer, Request};
@@ -43,6 +44,10 @@ pub fn list(request: &Request<'_>) -> Answer {
 /// Drops a database with its history.
 pub fn drop(request: &Request<'_>) -> Answer {
     request.no_fields()?;
+    if request.argument().as_integer() != Some(1) {
+        let message = "Have to pass 1 as 'dropDatabase' parameter";
+        return Err(Error::invalid(Code::Location(5_255_100), message));
+    }
     let exists = request
         .server
         .frond

@@ -5,11 +5,12 @@
 //! as the search for the documents that it would change.
 
 use frond_db::{AggregateRequest, Database, Error, FindRequest};
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
-use frond_query::Code;
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_query::pipeline::Pipeline;
+use frond_query::{Code, Update};
 
 use crate::commands::handshake::MONGODB_VERSION;
-use crate::commands::{aggregate, delete, find, find_and_modify, update};
+use crate::commands::{aggregate, count, delete, distinct, find, find_and_modify, update, write};
 use crate::fields::Fields;
 use crate::request::{Answer, Request, collection_name};
 
@@ -57,20 +58,29 @@ fn explain(
             return aggregate(&database, collection, &command.request, verbosity);
         }
         "find" => find::read(Fields::of_command("find", command)?)?.0,
-        "count" | "distinct" => {
-            let filter = command.get("query").and_then(|query| query.as_document());
+        "count" => count::read(Fields::of_command("count", command)?)?,
+        "distinct" => {
+            let (_, filter) = distinct::read(Fields::of_command("distinct", command)?)?;
             search(filter.map(|filter| filter.to_buf()))
         }
         "update" => {
-            let statement = first_statement(command, "updates")?;
-            search(Some(update::read_statement(statement)?.filter))
+            let statement = the_statement("update", "updates", command)?;
+            let statement = update::read_statement(statement)?;
+            check_update(&statement.update, statement.array_filters.as_ref())?;
+            let limit = (!statement.multi).then_some(1);
+            FindRequest { hint: statement.hint, limit, ..search(Some(statement.filter)) }
         }
         "delete" => {
-            let statement = first_statement(command, "deletes")?;
-            search(Some(delete::read_statement(statement)?.filter))
+            let statement = the_statement("delete", "deletes", command)?;
+            let statement = delete::read_statement(statement)?;
+            let limit = statement.only_first.then_some(1);
+            FindRequest { hint: statement.hint, limit, ..search(Some(statement.filter)) }
         }
         "findAndModify" | "findandmodify" => {
             let command = find_and_modify::read(Fields::of_command("findAndModify", command)?)?;
+            if let Some(update) = &command.update {
+                check_update(update, command.array_filters.as_ref())?;
+            }
             FindRequest { sort: command.sort, limit: Some(1), ..search(Some(command.filter)) }
         }
         other => {
@@ -79,20 +89,49 @@ fn explain(
         }
     };
     let collection = collection_name(request.database_name, argument)?;
-    Ok(trim(&database.explain(collection, &find)?, verbosity))
+    search_explained(&database, collection, &find, verbosity)
+}
+
+/// What a search would do and, if that was asked for, did.
+fn search_explained(
+    database: &Database,
+    collection: &str,
+    find: &FindRequest,
+    verbosity: Verbosity,
+) -> Result<DocumentBuf, Error> {
+    match verbosity {
+        Verbosity::QueryPlanner => database.explain_plan(collection, find),
+        Verbosity::ExecutionStats => database.explain(collection, find),
+    }
 }
 
 fn search(filter: Option<DocumentBuf>) -> FindRequest {
     FindRequest { filter, ..FindRequest::default() }
 }
 
-fn first_statement<'a>(command: Document<'a>, name: &str) -> Result<Document<'a>, Error> {
-    let statements = command.get(name).and_then(|value| value.as_array());
-    let first = statements.and_then(|statements| statements.get(0)?.as_document());
-    first.ok_or_else(|| {
-        let message = format!("explained write has no document in '{name}'");
+/// The one statement of a write, whose other fields are checked as the write would check them.
+fn the_statement<'a>(
+    command_name: &'static str,
+    name: &str,
+    command: Document<'a>,
+) -> Result<Document<'a>, Error> {
+    let mut fields = Fields::of_command(command_name, command)?;
+    let statements = fields.array(name)?.ok_or_else(|| fields.missing(name))?;
+    write::read_options(&mut fields)?;
+    fields.refuse("let")?;
+    fields.finish()?;
+    let first = statements.get(0).and_then(|statement| statement.as_document());
+    first.filter(|_| statements.iter().count() == 1).ok_or_else(|| {
+        let message = format!("explained write must have one document in '{name}'");
         Error::invalid(Code::FailedToParse, message)
     })
+}
+
+/// Refuses an update that the write itself would refuse.
+fn check_update(update: &ValueBuf, array_filters: Option<&ValueBuf>) -> Result<(), Error> {
+    let array_filters = array_filters.and_then(|filters| filters.as_value().as_array());
+    Update::parse(update.as_value(), array_filters)?;
+    Ok(())
 }
 
 /// Explains a pipeline: what reads the collection, then the stages.
@@ -104,6 +143,8 @@ pub fn aggregate(
 ) -> Result<DocumentBuf, Error> {
     let stages = request.pipeline.as_value().as_array();
     let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
+    // A stage that can't be run can't be explained either.
+    Pipeline::parse(stages)?;
     let stage = |position: usize, name: &str| {
         let stage = stages.get(position)?.as_document()?;
         stage.get(name)?.as_document().map(|document| document.to_buf())
@@ -116,7 +157,7 @@ pub fn aggregate(
     if let Some(collection) = collection {
         let hint = request.hint.clone();
         let find = FindRequest { filter, sort, hint, ..FindRequest::default() };
-        let cursor = trim(&database.explain(collection, &find)?, verbosity);
+        let cursor = search_explained(database, collection, &find, verbosity)?;
         let cursor = frond_doc::document! { "$cursor": &cursor };
         explanation.push(Value::Document(cursor.view()));
     }
@@ -125,17 +166,6 @@ pub fn aggregate(
     }
     explanation.end();
     Ok(explanation.build())
-}
-
-/// Leaves out what `verbosity` doesn't ask for.
-fn trim(explanation: &DocumentBuf, verbosity: Verbosity) -> DocumentBuf {
-    let mut trimmed = DocumentBuilder::new();
-    for (name, value) in explanation.iter() {
-        if name != "ok" && (name != "executionStats" || verbosity == Verbosity::ExecutionStats) {
-            trimmed.append(name, value);
-        }
-    }
-    trimmed.build()
 }
 
 /// The answer: the explanation, the command that it is of, and the server.

@@ -39,7 +39,10 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
     fields.simple_collation()?;
     fields.refuse_all(&["tailable", "awaitData", "returnKey", "showRecordId", "min", "max"])?;
     // These say how a sharded or replicated server may answer, or how much memory it may use.
-    fields.ignore(&["allowDiskUse", "allowPartialResults", "oplogReplay", "ntoreturn"]);
+    for name in ["allowDiskUse", "allowPartialResults", "oplogReplay"] {
+        fields.boolean(name)?;
+    }
+    fields.ignore(&["ntoreturn"]);
     fields.finish()?;
     if find.hint.as_ref().is_some_and(is_empty_hint) {
         find.hint = None;

@@ -28,6 +28,10 @@ pub fn run(request: &Request<'_>) -> Answer {
     };
     let (continues, aborts) = (fields.boolean("continue")?, fields.boolean("abort")?);
     fields.finish()?;
+    if merge.no_fast_forward && merge.fast_forward_only {
+        let message = "frondMerge takes one of 'noFF' and 'ffOnly': they contradict each other";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
     let database = request.database()?;
     match (merge_in, continues, aborts) {
         (Some(_), false, false) => outcome(&database.merge(&merge)?, database.branch()),

@@ -39,7 +39,7 @@ pub fn first_batch(
     Ok(cursor_answer("firstBatch", &batch, id, &namespace))
 }
 
-/// Answers with documents that are all there already.
+/// Answers with documents that are all there already: all at once unless `size` says otherwise.
 pub fn listing(
     request: &Request<'_>,
     namespace: String,
@@ -47,7 +47,8 @@ pub fn listing(
     size: Option<u64>,
 ) -> Answer {
     let documents: Documents = Box::new(documents.into_iter().map(Ok));
-    let options = BatchOptions { size, ..BatchOptions::default() };
+    // Not the count of documents: with none, a batch of 0 would leave an empty cursor open.
+    let options = BatchOptions { size: Some(size.unwrap_or(u64::MAX)), ..BatchOptions::default() };
     first_batch(request, namespace, documents, options)
 }
 

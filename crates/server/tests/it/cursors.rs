@@ -38,6 +38,8 @@ fn batches_have_the_sizes_that_were_asked_for() {
         batch(&client.ok("test", r#"{"find": "c", "batchSize": 7, "singleBatch": true}"#)),
         (0, 7)
     );
+    let nothing = r#"{"listCollections": 1, "filter": {"name": "missing"}}"#;
+    assert_eq!(batch(&client.ok("test", nothing)), (0, 0), "no cursor is left open");
     let (id, count) = batch(&client.ok("test", r#"{"find": "c", "batchSize": 0}"#));
     assert!(id != 0 && count == 0);
     let all = document! { "find": "c", "batchSize": 33_i32 };

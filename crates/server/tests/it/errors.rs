@@ -6,6 +6,7 @@ use crate::running::Running;
 fn refusals() {
     let server = Running::start();
     let mut client = server.client();
+    client.ok("test", r#"{"create": "c"}"#);
     for (command, code, message) in [
         (r#"{"foo": 1}"#, 59, "no such command: 'foo'"),
         (r#"{}"#, 59, "no such command: '$db'"),
@@ -47,6 +48,29 @@ fn refusals() {
         (r#"{"dbStats": 1, "apiVersion": "1", "apiStrict": true}"#, 323, "not in API Version 1"),
         (r#"{"explain": {"foo": 1}}"#, 59, "unknown command: foo"),
         (r#"{"explain": {"find": "c"}, "verbosity": "x"}"#, 2, "verbosity"),
+        (r#"{"explain": {"count": "c", "foo": 1}}"#, 40415, "count.foo"),
+        (r#"{"explain": {"distinct": "c"}}"#, 40414, "distinct.key"),
+        (r#"{"explain": {"update": "c", "updates": [{"q": {}, "u": {"$foo": 1}}]}}"#, 9, "$foo"),
+        (r#"{"explain": {"update": "c", "updates": [], "foo": 1}}"#, 40415, "update.foo"),
+        (r#"{"explain": {"delete": "c", "deletes": []}}"#, 9, "one document in 'deletes'"),
+        (
+            r#"{"explain": {"delete": "c", "deletes": [{"q": {}, "limit": 0, "hint": "i"}]}}"#,
+            2,
+            "hint",
+        ),
+        (
+            r#"{"explain": {"aggregate": "c", "pipeline": [{"$foo": 1}], "cursor": {}}}"#,
+            40324,
+            "$foo",
+        ),
+        (r#"{"find": "c", "allowDiskUse": "x"}"#, 14, "find.allowDiskUse"),
+        (
+            r#"{"aggregate": "c", "pipeline": [], "cursor": {}, "allowDiskUse": 1.5, "explain": []}"#,
+            14,
+            "explain",
+        ),
+        (r#"{"frondMerge": 1, "merge_in": "x", "noFF": true, "ffOnly": true}"#, 2, "contradict"),
+        (r#"{"dropDatabase": 0}"#, 5_255_100, "Have to pass 1"),
         (r#"{"frondMerge": 1}"#, 2, "one of 'merge_in', 'continue' and 'abort'"),
         (r#"{"frondCommit": 1}"#, 40414, "'frondCommit.message' is missing"),
     ] {
