@@ -10,11 +10,12 @@ use std::cell::RefCell;
 use frond_doc::path::{Path, Reached};
 use frond_doc::{Document, Value};
 
+use super::pattern::Pattern;
 use super::tree::{Condition, Node, Test};
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables};
 
-/// One evaluation: what `$expr` sees, and with what it failed.
+/// One evaluation: what `$expr` sees, and with what it (or a pattern) failed.
 pub(super) struct Run<'a> {
     variables: &'a Variables,
     failure: RefCell<Option<QueryError>>,
@@ -34,11 +35,18 @@ impl<'a> Run<'a> {
     fn is_true(&self, expression: &Expression, document: Document<'_>) -> bool {
         match expression.evaluate(document, self.variables) {
             Ok(value) => value.is_some_and(|value| value.as_value().is_truthy()),
-            Err(error) => {
-                self.failure.borrow_mut().get_or_insert(error);
-                false
-            }
+            Err(error) => self.fail(error),
         }
+    }
+
+    fn matches(&self, pattern: &Pattern, value: Value<'_>) -> bool {
+        pattern.matches(value).unwrap_or_else(|error| self.fail(error))
+    }
+
+    /// Keeps the first failure; the answer that then goes on doesn't count.
+    fn fail(&self, error: QueryError) -> bool {
+        self.failure.borrow_mut().get_or_insert(error);
+        false
     }
 }
 
@@ -102,13 +110,17 @@ pub(super) fn condition_on_value(
 pub(super) fn test(test: &Test, value: Option<Value<'_>>, run: &Run<'_>) -> bool {
     match test {
         Test::Compare(comparison) => return comparison.matches(value),
-        Test::In(membership) => return membership.matches(value),
+        Test::In(membership) => {
+            let is_match =
+                |value| membership.patterns().iter().any(|pattern| run.matches(pattern, value));
+            return membership.contains(value) || value.is_some_and(is_match);
+        }
         _ => {}
     }
     let Some(value) = value else { return false };
     match test {
         Test::Compare(_) | Test::In(_) => unreachable!("asked above"),
-        Test::Pattern(pattern) => pattern.matches(value),
+        Test::Pattern(pattern) => run.matches(pattern, value),
         Test::Exists => true,
         Test::Type(types) => types.matches(value),
         Test::Remainder(remainder) => remainder.matches(value),

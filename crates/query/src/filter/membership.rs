@@ -52,11 +52,10 @@ impl Membership {
         &self.patterns
     }
 
-    /// Whether `value` (`None`: absent) is one of the values or matches a pattern.
-    pub(crate) fn matches(&self, value: Option<Value<'_>>) -> bool {
+    /// Whether `value` (`None`: absent) is one of the values; patterns are asked by the caller.
+    pub(crate) fn contains(&self, value: Option<Value<'_>>) -> bool {
         let Some(value) = value else { return self.has_null };
         self.values.binary_search_by(|known| order::compare(known.as_value(), value)).is_ok()
-            || self.patterns.iter().any(|pattern| pattern.matches(value))
     }
 }
 

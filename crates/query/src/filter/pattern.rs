@@ -1,8 +1,8 @@
 //! `$regex` with `$options`, and patterns in the place of values.
 //!
 //! Compiled once, when the filter is parsed. The engine backtracks only where a pattern needs it
-//! (look-around, references), with a limit: a pattern that exceeds it on some string doesn't match
-//! that string, so that no pattern can hold a server up.
+//! (look-around, references), with a limit: a pattern that exceeds it on some string is an error, so
+//! that no pattern can hold a server up.
 
 use std::sync::Arc;
 
@@ -55,11 +55,22 @@ impl Pattern {
     }
 
     /// Whether a string matches, or a value is this very pattern.
-    pub(crate) fn matches(&self, value: Value<'_>) -> bool {
+    ///
+    /// # Errors
+    /// Code 51156 if the pattern backtracks beyond the engine's limit.
+    pub(crate) fn matches(&self, value: Value<'_>) -> Result<bool, QueryError> {
         match value {
-            Value::String(text) | Value::Symbol(text) => self.regex.is_match(text).unwrap_or(false),
-            Value::Regex(regex) => regex.pattern == self.source && regex.options == self.options,
-            _ => false,
+            Value::String(text) | Value::Symbol(text) => {
+                self.regex.is_match(text).map_err(|error| {
+                    let message =
+                        format!("Error occurred while executing regular expression: {error}");
+                    QueryError::new(Code::Location(51156), message)
+                })
+            }
+            Value::Regex(regex) => {
+                Ok(regex.pattern == self.source && regex.options == self.options)
+            }
+            _ => Ok(false),
         }
     }
 

@@ -155,7 +155,7 @@ fn of_negation(inner: &Condition, rules: Rules) -> Option<Demand> {
         Condition::Test(Test::Compare(comparison)) if comparison.matches(None) => {
             Some(Demand::anything(rules.is_top_level))
         }
-        Condition::Test(Test::In(membership)) if membership.matches(None) => {
+        Condition::Test(Test::In(membership)) if membership.contains(None) => {
             Some(Demand::anything(rules.is_top_level))
         }
         _ => None,
@@ -173,7 +173,7 @@ fn of_test(test: &Test, rules: Rules) -> Demand {
             for pattern in membership.patterns() {
                 intervals.extend(matching(pattern));
             }
-            Demand::new(intervals, !membership.matches(None))
+            Demand::new(intervals, !membership.contains(None))
         }
         Test::Pattern(pattern) => Demand::new(matching(pattern), true),
         Test::Type(types) => {
