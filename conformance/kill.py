@@ -75,7 +75,7 @@ class Server:
             directConnection=True,
             retryWrites=False,
             retryReads=False,
-            serverSelectionTimeoutMS=5000,
+            serverSelectionTimeoutMS=400,
         )
 
     def kill(self):
