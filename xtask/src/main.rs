@@ -60,7 +60,9 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &["build", "--release", "--bin", "frond"])?;
     run(root, "python3", &["conformance/run.py", "--frond", FROND])?;
     run(root, PYTHON, &["conformance/kill.py", "--frond", FROND, "--rounds", "100"])?;
-    run(root, "cargo", &["run", "--release", "-p", "frond-bench", "--", "--count", "2000"])
+    run(root, "cargo", &["build", "--release", "-p", "frond-bench"])?;
+    let bench = ["--targets", "frond", "--count", "2000", "--repetitions", "1"];
+    run(root, "target/release/frond-bench", &bench)
 }
 
 fn run(root: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
