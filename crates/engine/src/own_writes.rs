@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, ChunkStore, StoreCounters, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreCounters, StoreError};
 use frond_tree::{Bounds, Direction, Tree, Value};
 
 use crate::ids::TreeId;
@@ -230,8 +230,8 @@ impl ChunkStore for StoreWithOwn<'_> {
         Ok(has)
     }
 
-    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
-        self.store.put_many(chunks)
+    fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
+        self.store.put_many_for(lifetime, chunks)
     }
 
     fn sync(&self) -> Result<(), StoreError> {

@@ -14,13 +14,27 @@ pub mod memory;
 
 mod cache;
 mod counters;
+mod hint;
 mod index;
 mod manifest;
 mod pack;
 
 pub use chunk::{Chunk, ChunkHash, ChunkKind};
 pub use error::StoreError;
+pub use hint::PutFor;
 pub use manifest::ROOT_NAME_BYTES_MAX;
+
+/// How long chunks are expected to be needed: a hint that decides which pack they go to and how hard
+/// they are compressed, never what is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lifetime {
+    /// Until they are folded into something else: a run.
+    Brief,
+    /// Until the next fold, or for good: the working state.
+    Working,
+    /// For good: what a version commit made.
+    Lasting,
+}
 
 /// A set of chunks named by their content, and the named roots that keep some of them alive.
 ///
@@ -47,7 +61,12 @@ pub trait ChunkStore: Send + Sync {
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError>;
 
     /// Adds chunks; those already present cost a look-up and are not written again.
-    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError>;
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
+        self.put_many_for(Lifetime::Working, chunks)
+    }
+
+    /// As `put_many`, with a hint about how long they will be needed.
+    fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError>;
 
     /// Makes every chunk put before this call durable.
     fn sync(&self) -> Result<(), StoreError>;

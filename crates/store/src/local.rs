@@ -34,7 +34,7 @@ use crate::pack::Pack;
 use crate::pack::format::encode_frame;
 use crate::pack::reader::{decode_chunk, read_chunk};
 use crate::pack::writer::{NamedFrame, UnsyncedPack, Writer, Written};
-use crate::{ChunkStore, ROOT_NAME_BYTES_MAX, StoreCounters};
+use crate::{ChunkStore, Lifetime, ROOT_NAME_BYTES_MAX, StoreCounters};
 
 /// Frames that lie this near are fetched by one read: cheaper than a second call.
 const READ_GAP_BYTES: u64 = 4 << 10;
@@ -312,7 +312,7 @@ impl ChunkStore for LocalStore {
         Ok(self.index(|index| hashes.iter().map(|hash| index.chunks.contains_key(hash)).collect()))
     }
 
-    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
+    fn put_many_for(&self, _lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
         self.check_poison()?;
         let mut seen = HashSet::with_hasher(NameHasherBuilder);
         let absent: Vec<&Chunk> = self.index(|index| {

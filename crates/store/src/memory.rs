@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
-use crate::{ChunkStore, ROOT_NAME_BYTES_MAX, StoreCounters};
+use crate::{ChunkStore, Lifetime, ROOT_NAME_BYTES_MAX, StoreCounters};
 
 /// A [`ChunkStore`] that is gone when it is dropped.
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl ChunkStore for MemoryStore {
         Ok(hashes.iter().map(|hash| state.chunks.contains_key(hash)).collect())
     }
 
-    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
+    fn put_many_for(&self, _lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
         let mut state = self.state();
         for chunk in chunks {
             if state.chunks.insert(chunk.hash(), chunk.clone()).is_none() {
