@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering as Atomic};
 
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
+use frond_store::ChunkHash;
 use frond_tree::{Bounds, Content, Direction, Value};
 
 use crate::ids::{Sequence, TreeId};
@@ -56,6 +57,8 @@ pub(crate) struct Memtable {
 #[derive(Default)]
 struct Totals {
     writes: AtomicU64,
+    /// Of keys and inline values.
+    bytes: AtomicU64,
     flags: AtomicU8,
 }
 
@@ -77,6 +80,8 @@ impl Memtable {
         }
         let totals = self.totals.get_or_insert_with(tree, Totals::default);
         totals.value().writes.fetch_add(writes.len() as u64, Atomic::Relaxed);
+        let written = bytes - writes.len() as u64 * ENTRY_OVERHEAD_BYTES;
+        totals.value().bytes.fetch_add(written, Atomic::Relaxed);
         totals.value().flags.fetch_or(flags, Atomic::Relaxed);
         let keys = writes.iter().map(|(key, _)| key.clone()).collect();
         self.journal.insert((tree, sequence), Touched { keys, flags });
@@ -134,10 +139,26 @@ impl Memtable {
         self.totals.get(&tree).map_or(0, |totals| totals.value().writes.load(Atomic::Relaxed))
     }
 
+    /// How many bytes of keys and inline values were written to `tree` at most.
+    pub fn written_bytes(&self, tree: TreeId) -> u64 {
+        self.totals.get(&tree).map_or(0, |totals| totals.value().bytes.load(Atomic::Relaxed))
+    }
+
     /// Adds the keys of `tree` written within `window` to `keys`; one written twice comes twice.
     pub fn touched_keys(&self, tree: TreeId, window: Window, keys: &mut Vec<Bytes>) {
         for entry in self.journal_range(tree, window) {
             keys.extend_from_slice(&entry.value().keys);
+        }
+    }
+
+    /// Tells the chunks that values refer to.
+    pub fn chunk_references(&self, tell: &mut dyn FnMut(ChunkHash)) {
+        for entry in self.entries.iter() {
+            match entry.value().as_ref().map(|value| &value.content) {
+                Some(Content::Chunk { hash, .. }) => tell(*hash),
+                Some(Content::Sequence { root, .. }) => tell(*root),
+                Some(Content::Inline(_)) | None => {}
+            }
         }
     }
 
