@@ -354,22 +354,22 @@ impl MapNode {
     /// A leaf's entry, borrowed.
     pub(crate) fn entry(&self, position: usize) -> EntryRef<'_> {
         debug_assert!(self.is_leaf());
-        let entry = self.entry_range(position);
-        let key = self.key_range(position);
-        let content = &self.payload()[key.end..entry.end];
+        self.entry_in(self.entry_range(position))
+    }
+
+    #[inline]
+    fn entry_in(&self, range: Range<usize>) -> EntryRef<'_> {
+        let entry = &self.payload()[range];
+        let (key, content) = entry[LEAF_KEY..].split_at(u16_at(entry, ENTRY_KEY_BYTES) as usize);
         let reference = || self.chunk.reference(u32_at(content, OUTLINE_REFERENCE) as usize);
-        let content = match self.payload()[entry.start + ENTRY_TAG] {
+        let content = match entry[ENTRY_TAG] {
             TAG_INLINE => ContentRef::Inline(content),
             TAG_CHUNK => {
                 ContentRef::Chunk { hash: reference(), bytes: u64_at(content, OUTLINE_BYTES) }
             }
             _ => ContentRef::Sequence { root: reference(), bytes: u64_at(content, OUTLINE_BYTES) },
         };
-        EntryRef {
-            key: &self.payload()[key],
-            flags: self.payload()[entry.start + ENTRY_FLAGS],
-            content,
-        }
+        EntryRef { key, flags: entry[ENTRY_FLAGS], content }
     }
 
     /// Whether entries of this leaf mean the same wherever they stand: none refers to a chunk.
@@ -389,28 +389,33 @@ impl MapNode {
 
     /// A leaf's value, shared with the chunk.
     pub(crate) fn value(&self, position: usize) -> Value {
-        let entry = self.entry(position);
-        let content = match entry.content {
-            ContentRef::Inline(bytes) => {
-                Content::Inline(self.chunk.payload_bytes().slice_ref(bytes))
-            }
-            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
-            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
-        };
-        Value { flags: entry.flags, content }
+        self.owned_entry(position).value
     }
 
     /// A leaf's entry, shared with the chunk.
     pub(crate) fn owned_entry(&self, position: usize) -> Entry {
-        Entry { key: self.key_bytes(position), value: self.value(position) }
+        let range = self.entry_range(position);
+        let key_start = range.start + LEAF_KEY;
+        let entry = self.entry_in(range.clone());
+        let key_end = key_start + entry.key.len();
+        let content = match entry.content {
+            ContentRef::Inline(_) => Content::Inline(self.chunk.payload_slice(key_end..range.end)),
+            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
+            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
+        };
+        let value = Value { flags: entry.flags, content };
+        Entry { key: self.chunk.payload_slice(key_start..key_end), value }
     }
 
     pub(crate) fn child_hash(&self, position: usize) -> ChunkHash {
         self.chunk.reference(position)
     }
 
-    pub(crate) fn child_count(&self, position: usize) -> u64 {
-        u64_at(self.payload(), self.entry_range(position).start + CHILD_COUNT)
+    /// How many entries lie under each child of an interior node, in order.
+    pub(crate) fn child_counts(&self) -> impl Iterator<Item = u64> + '_ {
+        let Keys { payload, offsets, .. } = self.keys();
+        let offsets = offsets.iter().map(|offset| u32::from_le_bytes(*offset) as usize);
+        offsets.map(|offset| u64_at(payload, offset + CHILD_COUNT))
     }
 
     /// What this node knows of its child at `position`.
