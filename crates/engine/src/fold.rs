@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreError};
 use frond_tree::{Edit, Tree, TreeError};
 
 use crate::error::EngineError;
@@ -57,7 +57,7 @@ impl Shared {
         let mut improved: Vec<(TreeId, Sequence, Base)> = Vec::new();
         for tree in trees {
             let (era, base) = self.best_base(snapshot, *tree)?;
-            let better = snapshot.fold(*tree, &base)?;
+            let better = snapshot.fold(*tree, &base, Lifetime::Lasting)?;
             if let Some(better) = better {
                 Counters::count(&self.counters.folds);
                 improved.push((*tree, era.from, better));
@@ -151,7 +151,7 @@ impl Shared {
             let mut era = state.era(*tree, horizon);
             if let Some(Era { base: Some(base), .. }) = &mut era
                 && base.folded_to < horizon
-                && let Some(better) = snapshot.fold(*tree, base)?
+                && let Some(better) = snapshot.fold(*tree, base, Lifetime::Working)?
             {
                 Counters::count(&self.counters.folds);
                 *base = better;

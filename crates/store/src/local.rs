@@ -31,6 +31,7 @@ use crate::index::{Index, Location, NameHasherBuilder};
 use crate::io::{Disk, Machine};
 use crate::manifest::{self, Manifest, PackEntry, PackState, PublishError};
 use crate::pack::Pack;
+use crate::pack::codec::Codec;
 use crate::pack::format::encode_frame;
 use crate::pack::reader::{decode_chunk, read_chunk};
 use crate::pack::writer::{NamedFrame, UnsyncedPack, Writer, Written};
@@ -312,7 +313,7 @@ impl ChunkStore for LocalStore {
         Ok(self.index(|index| hashes.iter().map(|hash| index.chunks.contains_key(hash)).collect()))
     }
 
-    fn put_many_for(&self, _lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
+    fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
         self.check_poison()?;
         let mut seen = HashSet::with_hasher(NameHasherBuilder);
         let absent: Vec<&Chunk> = self.index(|index| {
@@ -324,7 +325,9 @@ impl ChunkStore for LocalStore {
         if absent.is_empty() {
             return Ok(());
         }
-        let encode = |chunk: &&Chunk| (chunk.hash(), encode_frame(chunk.hash(), chunk.encoded()));
+        let codec = Codec::for_lifetime(lifetime);
+        let encode =
+            |chunk: &&Chunk| (chunk.hash(), encode_frame(codec, chunk.hash(), chunk.encoded()));
         let added = self.append(absent.iter().map(encode).collect())?;
         for chunk in absent.into_iter().filter(|chunk| added.contains(&chunk.hash())) {
             self.counters.chunks_written.add(1);

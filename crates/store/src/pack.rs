@@ -3,6 +3,7 @@
 //! A pack is *open* while frames are appended to it, then *sealed* by an index at its end. Frames
 //! describe themselves, so an open pack needs no index: it is scanned when the store is opened.
 
+pub(crate) mod codec;
 pub(crate) mod format;
 pub(crate) mod reader;
 pub(crate) mod writer;

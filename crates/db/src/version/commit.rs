@@ -13,7 +13,7 @@
 
 use frond_engine::{Durability, Engine, Transaction, TreeId};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash};
+use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::Tree;
 
 use crate::contention::{Outcome, Role, Scope};
@@ -130,7 +130,7 @@ pub(crate) fn make(
         generation,
     };
     let chunk = commit.encode();
-    store.put_many(std::slice::from_ref(&chunk))?;
+    store.put_many_for(Lifetime::Lasting, std::slice::from_ref(&chunk))?;
     store.sync()?;
     let info = history::info(chunk.hash(), &commit);
     Ok((chunk, info))

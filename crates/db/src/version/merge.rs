@@ -25,7 +25,7 @@ use bytes::Bytes;
 use frond_doc::{DocumentBuilder, Value};
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, PutFor};
 use frond_tree::{Edit, Tree, TreeError};
 
 use crate::contention::{Outcome, Role, Scope};
@@ -349,8 +349,9 @@ impl Merge<'_> {
         }
         refuse(Code::OperationFailed, "can't merge", refused)?;
         refuse(Code::DuplicateKey, "the merge breaks unique indexes", duplicates)?;
+        let store = PutFor { store: &**store, lifetime: Lifetime::Lasting };
         store.put_many(&chunks)?;
-        let catalog = ours.apply(&**store, &mut edits.into_iter())?;
+        let catalog = ours.apply(&store, &mut edits.into_iter())?;
         Ok(MergedCatalog { catalog, conflicts })
     }
 }

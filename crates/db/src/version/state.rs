@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_engine::{Durability, Engine, Snapshot, Transaction, TreeId};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, PutFor};
 use frond_tree::{Content, Edit, Tree, TreeError, Value};
 
 use crate::catalog::entry::CatalogEntry;
@@ -110,15 +110,15 @@ impl BranchState {
     /// The catalog of the working state at `snapshot`, the moment in which this was read. Folds
     /// the live trees: the cost follows what changed since they were last folded.
     pub fn working_catalog(&self, engine: &Engine, snapshot: &Snapshot) -> Result<Tree, Error> {
-        let store = engine.store();
-        let head = self.head_catalog(&**store)?;
+        let store = PutFor { store: &**engine.store(), lifetime: Lifetime::Lasting };
+        let head = self.head_catalog(&store)?;
         let trees: Vec<TreeId> = self.live().flat_map(|(_, live)| live.trees()).collect();
         let mut folded = engine.fold(snapshot, &trees)?.into_iter();
         let mut chunks = Vec::new();
         let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
         for (name, entry) in &self.entries {
             let key = Bytes::copy_from_slice(name.as_bytes());
-            let committed = head.get(&**store, &key)?;
+            let committed = head.get(&store, &key)?;
             match entry {
                 WorkingEntry::Live(live) => {
                     let roots = folded.by_ref().take(live.trees().len());
@@ -136,7 +136,7 @@ impl BranchState {
             }
         }
         store.put_many(&chunks)?;
-        Ok(head.apply(&**store, &mut edits.into_iter())?)
+        Ok(head.apply(&store, &mut edits.into_iter())?)
     }
 
     /// The collections that lie in trees of the engine.

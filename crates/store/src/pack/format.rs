@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::chunk::{CHUNK_BYTES_MAX, ChunkHash, HASH_BYTES};
 use crate::field::{Magic, PREFIX_BYTES, array_at, u8_at, u16_at, u32_at, u64_at};
 use crate::index::FramePlace;
+use crate::pack::codec::{Codec, compress, decompress};
 
 /// How a pack's file begins.
 pub(crate) const PACK_MAGIC: Magic = *b"FRNDPK\x1A\n";
@@ -47,30 +48,13 @@ const OFFSET_TRAILER_CHECKSUM: usize = OFFSET_TRAILER_ENTRY_COUNT + size_of::<u3
 pub(crate) const TRAILER_BYTES: usize = OFFSET_TRAILER_CHECKSUM + size_of::<u64>();
 const _: () = assert!(TRAILER_BYTES == 16); // Stored: change only with a new version.
 
-/// LZ4 must save one part in sixteen, or the frame is stored raw and costs reads nothing.
-const SAVING_DIVISOR: usize = 16;
-
-/// How a frame's chunks are stored. Stored: never renumber.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(crate) enum Codec {
-    Raw = 0,
-    Lz4 = 1,
-}
-
-impl Codec {
-    fn from_byte(byte: u8) -> Option<Codec> {
-        [Codec::Raw, Codec::Lz4].into_iter().find(|codec| *codec as u8 == byte)
-    }
-}
-
 /// Returns the frame of one chunk.
-pub(crate) fn encode_frame(hash: ChunkHash, encoded: &[u8]) -> Vec<u8> {
+pub(crate) fn encode_frame(codec: Codec, hash: ChunkHash, encoded: &[u8]) -> Vec<u8> {
     assert!(encoded.len() <= CHUNK_BYTES_MAX);
     let start = FRAME_HEADER_BYTES + TABLE_ENTRY_BYTES;
-    let compressed = lz4_flex::block::compress(encoded);
-    let pays = compressed.len() + encoded.len() / SAVING_DIVISOR < encoded.len();
-    let (codec, stored) = if pays { (Codec::Lz4, &compressed[..]) } else { (Codec::Raw, encoded) };
+    let compressed = compress(codec, encoded);
+    let codec = if compressed.is_some() { codec } else { Codec::Raw };
+    let stored = compressed.as_deref().unwrap_or(encoded);
 
     let mut frame = Vec::with_capacity(start + stored.len());
     frame.extend_from_slice(&[codec as u8, 0]);
@@ -159,17 +143,8 @@ impl<'a> Frame<'a> {
         }) else {
             return Ok(None);
         };
-        let mut all = match self.codec {
-            Codec::Raw => self.stored.to_vec(),
-            Codec::Lz4 => {
-                let mut all = vec![0; self.uncompressed_bytes];
-                let count = lz4_flex::block::decompress_into(self.stored, &mut all).ok();
-                if count != Some(self.uncompressed_bytes) {
-                    return Err("a frame can't be decompressed");
-                }
-                all
-            }
-        };
+        let mut all = decompress(self.codec, self.stored, self.uncompressed_bytes)
+            .ok_or("a frame can't be decompressed")?;
         all.truncate(start + bytes);
         all.drain(..start);
         Ok(Some(all))

@@ -8,7 +8,7 @@ fn chunk(payload: &[u8]) -> Chunk {
 }
 
 fn frame_of(chunk: &Chunk) -> Vec<u8> {
-    encode_frame(chunk.hash(), chunk.encoded())
+    encode_frame(Codec::Lz4, chunk.hash(), chunk.encoded())
 }
 
 #[test]
