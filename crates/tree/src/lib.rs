@@ -20,5 +20,5 @@ pub mod sequence;
 pub use error::TreeError;
 pub use format::TreeFormat;
 pub use map::{Bounds, Change, Cursor, Diff, Direction, Edit, Entry, MergeConflict, Summary, Tree};
-pub use sequence::Sequence;
+pub use sequence::{Refers, Sequence};
 pub use value::{Content, Value};
