@@ -19,6 +19,7 @@
 //! built gives the same bytes.
 
 mod build;
+pub mod cache;
 mod cut;
 mod edit;
 mod item;

@@ -19,8 +19,8 @@ use crate::catalog::entry::CatalogEntry;
 use crate::catalog::{INDEXES_MAX, IndexSpec};
 use crate::collection::write::DOCUMENT_BYTES_MAX;
 use crate::error::Error;
+use crate::large::{read_document, value_of};
 use crate::version::conflict::StoredConflict;
-use crate::version::diff::read_document;
 use crate::version::field_merge::{Prefer, merge_documents};
 use crate::version::merge_index;
 
@@ -198,7 +198,7 @@ impl CollectionMerge<'_> {
         };
         let edit = match merged.document {
             document if document == ours => None,
-            Some(document) => Some(Edit::Put(Value::inline(document.into_bytes()))),
+            Some(document) => Some(Edit::Put(value_of(&**self.store, self.format, &document)?)),
             None => Some(Edit::Delete),
         };
         if let Some(paths) = merged.conflict {

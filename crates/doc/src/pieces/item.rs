@@ -118,6 +118,11 @@ impl Item {
         item.into()
     }
 
+    /// Whether the value is a document or array that lies elsewhere.
+    pub fn is_container(&self) -> bool {
+        matches!(self.body, Body::Elsewhere { layout: Some(_), .. })
+    }
+
     /// How long the value is in BSON.
     pub(super) fn value_bytes(&self) -> u64 {
         match &self.body {

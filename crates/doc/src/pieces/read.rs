@@ -29,9 +29,22 @@ impl Found {
         self.levels.last().expect("a path begins in the outermost container").0
     }
 
-    /// Whether the last container is an array whose elements have no names.
+    /// Whether the last container is an array whose elements are named by their positions.
     pub fn is_in_array(&self) -> bool {
         self.container().layout == Layout::Array
+    }
+
+    /// Whether it is such an array or a document, and no array with other names.
+    pub fn is_plain(&self) -> bool {
+        self.container().layout != Layout::NamedArray
+    }
+
+    /// How many elements the last container has.
+    ///
+    /// # Errors
+    /// As the store.
+    pub fn count(&self, store: &dyn ChunkStore) -> Result<u64, PiecesError> {
+        Ok(self.container().sequence.count(store)?)
     }
 }
 
@@ -121,6 +134,30 @@ impl LargeDocument {
             value = inner;
         }
         Ok(Some(value.to_buf()))
+    }
+
+    /// Calls `visit` with the position and value of each element of the container that `found` ends
+    /// in, until it says `true`.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn visit_values(
+        &self,
+        store: &dyn ChunkStore,
+        found: &Found,
+        visit: &mut dyn FnMut(u64, Value<'_>) -> bool,
+    ) -> Result<(), PiecesError> {
+        let mut failure = None;
+        self.visit(store, &found.container(), &mut |position, item| match self
+            .value_of(store, &item)
+        {
+            Ok(value) => visit(position, value.as_value()),
+            Err(error) => {
+                failure = Some(error);
+                true
+            }
+        })?;
+        failure.map_or(Ok(()), Err)
     }
 
     /// Reads an item's value.
