@@ -39,11 +39,11 @@ use item::Layout;
 /// Documents above this are stored as pieces. A function of the content alone: no hysteresis.
 pub const LARGE_DOCUMENT_BYTES: usize = 32 << 10;
 /// Values up to this lie in their container's item.
-pub const ITEM_VALUE_BYTES_MAX: usize = 1000;
+pub const ITEM_VALUE_BYTES_MAX: usize = 256;
 /// A document with a longer name in a container is not stored as pieces.
-pub const NAME_BYTES_MAX: usize = 1000;
+pub const NAME_BYTES_MAX: usize = 700;
 /// Target of a container's chunks: an update rewrites one a level.
-const CHUNK_BYTES_TARGET: u32 = 8 << 10;
+const CHUNK_BYTES_TARGET: u32 = 4 << 10;
 const ITEM_BYTES_MAX: u32 = CHUNK_BYTES_TARGET / 4;
 const _: () = assert!(NAME_BYTES_MAX + ITEM_VALUE_BYTES_MAX + 2 <= ITEM_BYTES_MAX as usize);
 

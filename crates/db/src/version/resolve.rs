@@ -166,7 +166,7 @@ mod tests {
         let changed = document! { "_id": 1_i32, "a": 2_i32 };
         let conflict = StoredConflict {
             collection: "things".to_owned(),
-            id_key: Bytes::from_static(b"k"),
+            id_key: bytes::Bytes::from_static(b"k"),
             paths: Vec::new(),
             base: Some(document),
             ours: Some(changed.clone()),
