@@ -251,6 +251,14 @@ impl ChunkStore for StoreWithOwn<'_> {
         self.store.swap_root(name, expected, new)
     }
 
+    fn session(&self) -> Session {
+        self.store.session()
+    }
+
+    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
+        self.store.collect(collection)
+    }
+
     fn counters(&self) -> StoreCounters {
         self.store.counters()
     }

@@ -4,13 +4,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::StoreCounters;
 
-/// A number that only grows.
+/// A number that grows; what is stored may shrink.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     pub(crate) fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// For the one that can fall.
+    pub(crate) fn subtract(&self, count: u64) {
+        self.0.fetch_sub(count, Ordering::Relaxed);
     }
 
     fn now(&self) -> u64 {

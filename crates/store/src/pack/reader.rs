@@ -1,7 +1,5 @@
 //! Reads packs: one frame, the index of a sealed pack, or an open pack from its beginning.
 
-use bytes::Bytes;
-
 use super::Pack;
 use super::format::{
     FRAME_HEADER_BYTES, Frame, OFFSET_FIRST_FRAME, PACK_MAGIC, TRAILER_BYTES, frame_bytes,
@@ -10,7 +8,7 @@ use super::format::{
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::field::{PREFIX_BYTES, check_prefix};
-use crate::index::FramePlace;
+use crate::index::{FramePlace, PackedChunk};
 
 /// A scan reads this much at once, or one frame if that is longer.
 const SCAN_BYTES: usize = 1 << 20;
@@ -20,42 +18,50 @@ pub(crate) fn check_header(pack: &Pack) -> Result<(), StoreError> {
     check_prefix(&pack.read(0, PREFIX_BYTES)?, PACK_MAGIC, &pack.name)
 }
 
-/// Reads the chunk `hash` from the frame at `place`.
-pub(crate) fn read_chunk(
-    pack: &Pack,
-    place: FramePlace,
-    hash: ChunkHash,
-) -> Result<Chunk, StoreError> {
+/// Reads all chunks of the frame at `place`.
+pub(crate) fn read_frame(pack: &Pack, place: FramePlace) -> Result<Vec<Chunk>, StoreError> {
     let offset = u64::from(place.offset);
     let bytes = pack.read(offset, place.bytes as usize)?;
-    decode_chunk(pack, offset, &bytes, hash)
+    decode_frame(pack, offset, &bytes)
 }
 
-/// Takes the chunk `hash` out of the frame that `bytes` are and that lies at `offset`.
-pub(crate) fn decode_chunk(
+/// Takes all chunks out of the frame that `bytes` are and that lies at `offset`. Each hashes to the
+/// name under which the frame has it.
+pub(crate) fn decode_frame(
     pack: &Pack,
     offset: u64,
     bytes: &[u8],
-    hash: ChunkHash,
-) -> Result<Chunk, StoreError> {
+) -> Result<Vec<Chunk>, StoreError> {
     let damaged = |what: &str| pack.damaged(offset, what);
     let frame = Frame::parse(bytes).map_err(damaged)?;
-    let encoded = frame
-        .decode(hash)
-        .map_err(damaged)?
-        .ok_or_else(|| damaged(&format!("the frame does not hold chunk {hash}")))?;
-    let chunk = Chunk::from_encoded(Bytes::from(encoded), (&pack.name, offset))?;
-    if chunk.hash() != hash {
-        return Err(damaged(&format!("expected chunk {hash}, found {}", chunk.hash())));
+    let mut chunks = Vec::new();
+    for (expected, encoded) in frame.decode().map_err(damaged)? {
+        let chunk = Chunk::from_encoded(encoded, (&pack.name, offset))?;
+        if chunk.hash() != expected.hash {
+            let found = chunk.hash();
+            return Err(damaged(&format!("expected chunk {}, found {found}", expected.hash)));
+        }
+        if (chunk.reference_count() > 0) != expected.refers {
+            return Err(damaged(&format!("wrong about the references of chunk {}", expected.hash)));
+        }
+        chunks.push(chunk);
     }
-    Ok(chunk)
+    Ok(chunks)
+}
+
+/// The chunk `hash` among those of the frame at `offset`.
+pub(crate) fn pick(
+    pack: &Pack,
+    offset: u64,
+    chunks: &[Chunk],
+    hash: ChunkHash,
+) -> Result<Chunk, StoreError> {
+    let found = chunks.iter().find(|chunk| chunk.hash() == hash).cloned();
+    found.ok_or_else(|| pack.damaged(offset, &format!("the frame does not hold chunk {hash}")))
 }
 
 /// Reads the index of a sealed pack, which is `pack_bytes` long.
-pub(crate) fn read_index(
-    pack: &Pack,
-    pack_bytes: u64,
-) -> Result<Vec<(ChunkHash, FramePlace)>, StoreError> {
+pub(crate) fn read_index(pack: &Pack, pack_bytes: u64) -> Result<Vec<PackedChunk>, StoreError> {
     check_header(pack)?;
     let trailer_offset = pack_bytes.saturating_sub(TRAILER_BYTES as u64);
     let trailer = pack.read(trailer_offset, TRAILER_BYTES)?;
@@ -68,7 +74,7 @@ pub(crate) fn read_index(
 /// What a scan of an open pack found.
 pub(crate) struct Scan {
     /// The chunks, in the order in which they lie.
-    pub(crate) entries: Vec<(ChunkHash, FramePlace)>,
+    pub(crate) entries: Vec<PackedChunk>,
     /// Where the last whole frame ends.
     pub(crate) end: u64,
     /// Why there is no frame at `end`, if the file goes on there.
@@ -95,7 +101,11 @@ pub(crate) fn scan(pack: &Pack, pack_bytes: u64) -> Result<Scan, StoreError> {
         match Frame::parse(frame) {
             Ok(frame) => {
                 let place = FramePlace { offset, bytes };
-                scan.entries.extend(frame.chunks().map(|(hash, _)| (hash, place)));
+                scan.entries.extend(frame.chunks().map(|(chunk, _)| PackedChunk {
+                    hash: chunk.hash,
+                    place,
+                    refers: chunk.refers,
+                }));
             }
             Err(what) => {
                 scan.rest = Some(what);
