@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreCounters, StoreError};
+use frond_store::{
+    Chunk, ChunkHash, ChunkStore, Collected, Collection, Lifetime, Session, StoreCounters,
+    StoreError,
+};
 use frond_tree::{Bounds, Direction, Tree, Value};
 
 use crate::ids::TreeId;
