@@ -6,6 +6,7 @@ pub mod conflicts;
 pub mod diff;
 pub mod export;
 pub mod fsck;
+pub mod gc;
 pub mod import;
 pub mod log;
 pub mod merge;

@@ -57,6 +57,7 @@ enum Command {
     Conflicts(commands::conflicts::Conflicts),
     Resolve(commands::resolve::Resolve),
     Reset(commands::reset::Reset),
+    Gc(commands::gc::Gc),
     Fsck(commands::fsck::Fsck),
 }
 
@@ -88,6 +89,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Conflicts(conflicts) => conflicts.run(terminal),
         Command::Resolve(resolve) => resolve.run(terminal),
         Command::Reset(reset) => reset.run(terminal),
+        Command::Gc(gc) => gc.run(terminal),
         Command::Fsck(fsck) => fsck.run(terminal),
     }
 }
