@@ -2,13 +2,13 @@
 //!
 //! Reading order: [`stage`] (what a stage is, how stages are chained), `parse` (from BSON), `table`
 //! (every stage, supported or refused), `shape` and `shape_parse` (the documents that `$project`,
-//! `$addFields` and `$unset` make), `accumulator` (what `$group` computes), then one file a stage.
+//! `$addFields` and `$unset` make), then one file a stage; what `$group` computes is in
+//! `crate::accumulator`.
 //!
 //! *Surprises*: stages are lazy, each pulls documents from the one before, except that `$out`
 //! writes when the pipeline is started; a `$sort` that a `$limit` follows keeps no more documents
 //! than that; nothing spills to disk, what needs more memory than [`MEMORY_BYTES_MAX`] is refused.
 
-mod accumulator;
 mod bucket;
 mod count;
 mod documents;

@@ -182,8 +182,13 @@ impl<'a> Frame<'a> {
         let all = decompress(self.codec, self.stored, self.uncompressed_bytes)
             .ok_or("a frame can't be decompressed")?;
         let mut rest = Bytes::from(all);
-        // Their lengths add up to all of it: that was checked when the frame was parsed.
-        let split = |(chunk, bytes): (NewChunk, usize)| (chunk, rest.split_to(bytes));
+        // Their lengths add up to all of it: that was checked when the frame was parsed. Chunks of a
+        // group are copied apart, since one that stays in a cache must not keep all of them in memory.
+        let is_group = self.table.len() > TABLE_ENTRY_BYTES;
+        let split = |(chunk, bytes): (NewChunk, usize)| {
+            let part = rest.split_to(bytes);
+            (chunk, if is_group { Bytes::copy_from_slice(&part) } else { part })
+        };
         Ok(self.chunks().map(split).collect())
     }
 }
