@@ -47,7 +47,7 @@ pub(crate) struct PackedChunk {
 }
 
 /// Where a frame lies inside its pack. Packs end below 4 GiB, so 32 bits do.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct FramePlace {
     pub(crate) offset: u32,
     pub(crate) bytes: u32,

@@ -18,6 +18,7 @@
 //! (most find then that theirs is done).
 
 mod collect;
+pub mod examine;
 mod fetch;
 mod mark;
 mod open;
@@ -130,6 +131,15 @@ impl LocalStore {
     /// [`StoreError::Io`] if the disk does not answer.
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<StoreError>, StoreError> {
         verify::verify(self, progress)
+    }
+
+    /// Follows references from the named roots, and returns chunks that should be there and aren't.
+    /// Garbage is not looked at: parts of it may be gone.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if a chunk on the way can't be read; [`StoreError::Io`].
+    pub fn missing_parts(&self) -> Result<Vec<ChunkHash>, StoreError> {
+        mark::missing_parts(self)
     }
 
     /// The names of all chunks, sorted.

@@ -60,6 +60,7 @@ fn place(at: &Location) -> (usize, u64) {
 enum Absent {
     Refused,
     PassedOver,
+    Noted,
 }
 
 /// Why a collection ends early.
@@ -92,12 +93,29 @@ pub(super) struct Marks<'a> {
     stack: Vec<ChunkHash>,
     /// Commits that wait until the working state is marked.
     commits: Vec<ChunkHash>,
+    /// Of which absence was to be noted.
+    missing: Vec<ChunkHash>,
+}
+
+/// See [`LocalStore::missing_parts`].
+pub(super) fn missing_parts(store: &LocalStore) -> Result<Vec<ChunkHash>, StoreError> {
+    let mut marks = Marks::new(store);
+    let roots: Vec<ChunkHash> =
+        store.roots.read().expect("no panic while the lock is held").values().copied().collect();
+    let followed = marks
+        .push(&roots, Absent::Noted, false)
+        .and_then(|()| marks.follow(Absent::Noted, false, &mut |_| ControlFlow::Continue(())));
+    match followed {
+        Err(Halt::Failed(error)) => Err(error),
+        Err(Halt::Stopped) | Ok(()) => Ok(marks.missing),
+    }
 }
 
 impl<'a> Marks<'a> {
     pub(super) fn new(store: &'a LocalStore) -> Marks<'a> {
         let (live, current) = (Bits::default(), Bits::default());
-        Marks { store, live, current, stack: Vec::new(), commits: Vec::new() }
+        let (stack, commits, missing) = (Vec::new(), Vec::new(), Vec::new());
+        Marks { store, live, current, stack, commits, missing }
     }
 
     pub(super) fn is_live(&self, at: &Location) -> bool {
@@ -159,8 +177,10 @@ impl<'a> Marks<'a> {
         store.index(|index| {
             for hash in hashes {
                 let Some(at) = index.chunks.get(hash) else {
-                    if absent == Absent::Refused {
-                        return Err(StoreError::Missing(*hash).into());
+                    match absent {
+                        Absent::Refused => return Err(StoreError::Missing(*hash).into()),
+                        Absent::PassedOver => {}
+                        Absent::Noted => self.missing.push(*hash),
                     }
                     continue;
                 };

@@ -40,7 +40,7 @@ const _: () = assert!(CHUNK_BYTES_MAX + FRAME_HEADER_BYTES + MAX_TABLE_BYTES < R
 const MAX_TABLE_BYTES: usize = u16::MAX as usize * TABLE_ENTRY_BYTES;
 
 /// No frame begins like this: there is no such codec.
-const INDEX_MAGIC: Magic = *b"\xF5FRNDIX\n";
+pub(crate) const INDEX_MAGIC: Magic = *b"\xF5FRNDIX\n";
 const OFFSET_INDEX_ENTRIES: usize = size_of::<Magic>();
 const OFFSET_ENTRY_FRAME_OFFSET: usize = HASH_BYTES;
 const OFFSET_ENTRY_FRAME_BYTES: usize = OFFSET_ENTRY_FRAME_OFFSET + size_of::<u32>();
@@ -128,6 +128,13 @@ pub(crate) fn frame_bytes(header: &[u8]) -> Option<usize> {
         return None;
     }
     Some(FRAME_HEADER_BYTES + chunk_count * TABLE_ENTRY_BYTES + stored)
+}
+
+/// Whether a frame may begin with `header`: cheap, and true of few other bytes.
+pub(crate) fn may_begin_frame(header: &[u8]) -> bool {
+    u8_at(header, OFFSET_FRAME_ZERO) == Some(0)
+        && u32_at(header, OFFSET_DICTIONARY) == Some(0)
+        && frame_bytes(header).is_some()
 }
 
 /// A frame whose checksum is right.

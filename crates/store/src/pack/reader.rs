@@ -2,8 +2,8 @@
 
 use super::Pack;
 use super::format::{
-    FRAME_HEADER_BYTES, Frame, OFFSET_FIRST_FRAME, PACK_MAGIC, TRAILER_BYTES, frame_bytes,
-    index_offset, parse_index,
+    FRAME_HEADER_BYTES, Frame, INDEX_MAGIC, OFFSET_FIRST_FRAME, PACK_MAGIC, TRAILER_BYTES,
+    frame_bytes, index_offset, may_begin_frame, parse_index,
 };
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
@@ -84,11 +84,14 @@ pub(crate) struct Scan {
 /// Reads the frames of an open pack of `pack_bytes` until one isn't whole.
 pub(crate) fn scan(pack: &Pack, pack_bytes: u64) -> Result<Scan, StoreError> {
     check_header(pack)?;
-    // Positions are 32 bits: what lies beyond them was never written by us.
-    let pack_bytes = pack_bytes.min(u64::from(u32::MAX));
-    let mut scan = Scan { entries: Vec::new(), end: u64::from(OFFSET_FIRST_FRAME), rest: None };
-    let mut window = Window { pack, offset: 0, bytes: Vec::new(), pack_bytes };
-    while scan.end < pack_bytes {
+    scan_frames(&mut Window::new(pack, pack_bytes), 0)
+}
+
+/// Reads frames from `offset`, or from where the first one begins, until one isn't whole.
+pub(crate) fn scan_frames(window: &mut Window<'_>, offset: u64) -> Result<Scan, StoreError> {
+    let end = offset.max(u64::from(OFFSET_FIRST_FRAME));
+    let mut scan = Scan { entries: Vec::new(), end, rest: None };
+    while scan.end < window.pack_bytes {
         let frame = match window.frame(scan.end)? {
             Ok(frame) => frame,
             Err(what) => {
@@ -118,14 +121,49 @@ pub(crate) fn scan(pack: &Pack, pack_bytes: u64) -> Result<Scan, StoreError> {
 }
 
 /// A part of a pack in memory, which moves forward.
-struct Window<'a> {
+pub(crate) struct Window<'a> {
     pack: &'a Pack,
     offset: u64,
     bytes: Vec<u8>,
     pack_bytes: u64,
 }
 
-impl Window<'_> {
+impl<'a> Window<'a> {
+    /// A window onto the first `pack_bytes` of a pack.
+    pub(crate) fn new(pack: &'a Pack, pack_bytes: u64) -> Window<'a> {
+        // Positions are 32 bits: what lies beyond them was never written by us.
+        let pack_bytes = pack_bytes.min(u64::from(u32::MAX));
+        Window { pack, offset: 0, bytes: Vec::new(), pack_bytes }
+    }
+
+    /// Where to go on behind the damaged frame at `offset`: where it says that it ends, if a frame may
+    /// begin there, or else where the next whole frame begins.
+    pub(crate) fn next_frame(&mut self, offset: u64) -> Result<Option<u64>, StoreError> {
+        let claimed = self.bytes(offset, FRAME_HEADER_BYTES)?.and_then(frame_bytes);
+        if let Some(claimed) = claimed {
+            let end = offset + claimed as u64;
+            if self.bytes(end, FRAME_HEADER_BYTES)?.is_some_and(may_begin_frame) {
+                return Ok(Some(end));
+            }
+        }
+        let mut offset = offset + 1;
+        while offset + (FRAME_HEADER_BYTES as u64) < self.pack_bytes {
+            if self.bytes(offset, FRAME_HEADER_BYTES)?.is_some_and(may_begin_frame)
+                && let Ok(frame) = self.frame(offset)?
+                && Frame::parse(frame).is_ok()
+            {
+                return Ok(Some(offset));
+            }
+            offset += 1;
+        }
+        Ok(None)
+    }
+
+    /// Whether an index begins at `offset`, whole or not.
+    pub(crate) fn is_index(&mut self, offset: u64) -> Result<bool, StoreError> {
+        Ok(self.bytes(offset, INDEX_MAGIC.len())?.is_some_and(|bytes| *bytes == INDEX_MAGIC))
+    }
+
     /// The bytes of the frame at `offset`, as long as its header says; unchecked otherwise.
     fn frame(&mut self, offset: u64) -> Result<Result<&[u8], &'static str>, StoreError> {
         let Some(header) = self.bytes(offset, FRAME_HEADER_BYTES)? else {
@@ -141,7 +179,8 @@ impl Window<'_> {
         if self.pack_bytes < offset + bytes as u64 {
             return Ok(None);
         }
-        if self.offset + (self.bytes.len() as u64) < offset + bytes as u64 {
+        let end = self.offset + self.bytes.len() as u64;
+        if offset < self.offset || end < offset + bytes as u64 {
             let left = usize::try_from(self.pack_bytes - offset).unwrap_or(usize::MAX);
             self.bytes = self.pack.read(offset, left.min(bytes.max(SCAN_BYTES)))?;
             self.offset = offset;
