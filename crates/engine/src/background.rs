@@ -14,6 +14,7 @@ use crate::commit::PoisonOnPanic;
 use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::queue::Refusal;
+use crate::reclaim::reclaim_until_stopped;
 use crate::shared::{Shared, Signals};
 
 /// How long after a failed flush or fold the next one is tried: the disk may have room again.
@@ -36,6 +37,7 @@ impl Threads {
             threads.spawn("frond-fold", fold_until_stopped)?;
         }
         threads.spawn("frond-sync", sync_until_stopped)?;
+        threads.spawn("frond-reclaim", reclaim_until_stopped)?;
         Ok(threads)
     }
 
@@ -74,7 +76,11 @@ impl Drop for Threads {
 }
 
 /// Waits until `wanted` or for `at_most`; false if the threads are to end.
-fn wait(shared: &Shared, at_most: Option<Duration>, wanted: impl Fn(&mut Signals) -> bool) -> bool {
+pub(crate) fn wait(
+    shared: &Shared,
+    at_most: Option<Duration>,
+    wanted: impl Fn(&mut Signals) -> bool,
+) -> bool {
     let end = at_most.map(|at_most| Instant::now() + at_most);
     let mut signals = shared.signals();
     loop {

@@ -1,6 +1,6 @@
 //! Folding everything where asked, and checking an engine's invariants.
 
-use frond_store::StoreError;
+use frond_store::{Lifetime, StoreError};
 
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
@@ -22,7 +22,8 @@ impl Shared {
         let snapshot = self.snapshot();
         let exists = |tree: &TreeId| snapshot.has_tree(*tree);
         let trees: Vec<TreeId> = trees.into_iter().filter(exists).collect();
-        let (_, outcomes) = self.fold_whole(&snapshot, &trees)?;
+        let _session = self.store.session();
+        let (_, outcomes) = self.fold_whole(&snapshot, &trees, Lifetime::Working)?;
         if outcomes.is_empty() { Ok(()) } else { self.publish_work(&outcomes) }
     }
 

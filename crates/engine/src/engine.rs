@@ -1,18 +1,18 @@
 //! The engine: one data directory, open.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use frond_store::io::Machine;
 use frond_store::local::{LocalOptions, LocalStore};
-use frond_store::{ChunkHash, ChunkStore};
+use frond_store::{ChunkStore, Collected};
 use frond_tree::{Tree, TreeFormat};
 
 use crate::background::Threads;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::opening;
+use crate::reclaim::ReclaimOptions;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
@@ -28,6 +28,8 @@ pub struct EngineOptions {
     /// makes ranges faster, more makes writing cheaper: each fold rewrites most of a tree whose keys
     /// come in no order.
     pub overlay_percent_max: u64,
+    /// Most bytes a second that background collections read and write; `None`: there are none.
+    pub reclaim_bytes_a_second: Option<u64>,
     /// How often relaxed commits are synced, in milliseconds.
     pub relaxed_sync_millis: u64,
     /// How many threads fold and merge in the background, beside the one that flushes. Without any,
@@ -41,6 +43,7 @@ impl Default for EngineOptions {
             cache_bytes: 128 << 20,
             memtable_bytes_max: 64 << 20,
             overlay_percent_max: 15,
+            reclaim_bytes_a_second: Some(64 << 20),
             relaxed_sync_millis: 100,
             fold_threads: 2,
         }
@@ -129,16 +132,24 @@ impl Engine {
         self.shared.checkpoint()
     }
 
+    /// Gives back the disk space of what no tree, snapshot or transaction needs any more. Readers and
+    /// writers go on; closing the engine stops it.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`]: something reachable is missing or damaged (nothing that can be read was
+    /// removed), or the disk is full.
+    pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
+        self.shared.reclaim(options)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Checks every invariant that can be checked at rest.
     pub fn check(&self) -> Result<(), EngineError> {
         self.shared.check()
-    }
-
-    /// Names of chunks from which everything can be reached that snapshots held now, this engine and
-    /// its memtables refer to, beyond what the store's roots reach: what a collection of space must
-    /// keep. The caller keeps what is put while it looks.
-    pub fn held_roots(&self) -> HashSet<ChunkHash> {
-        self.shared.held_roots()
     }
 
     /// What the engine has done since it was opened.

@@ -11,6 +11,9 @@
 
 use std::sync::Arc;
 
+use frond_store::Lifetime;
+use frond_tree::{Bounds, Direction};
+
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::Interleave;
@@ -19,7 +22,6 @@ use crate::publish::{Advance, Outcome};
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
 use crate::state::{Base, Improvement};
-use frond_tree::{Bounds, Direction};
 
 /// A part of a tree up to this share of the memtable's limit is folded directly, whatever the edits:
 /// 4 MB of 64, a few hundredths of a second.
@@ -27,6 +29,7 @@ const DIRECT_SHARE: u64 = 16;
 impl Shared {
     /// Flushes all sealed memtables. Returns whether there were any.
     pub fn flush_sealed(&self) -> Result<bool, EngineError> {
+        let _session = self.store.session();
         let _alone = self.flusher.lock().expect("no panic while the lock is held");
         let (state, _) = self.current();
         let Some((last, segment)) =
@@ -93,7 +96,7 @@ impl Shared {
         let upto = snapshot.sequence();
         if self.folds_directly(snapshot, tree, base)? {
             Counters::count(&self.counters.folds);
-            let folded = snapshot.fold(tree, base)?;
+            let folded = snapshot.fold(tree, base, Lifetime::Working)?;
             return Ok(folded.map(|tree| Improvement::Folded { tree, upto }));
         }
         let sources = snapshot.recent_changes(tree, base);

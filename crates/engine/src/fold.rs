@@ -7,6 +7,7 @@
 //! its own Sequence, after the log was synced that far, so that a recovery, which replays everything
 //! above the horizon, always reaches it and never shows half a transaction.
 
+use frond_store::{ChunkHash, Lifetime};
 use frond_tree::Tree;
 
 use crate::error::EngineError;
@@ -23,7 +24,8 @@ const LOG_BYTES_AFTER_FOLD: u64 = 1 << 20;
 impl Shared {
     /// Folds `trees` as they are in `snapshot`, makes the results durable and makes them the bases.
     pub fn fold(&self, snapshot: &Snapshot, trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
-        let (folded, outcomes) = self.fold_whole(snapshot, trees)?;
+        let _session = self.store.session();
+        let (folded, outcomes) = self.fold_whole(snapshot, trees, Lifetime::Lasting)?;
         if outcomes.is_empty() {
             return Ok(folded);
         }
@@ -38,18 +40,20 @@ impl Shared {
         Ok(folded)
     }
 
-    /// Brings each of `trees` to what `snapshot` shows. The second list has those that changed.
+    /// Brings each of `trees` to what `snapshot` shows; new chunks are needed for `lifetime`. The
+    /// second list has those that changed. The caller holds a session of the store.
     pub fn fold_whole(
         &self,
         snapshot: &Snapshot,
         trees: &[TreeId],
+        lifetime: Lifetime,
     ) -> Result<(Vec<Tree>, Vec<Outcome>), EngineError> {
         self.queue().check_open()?;
         let mut folded = Vec::with_capacity(trees.len());
         let mut outcomes: Vec<Outcome> = Vec::new();
         for tree in trees {
             let (from, base) = self.best_base(snapshot, *tree)?;
-            let better = snapshot.fold(*tree, &base)?;
+            let better = snapshot.fold(*tree, &base, lifetime)?;
             if let Some(better) = better {
                 Counters::count(&self.counters.folds);
                 let improvement = Improvement::Folded { tree: better, upto: snapshot.sequence() };
@@ -83,7 +87,12 @@ impl Shared {
             .base_of(tree, era.from)
             .filter(|current| current.folded_to <= snapshot.sequence())
             .filter(|current| base.whole_to() <= current.whole_to());
-        Ok((era.from, current.unwrap_or(base).clone()))
+        let Some(current) = current else { return Ok((era.from, base.clone())) };
+        // The caller's snapshot doesn't keep this one: asking for it protects it from collection as
+        // long as the caller's session lasts. `state` keeps it until then.
+        let roots: Vec<ChunkHash> = current.roots().collect();
+        self.store.has_many(&roots)?;
+        Ok((era.from, current.clone()))
     }
 }
 

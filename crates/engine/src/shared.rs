@@ -8,7 +8,7 @@
 //! *Visibility*: `current` holds the State and the visible Sequence together, so that a snapshot
 //! takes both at one moment. The visible Sequence only rises, and only under the queue's lock.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, Weak};
 
@@ -19,7 +19,6 @@ use frond_tree::TreeFormat;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
-use crate::overlay::memtable::Memtable;
 use crate::queue::{Queue, Refusal};
 use crate::snapshot::Snapshot;
 use crate::state::State;
@@ -131,33 +130,8 @@ impl Shared {
         held.push(Arc::downgrade(&current.state));
     }
 
-    /// Names of chunks such that following references from them reaches every chunk that a State
-    /// refers to which somebody may still read: the roots and filters of bases and runs, and what
-    /// values in memtables refer to. What the root `engine` names is not among them.
-    ///
-    /// Taken at one moment; a State of later refers to these, or to what was put since.
-    pub fn held_roots(&self) -> HashSet<ChunkHash> {
-        let mut roots = HashSet::new();
-        let mut seen: HashSet<*const Memtable> = HashSet::new();
-        for state in self.held_states() {
-            for (_, eras) in state.trees.iter() {
-                for base in eras.iter().filter_map(|era| era.base.as_ref()) {
-                    roots.insert(base.tree.root);
-                    roots.extend(base.runs.iter().flat_map(|run| [run.tree.root, run.filter]));
-                }
-            }
-            for memtable in state.memtables() {
-                if seen.insert(Arc::as_ptr(memtable)) {
-                    memtable.chunk_references(&mut |hash| {
-                        roots.insert(hash);
-                    });
-                }
-            }
-        }
-        roots
-    }
-
-    fn held_states(&self) -> Vec<Arc<State>> {
+    /// Every State that somebody may still read, the current one last.
+    pub fn held_states(&self) -> Vec<Arc<State>> {
         // A snapshot takes the current State under this lock: none can be missed meanwhile.
         let _current = self.current.read().expect(NO_PANIC);
         let held = self.held.lock().expect(NO_PANIC);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::ChunkStore;
+use frond_store::{ChunkStore, Lifetime, PutFor};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeError, TreeFormat, Value};
 
 use crate::cursor::EntryCursor;
@@ -284,13 +284,19 @@ impl Snapshot {
         self.state.touches(tree, self.window(base))
     }
 
-    /// Folds everything that lies over the tree of `base` into it. `None` if that is nothing.
-    pub(crate) fn fold(&self, tree: TreeId, base: &Base) -> Result<Option<Tree>, EngineError> {
+    /// Folds everything that lies over the tree of `base` into it; new chunks are needed for
+    /// `lifetime`. `None` if nothing changes.
+    pub(crate) fn fold(
+        &self,
+        tree: TreeId,
+        base: &Base,
+        lifetime: Lifetime,
+    ) -> Result<Option<Tree>, EngineError> {
         if base.runs.is_empty() && !self.is_written_since(tree, base) {
             return Ok(None);
         }
         let mut edits = edits(self.changes(tree, base));
-        Ok(Some(base.tree.apply(&*self.store, &mut edits)?))
+        Ok(Some(base.tree.apply(&PutFor { store: &*self.store, lifetime }, &mut edits)?))
     }
 
     /// The least and the greatest key that the overlay of `base` names.

@@ -150,6 +150,7 @@ impl Shared {
                 continue; // Another worker was faster; it will not be looked at again.
             }
             let in_hand = InHand { shared: self, tree };
+            let _session = self.store.session();
             match need {
                 Need::Merge => self.merge(tree)?,
                 Need::Step(_) | Need::NextStep => self.step(tree)?,

@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering as Atomic};
 
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
-use frond_store::ChunkHash;
 use frond_tree::{Bounds, Content, Direction, Value};
 
 use crate::ids::{Sequence, TreeId};
@@ -99,6 +98,15 @@ impl Memtable {
         self.bytes.fetch_sub(bytes, Atomic::Relaxed);
     }
 
+    /// Tells `take` of every value, of whatever Sequence.
+    pub fn for_each_value(&self, mut take: impl FnMut(&Value)) {
+        self.entries.iter().for_each(|entry| {
+            if let Some(value) = entry.value() {
+                take(value);
+            }
+        });
+    }
+
     /// About how much memory the entries take.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Atomic::Relaxed)
@@ -148,17 +156,6 @@ impl Memtable {
     pub fn touched_keys(&self, tree: TreeId, window: Window, keys: &mut Vec<Bytes>) {
         for entry in self.journal_range(tree, window) {
             keys.extend_from_slice(&entry.value().keys);
-        }
-    }
-
-    /// Tells the chunks that values refer to.
-    pub fn chunk_references(&self, tell: &mut dyn FnMut(ChunkHash)) {
-        for entry in self.entries.iter() {
-            match entry.value().as_ref().map(|value| &value.content) {
-                Some(Content::Chunk { hash, .. }) => tell(*hash),
-                Some(Content::Sequence { root, .. }) => tell(*root),
-                Some(Content::Inline(_)) | None => {}
-            }
         }
     }
 

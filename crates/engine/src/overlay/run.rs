@@ -15,7 +15,10 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime, StoreCounters, StoreError};
+use frond_store::{
+    Chunk, ChunkHash, ChunkKind, ChunkStore, Collected, Collection, Lifetime, Session,
+    StoreCounters, StoreError,
+};
 use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, TreeError, TreeFormat, Value};
 
 use super::filter::{Filter, KeyHash};
@@ -244,6 +247,14 @@ impl ChunkStore for BriefNodes<'_> {
         new: Option<ChunkHash>,
     ) -> Result<(), StoreError> {
         self.0.swap_root(name, expected, new)
+    }
+
+    fn session(&self) -> Session {
+        self.0.session()
+    }
+
+    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
+        self.0.collect(collection)
     }
 
     fn counters(&self) -> StoreCounters {

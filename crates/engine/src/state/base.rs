@@ -89,6 +89,12 @@ impl Base {
         Base { tree, runs: Vec::new(), folded_to }
     }
 
+    /// Names of chunks from which all of it can be reached.
+    pub fn roots(&self) -> impl Iterator<Item = ChunkHash> {
+        let runs = self.runs.iter().flat_map(|run| [run.tree.root, run.filter]);
+        std::iter::once(self.tree.root).chain(runs)
+    }
+
     /// Up to this Sequence no run is needed.
     pub fn whole_to(&self) -> Sequence {
         self.runs.last().map_or(self.folded_to, |oldest| oldest.after)
