@@ -15,7 +15,6 @@
 //!    is taken, and nothing that was not visible becomes so.
 
 use std::sync::{Arc, MutexGuard};
-use std::time::Duration;
 
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
@@ -31,12 +30,6 @@ use crate::transaction::Durability;
 /// Relaxed transactions are written (not synced) once so many bytes wait.
 const PENDING_BYTES_MAX: usize = 1 << 20;
 
-/// From so many sealed memtables on each commit waits a little, and from so many until one is
-/// folded.
-const SEALED_COUNT_SLOW: usize = 2;
-const SEALED_COUNT_MAX: usize = 4;
-const SLOW_COMMIT: Duration = Duration::from_millis(1);
-
 impl Shared {
     /// Commits the writes of a transaction that was begun at `since`.
     pub fn commit(
@@ -45,7 +38,7 @@ impl Shared {
         own: OwnWrites,
         durability: Durability,
     ) -> Result<Sequence, EngineError> {
-        self.wait_for_room()?;
+        self.wait_for_room(own.bytes())?;
         let validated: Vec<(TreeId, Vec<u8>)> =
             own.validated().map(|(tree, key)| (tree, key.to_vec())).collect();
         let next_tree_id = self.next_tree_id.load(std::sync::atomic::Ordering::Relaxed);
@@ -294,30 +287,6 @@ impl Shared {
         self.queue().closed.get_or_insert(reason.to_owned());
         self.queue_changed.notify_all();
         self.signalled.notify_all();
-    }
-
-    /// Slows writers down while folding lags behind.
-    fn wait_for_room(&self) -> Result<(), EngineError> {
-        let sealed_count = || self.current().0.sealed.len();
-        if self.options.fold_threads == 0 {
-            while self.flush_sealed()? {}
-            while self.work_once()? {}
-        }
-        if sealed_count() < SEALED_COUNT_SLOW {
-            return Ok(());
-        }
-        loop {
-            let signals = self.signals();
-            let refusal = signals.flush_failure.clone();
-            drop(self.signalled.wait_timeout(signals, SLOW_COMMIT));
-            if sealed_count() < SEALED_COUNT_MAX {
-                return Ok(());
-            }
-            self.queue().check_open()?;
-            if let Some(refusal) = refusal {
-                return Err(refusal.error());
-            }
-        }
     }
 }
 

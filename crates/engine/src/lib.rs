@@ -8,7 +8,7 @@
 //! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
 //! [`transaction`], `conflict`, `log` (segments, writing, recovery), `queue` and `commit` (the order
-//! of transactions, group commit), `flush`, `work` (folding by key range, merging), `fold` (for
+//! of transactions, group commit), `flush`, `pace`, `work` (folding by key range, merging), `fold` (for
 //! version commits), `publish`, `opening`, [`engine`]. This crate doesn't know what keys and values
 //! mean.
 
@@ -26,6 +26,7 @@ mod log;
 mod opening;
 mod overlay;
 mod own_writes;
+mod pace;
 mod publish;
 mod queue;
 mod reclaim;

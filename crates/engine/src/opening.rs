@@ -16,6 +16,7 @@ use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::record::Record;
 use crate::log::recovery::{LogEnd, replay};
 use crate::log::writer::Writer;
+use crate::pace::Pace;
 use crate::publish::{ROOT_NAME, swap_root};
 use crate::queue::Queue;
 use crate::shared::{Counters, Current, Publisher, Shared, Signals};
@@ -195,6 +196,7 @@ fn assemble(
         unpublished: Mutex::new(parts.unpublished),
         signals: Mutex::new(Signals::default()),
         signalled: Condvar::new(),
+        pace: Pace::default(),
         counters: Counters::default(),
     };
     shared.change_state(|_, _| {}); // The first State is listed too.

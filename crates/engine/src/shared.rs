@@ -19,6 +19,7 @@ use frond_tree::TreeFormat;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::pace::Pace;
 use crate::queue::{Queue, Refusal};
 use crate::snapshot::Snapshot;
 use crate::state::State;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub signals: Mutex<Signals>,
     /// Something in `signals` changed, or work was installed.
     pub signalled: Condvar,
+    /// How fast writers may go; see `pace`.
+    pub pace: Pace,
     pub counters: Counters,
 }
 

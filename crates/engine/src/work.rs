@@ -93,6 +93,10 @@ fn tree_bytes(shared: &Shared, tree: &Tree) -> Result<u64, EngineError> {
     Ok(bytes.saturating_add(summary.count.saturating_mul(RUN_ENTRY_OVERHEAD_BYTES)))
 }
 
+fn runs_bytes(base: &Base) -> u64 {
+    base.runs.iter().fold(0, |sum, run| sum.saturating_add(run.bytes))
+}
+
 /// The newest era's base, if it has runs.
 fn base_with_runs(state: &State, tree: TreeId) -> Option<(Sequence, &Base)> {
     let era = state.trees.get(tree).last()?;
@@ -164,7 +168,13 @@ impl Shared {
     fn most_urgent(&self) -> Result<Option<(Need, TreeId)>, EngineError> {
         let (state, _) = self.current();
         let mut most: Option<(Need, TreeId)> = None;
+        let (mut excess, mut share) = (0u64, self.options.memtable_bytes_max);
         for tree in self.trees_with_runs() {
+            let Some((_, base)) = base_with_runs(&state, tree) else { continue };
+            let runs = runs_bytes(base);
+            let allowed = self.allowed_bytes(base)?;
+            excess = excess.saturating_add(runs.saturating_sub(allowed));
+            share = share.saturating_add(allowed);
             let horizon = {
                 let work = self.work();
                 if work.busy.contains(&tree) {
@@ -172,10 +182,16 @@ impl Shared {
                 }
                 work.passes.get(&tree).map(|pass| pass.horizon)
             };
-            let Some((_, base)) = base_with_runs(&state, tree) else { continue };
             most = most.max(self.need(base, horizon)?.map(|need| (need, tree)));
         }
+        self.pace.note_folding(excess, share);
         Ok(most)
+    }
+
+    /// How large the runs over a base may be before they are folded.
+    fn allowed_bytes(&self, base: &Base) -> Result<u64, EngineError> {
+        let tree = tree_bytes(self, &base.tree)?;
+        Ok(tree.saturating_mul(self.options.overlay_percent_max) / 100)
     }
 
     /// `passing` is the horizon of the pass that has begun.
@@ -193,8 +209,7 @@ impl Shared {
 
     /// How many hundredths of their tree the runs are.
     fn runs_share_percent(&self, base: &Base) -> Result<u64, EngineError> {
-        let runs: u64 = base.runs.iter().fold(0, |sum, run| sum.saturating_add(run.bytes));
-        Ok(runs.saturating_mul(100) / tree_bytes(self, &base.tree)?.max(1))
+        Ok(runs_bytes(base).saturating_mul(100) / tree_bytes(self, &base.tree)?.max(1))
     }
 
     /// Makes one run of the youngest of a tree that are not part of a pass.
