@@ -10,7 +10,6 @@
 //! and the greatest edited key is small, as with small trees and with keys that rise.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use frond_store::Lifetime;
 use frond_tree::{Bounds, Direction};
@@ -47,7 +46,7 @@ impl Shared {
         let mut trees = std::mem::take(&mut *self.unpublished());
         let (state, visible) = self.current();
         let horizon = last.min(visible);
-        let begun = Instant::now();
+        let begun = self.machine.clock.now_micros();
         let sealed = &state.sealed[..sealed_count];
         let bytes = sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
         trees.extend(sealed.iter().flat_map(|sealed| sealed.memtable.trees()));
@@ -63,7 +62,7 @@ impl Shared {
                 return Err(error);
             }
         };
-        self.pace.note_flush(bytes, begun.elapsed());
+        self.pace.note_flush(bytes, self.micros_since(begun));
         Counters::count(&self.counters.flushes);
         self.note_runs(&outcomes);
         Ok(true)

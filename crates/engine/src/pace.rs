@@ -59,10 +59,9 @@ impl Default for Pace {
 
 impl Pace {
     /// Notes how long a flush took.
-    pub fn note_flush(&self, bytes: u64, took: Duration) {
+    pub fn note_flush(&self, bytes: u64, micros: u64) {
         if bytes >= 1 << 20 {
-            let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-            let measured = nanos / (bytes >> 20);
+            let measured = micros.saturating_mul(1000) / (bytes >> 20);
             let before = self.flush_nanos.load(Ordering::Relaxed);
             self.flush_nanos.store((before * 3).saturating_add(measured) / 4, Ordering::Relaxed);
         }
@@ -153,7 +152,7 @@ mod tests {
         assert!(pace.delay(megabyte / 8, 0) > half, "runs alone delay too");
         pace.note_folding(0, 1000);
         assert_eq!(pace.delay(megabyte, 0), Duration::ZERO);
-        pace.note_flush(100 * megabyte, Duration::from_secs(9));
+        pace.note_flush(100 * megabyte, 9_000_000);
         assert!(pace.delay(megabyte / 8, 625) > half.mul_f64(2.0), "a slower disk slows writers");
     }
 

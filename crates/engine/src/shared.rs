@@ -174,6 +174,11 @@ impl Shared {
         transactions.keys().next().copied().unwrap_or_else(visible)
     }
 
+    /// How much time has gone by since the clock said `begun`; nothing if it was set back.
+    pub fn micros_since(&self, begun: i64) -> u64 {
+        u64::try_from(self.machine.clock.now_micros().saturating_sub(begun)).unwrap_or(0)
+    }
+
     /// Reserves a tree's id.
     pub fn reserve_tree_id(&self) -> TreeId {
         TreeId(self.next_tree_id.fetch_add(1, Ordering::Relaxed))
