@@ -14,6 +14,7 @@
 //! 3. After any other failure of a write or sync the engine is closed: reads go on, no write
 //!    is taken, and nothing that was not visible becomes so.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use crate::error::EngineError;
@@ -38,10 +39,11 @@ impl Shared {
         own: OwnWrites,
         durability: Durability,
     ) -> Result<Sequence, EngineError> {
-        self.wait_for_room(own.bytes())?;
+        let bytes = own.bytes();
+        self.wait_for_room(bytes)?;
         let validated: Vec<(TreeId, Vec<u8>)> =
             own.validated().map(|(tree, key)| (tree, key.to_vec())).collect();
-        let next_tree_id = self.next_tree_id.load(std::sync::atomic::Ordering::Relaxed);
+        let next_tree_id = self.next_tree_id.load(Ordering::Relaxed);
         let record = own.into_record(next_tree_id);
         if !record.chunks.is_empty() {
             self.store.put_many(&record.chunks)?;
@@ -69,6 +71,7 @@ impl Shared {
             self.wait_for(queue, sequence, durability)?;
         }
         Counters::count(&self.counters.commits);
+        self.counters.bytes_given.fetch_add(bytes, Ordering::Relaxed);
         Ok(sequence)
     }
 
@@ -188,6 +191,7 @@ impl Shared {
         let upto = queue.last_live;
         drop(queue);
         let panics = PoisonOnPanic(self);
+        let begun = self.machine.clock.now_micros();
         let written = writer.write(&records);
         let unknown = matches!(written, Err(WriteError::Unknown(_)));
         let synced = match durability {
@@ -195,6 +199,10 @@ impl Shared {
             _ => Ok(()),
         };
         drop(panics);
+        if durability == Durability::Synced {
+            self.counters.sync_micros.add(self.micros_since(begun));
+            self.counters.group_sizes.add(records.len() as u64);
+        }
 
         let mut queue = self.queue();
         queue.writer_counters = writer.counters();

@@ -10,6 +10,7 @@
 //! and the greatest edited key is small, as with small trees and with keys that rise.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use frond_store::Lifetime;
 use frond_tree::{Bounds, Direction};
@@ -62,7 +63,9 @@ impl Shared {
                 return Err(error);
             }
         };
-        self.pace.note_flush(bytes, self.micros_since(begun));
+        let micros = self.micros_since(begun);
+        self.pace.note_flush(bytes, micros);
+        self.counters.flush_micros.add(micros);
         Counters::count(&self.counters.flushes);
         self.note_runs(&outcomes);
         Ok(true)
@@ -107,7 +110,10 @@ impl Shared {
         let times: (Sequence, Sequence) = (base.folded_to, upto);
         let run = Run::build(&*self.store, base.tree.format, times, &mut entries)?;
         Counters::count(&self.counters.runs_written);
-        Ok(run.map(|run| Improvement::Flushed(Arc::new(run))))
+        Ok(run.map(|run| {
+            self.counters.bytes_flushed.fetch_add(run.bytes, Ordering::Relaxed);
+            Improvement::Flushed(Arc::new(run))
+        }))
     }
 
     /// Whether folding the overlay into the tree now rewrites little.

@@ -33,6 +33,7 @@ mod reclaim;
 mod shared;
 pub mod snapshot;
 mod state;
+pub mod statistics;
 pub mod transaction;
 mod work;
 
@@ -42,4 +43,5 @@ pub use error::EngineError;
 pub use ids::{Sequence, TreeId};
 pub use reclaim::ReclaimOptions;
 pub use snapshot::Snapshot;
+pub use statistics::Histogram;
 pub use transaction::{Durability, Savepoint, Transaction};

@@ -42,8 +42,6 @@ pub(crate) struct Pace {
     fold_pressure: AtomicU64,
     /// Until when the delays of commits so far last.
     line: Mutex<Option<Instant>>,
-    /// Microseconds that commits were delayed or stopped in all.
-    pub delayed_micros: AtomicU64,
 }
 
 impl Default for Pace {
@@ -52,7 +50,6 @@ impl Default for Pace {
             flush_nanos: AtomicU64::new(FLUSH_NANOS_A_MEGABYTE),
             fold_pressure: AtomicU64::new(0),
             line: Mutex::new(None),
-            delayed_micros: AtomicU64::new(0),
         }
     }
 }
@@ -126,8 +123,10 @@ impl Shared {
                 return Err(refusal.error());
             }
         }
-        let waited = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.pace.delayed_micros.fetch_add(waited, Ordering::Relaxed);
+        if !delay.is_zero() {
+            let waited = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.counters.delay_micros.add(waited);
+        }
         Ok(())
     }
 }

@@ -24,6 +24,7 @@ use crate::queue::{Queue, Refusal};
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::state::format::EngineState;
+use crate::statistics::Recorder;
 use crate::work::Work;
 
 /// The engine behind its handles.
@@ -97,6 +98,16 @@ pub(crate) struct Counters {
     pub runs_written: AtomicU64,
     pub steps: AtomicU64,
     pub merges: AtomicU64,
+    /// Bytes of keys, values and chunks of committed transactions.
+    pub bytes_given: AtomicU64,
+    /// Bytes of runs that flushes wrote, and of those that merges wrote.
+    pub bytes_flushed: AtomicU64,
+    pub bytes_merged: AtomicU64,
+    pub group_sizes: Recorder,
+    pub sync_micros: Recorder,
+    pub flush_micros: Recorder,
+    pub work_micros: Recorder,
+    pub delay_micros: Recorder,
 }
 
 impl Counters {

@@ -19,6 +19,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use frond_store::ChunkHash;
@@ -155,10 +156,12 @@ impl Shared {
             }
             let in_hand = InHand { shared: self, tree };
             let _session = self.store.session();
+            let begun = self.machine.clock.now_micros();
             match need {
                 Need::Merge => self.merge(tree)?,
                 Need::Step(_) | Need::NextStep => self.step(tree)?,
             }
+            self.counters.work_micros.add(self.micros_since(begun));
             drop(in_hand);
             self.signal(|signals| signals.work_generation += 1);
             return Ok(true);
@@ -227,6 +230,7 @@ impl Shared {
         let run = Run::build(&*self.store, base.tree.format, times, &mut entries)?;
         let Some(run) = run else { return Ok(()) };
         Counters::count(&self.counters.merges);
+        self.counters.bytes_merged.fetch_add(run.bytes, Ordering::Relaxed);
         let improvement = Improvement::Merged { runs, into: Arc::new(run) };
         self.publish_work(&[Outcome { tree, from, improvement }])
     }
