@@ -59,7 +59,7 @@ impl Shared {
             Counters::count(&self.counters.conflicts);
             return Err(conflict);
         }
-        let sequence = self.line_up(&mut queue, &record, pending, durability);
+        let sequence = self.line_up(&mut queue, record, pending, durability);
         if durability == Durability::Relaxed && sequence <= queue.visible {
             if queue.pending_bytes >= PENDING_BYTES_MAX && queue.writer.is_some() {
                 drop(self.lead(queue, Durability::Relaxed));
@@ -79,18 +79,18 @@ impl Shared {
     fn line_up(
         &self,
         queue: &mut Queue,
-        record: &Record,
+        record: Record,
         pending: PendingRecord,
         durability: Durability,
     ) -> Sequence {
         let sequence = queue.last.following(self.machine.clock.now_micros());
         queue.conflicts.forget(self.oldest_transaction());
-        queue.note_conflicts(record, sequence);
-        for (tree, entries) in &record.writes {
-            queue.active.insert(*tree, sequence, entries);
-        }
+        queue.note_conflicts(&record, sequence);
         if !record.bases.is_empty() {
-            self.begin_eras(record, sequence);
+            self.begin_eras(&record, sequence);
+        }
+        for (tree, entries) in record.writes {
+            queue.active.insert(tree, sequence, entries);
         }
         let all_visible = queue.found < queue.durable && queue.visible == queue.last_live;
         if durability == Durability::Relaxed && all_visible {

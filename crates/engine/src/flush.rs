@@ -135,9 +135,10 @@ impl Shared {
         }
         let memtables = snapshot.state().memtables();
         let edited: u64 = memtables.map(|memtable| memtable.written_bytes(tree)).sum();
-        // What a pass would rewrite at least for so many edits.
+        // Half of what a pass rewrites at most for so many edits: by a run and a pass it would cost a
+        // third more; rewriting more here would hold up those who wait for the flush.
         let share = self.options.overlay_percent_max.max(1);
-        let limit = small.max(edited.saturating_mul(100) / share);
+        let limit = small.max(edited.saturating_mul(50) / share);
         let Some((start, end)) = snapshot.overlay_ends(tree, base)? else { return Ok(true) };
         let bounds = Bounds { start: Some(start), end: Some(end) };
         let count = base.tree.count_range(store, &bounds)?;

@@ -34,6 +34,7 @@ mod shared;
 pub mod snapshot;
 mod state;
 pub mod statistics;
+mod steady;
 pub mod transaction;
 mod work;
 

@@ -130,8 +130,8 @@ impl<'a> Replayed<'a> {
             parts.state.begin_era(tree, Era { from: sequence, base }, sequence);
             parts.unpublished.insert(tree);
         }
-        for (tree, entries) in &record.writes {
-            parts.state.active.insert(*tree, sequence, entries);
+        for (tree, entries) in record.writes {
+            parts.state.active.insert(tree, sequence, entries);
         }
         self.chunk_bytes += record.chunks.iter().map(|chunk| chunk.encoded().len()).sum::<usize>();
         self.chunks.extend(record.chunks);

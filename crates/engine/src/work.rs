@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use frond_store::ChunkHash;
+use frond_store::{ChunkHash, Lifetime};
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::error::EngineError;
@@ -33,6 +33,7 @@ use crate::publish::Outcome;
 use crate::shared::{Counters, Shared};
 use crate::snapshot::{edits, run_sources};
 use crate::state::{Base, Improvement, State};
+use crate::steady::SteadyStore;
 
 /// With more runs than this, a tree's youngest are merged.
 pub(crate) const RUN_COUNT_MAX: usize = 8;
@@ -254,7 +255,8 @@ impl Shared {
         let ascending = Direction::Ascending;
         let sources = run_sources(&self.store, &runs, &bounds, ascending).collect();
         let mut edits = edits(Interleave::new(sources, ascending));
-        let folded = base.tree.apply(&*self.store, &mut edits)?;
+        let store = SteadyStore::new(&*self.store, Lifetime::Working);
+        let folded = base.tree.apply(&store, &mut edits)?;
         let finished = end.is_none().then_some(pass.horizon);
         Counters::count(&self.counters.steps);
         let improvement = Improvement::Stepped { from: base.tree.root, tree: folded, finished };

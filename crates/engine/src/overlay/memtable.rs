@@ -69,28 +69,30 @@ struct Touched {
 
 impl Memtable {
     /// Adds the writes of one transaction to one tree; their keys are distinct.
-    pub fn insert(&self, tree: TreeId, sequence: Sequence, writes: &[OverlayEntry]) {
+    pub fn insert(&self, tree: TreeId, sequence: Sequence, writes: Vec<OverlayEntry>) {
         let mut flags = 0;
         let mut bytes = 0;
+        let count = writes.len() as u64;
+        let mut keys = Vec::with_capacity(writes.len());
         for (key, value) in writes {
             flags |= value.as_ref().map_or(0, |value| value.flags);
-            bytes += entry_bytes(key, value.as_ref());
-            self.entries.insert(EntryKey { tree, key: key.clone(), sequence }, value.clone());
+            bytes += entry_bytes(&key, value.as_ref());
+            keys.push(key.clone());
+            self.entries.insert(EntryKey::new(tree, key, sequence), value);
         }
         let totals = self.totals.get_or_insert_with(tree, Totals::default);
-        totals.value().writes.fetch_add(writes.len() as u64, Atomic::Relaxed);
-        let written = bytes - writes.len() as u64 * ENTRY_OVERHEAD_BYTES;
+        totals.value().writes.fetch_add(count, Atomic::Relaxed);
+        let written = bytes - count * ENTRY_OVERHEAD_BYTES;
         totals.value().bytes.fetch_add(written, Atomic::Relaxed);
         totals.value().flags.fetch_or(flags, Atomic::Relaxed);
-        let keys = writes.iter().map(|(key, _)| key.clone()).collect();
-        self.journal.insert((tree, sequence), Touched { keys, flags });
+        self.journal.insert((tree, sequence), Touched { keys: keys.into(), flags });
         self.bytes.fetch_add(bytes, Atomic::Relaxed);
     }
 
     /// Takes back what `insert` did, for a transaction that was refused and never visible.
     pub fn remove(&self, tree: TreeId, sequence: Sequence, writes: &[OverlayEntry]) {
         for (key, _) in writes {
-            let place = (tree, &key[..], Reverse(sequence));
+            let place = Sought::new(tree, key, sequence);
             self.entries.remove(&place as &dyn Place);
         }
         self.journal.remove(&(tree, sequence));
@@ -114,7 +116,7 @@ impl Memtable {
 
     /// Returns the newest entry of `key` within `window`.
     pub fn get(&self, tree: TreeId, key: &[u8], window: Window) -> Option<Option<Value>> {
-        let place = (tree, key, Reverse(window.upto));
+        let place = Sought::new(tree, key, window.upto);
         let entry = self.entries.lower_bound(Bound::Included(&place as &dyn Place))?;
         let found = entry.key();
         let same_key = found.tree == tree && found.key == key;
@@ -189,11 +191,11 @@ impl Memtable {
         }
         // Within a key the newest comes first: the greatest Sequence opens a key's entries, also
         // those of the key that ends the range, which so are all left out.
-        let newest = Reverse(Sequence(u64::MAX));
-        let start = (tree, bounds.start.as_deref().unwrap_or_default(), newest);
+        let newest = Sequence(u64::MAX);
+        let start = Sought::new(tree, bounds.start.as_deref().unwrap_or_default(), newest);
         let end = match &bounds.end {
-            Some(end) => (tree, &end[..], newest),
-            None => (TreeId(tree.0 + 1), &[][..], newest),
+            Some(end) => Sought::new(tree, end, newest),
+            None => Sought::new(TreeId(tree.0 + 1), &[], newest),
         };
         let range = self.entries.range::<dyn Place, _>((
             Bound::Included(&start as &dyn Place),
@@ -254,7 +256,7 @@ impl Memtable {
         for touched in self.journal.iter() {
             let (tree, sequence) = *touched.key();
             for key in &touched.value().keys {
-                let place = (tree, &key[..], Reverse(sequence));
+                let place = Sought::new(tree, key, sequence);
                 if !self.entries.contains_key(&place as &dyn Place) {
                     return Err(format!("tree {} lacks a journalled entry", tree.0));
                 }
@@ -281,24 +283,50 @@ pub(crate) fn entry_bytes(key: &[u8], value: Option<&Value>) -> u64 {
 /// Where an entry stands: by tree, then key, then newest first.
 struct EntryKey {
     tree: TreeId,
+    /// The key's first bytes: most comparisons of a search end here, without a look at memory that
+    /// lies elsewhere.
+    prefix: u64,
     key: Bytes,
     sequence: Sequence,
 }
 
-/// Anything that has a place among entries, so that a search needs no copy of its key.
-trait Place {
-    fn place(&self) -> (TreeId, &[u8], Reverse<Sequence>);
-}
-
-impl Place for EntryKey {
-    fn place(&self) -> (TreeId, &[u8], Reverse<Sequence>) {
-        (self.tree, &self.key, Reverse(self.sequence))
+impl EntryKey {
+    fn new(tree: TreeId, key: Bytes, sequence: Sequence) -> EntryKey {
+        EntryKey { tree, prefix: prefix(&key), key, sequence }
     }
 }
 
-impl Place for (TreeId, &[u8], Reverse<Sequence>) {
-    fn place(&self) -> (TreeId, &[u8], Reverse<Sequence>) {
-        *self
+/// The first bytes of a key as a number: keys ascend as these numbers do, if they differ.
+fn prefix(key: &[u8]) -> u64 {
+    let mut first = [0; size_of::<u64>()];
+    let count = key.len().min(first.len());
+    first[..count].copy_from_slice(&key[..count]);
+    u64::from_be_bytes(first)
+}
+
+/// Anything that has a place among entries, so that a search needs no copy of its key.
+trait Place {
+    fn place(&self) -> (TreeId, u64, &[u8], Reverse<Sequence>);
+}
+
+impl Place for EntryKey {
+    fn place(&self) -> (TreeId, u64, &[u8], Reverse<Sequence>) {
+        (self.tree, self.prefix, &self.key, Reverse(self.sequence))
+    }
+}
+
+/// A place that is looked for.
+struct Sought<'a>(TreeId, u64, &'a [u8], Reverse<Sequence>);
+
+impl<'a> Sought<'a> {
+    fn new(tree: TreeId, key: &'a [u8], sequence: Sequence) -> Sought<'a> {
+        Sought(tree, prefix(key), key, Reverse(sequence))
+    }
+}
+
+impl Place for Sought<'_> {
+    fn place(&self) -> (TreeId, u64, &[u8], Reverse<Sequence>) {
+        (self.0, self.1, self.2, self.3)
     }
 }
 
@@ -359,7 +387,7 @@ mod tests {
             .iter()
             .map(|(key, value)| (Bytes::from(*key), value.map(Value::inline)))
             .collect();
-        memtable.insert(TREE, Sequence(sequence), &writes);
+        memtable.insert(TREE, Sequence(sequence), writes);
     }
 
     fn sample() -> Memtable {
@@ -367,7 +395,7 @@ mod tests {
         put(&memtable, 1, &[("a", Some("a1")), ("b", Some("b1")), ("c", Some("c1"))]);
         put(&memtable, 2, &[("b", Some("b2"))]);
         put(&memtable, 3, &[("a", None), ("d", Some("d3"))]);
-        memtable.insert(TreeId(5), Sequence(4), &[(Bytes::from("a"), None)]);
+        memtable.insert(TreeId(5), Sequence(4), vec![(Bytes::from("a"), None)]);
         memtable
     }
 
@@ -448,7 +476,7 @@ mod tests {
         let memtable = sample();
         let bytes = memtable.bytes();
         let writes = [(Bytes::from("b"), Some(Value::inline("b7"))), (Bytes::from("z"), None)];
-        memtable.insert(TREE, Sequence(7), &writes);
+        memtable.insert(TREE, Sequence(7), writes.to_vec());
         memtable.remove(TREE, Sequence(7), &writes);
         assert_eq!(memtable.bytes(), bytes);
         assert!(!memtable.touches(TREE, window(3, 9)));
