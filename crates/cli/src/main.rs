@@ -61,9 +61,9 @@ enum Command {
     Conflicts(commands::conflicts::Conflicts),
     Resolve(commands::resolve::Resolve),
     Reset(commands::reset::Reset),
-    Gc(commands::gc::Gc),
     Reflog(commands::reflog::Reflog),
     Undo(commands::undo::Undo),
+    Gc(commands::gc::Gc),
     Fsck(commands::fsck::Fsck),
 }
 
@@ -99,9 +99,9 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Conflicts(conflicts) => conflicts.run(terminal),
         Command::Resolve(resolve) => resolve.run(terminal),
         Command::Reset(reset) => reset.run(terminal),
-        Command::Gc(gc) => gc.run(terminal),
         Command::Reflog(reflog) => reflog.run(terminal),
         Command::Undo(undo) => undo.run(terminal),
+        Command::Gc(gc) => gc.run(terminal),
         Command::Fsck(fsck) => fsck.run(terminal),
     }
 }

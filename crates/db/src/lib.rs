@@ -12,6 +12,7 @@ pub mod database;
 pub mod error;
 pub mod frond;
 pub mod fsck;
+mod large;
 pub mod name;
 mod reclaim;
 pub mod version;
