@@ -5,6 +5,7 @@ pub mod branch;
 pub mod commit;
 pub mod conflicts;
 pub mod diff;
+pub mod doctor;
 pub mod export;
 pub mod fsck;
 pub mod gc;
