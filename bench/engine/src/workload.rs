@@ -3,6 +3,7 @@
 mod commits;
 mod indexed_insert;
 mod scan;
+mod tree;
 mod versions;
 mod ycsb;
 
@@ -52,7 +53,7 @@ pub struct Workload {
 }
 
 /// All of them, in the order of the report.
-pub const ALL: [Workload; 6] = [
+pub const ALL: [Workload; 7] = [
     Workload {
         name: "indexed-insert",
         title: "Insert with four indexes, cache 128 MB",
@@ -70,5 +71,6 @@ pub const ALL: [Workload; 6] = [
         run: ycsb::run_beyond_memory,
     },
     Workload { name: "scan", title: "Load, full scan, size", run: scan::run },
+    Workload { name: "tree", title: "Prolly tree alone (Frond)", run: tree::run },
     Workload { name: "versions", title: "Versions (Frond alone)", run: versions::run },
 ];

@@ -3,14 +3,19 @@
 //! Whoever reads a collection holds a [`Reader`] (the moment) and a [`TreePlace`] (the tree), and
 //! need not know whether the tree is a live one of the engine or hangs off a commit.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use frond_doc::DocumentBuf;
+use frond_doc::field_index::cache::{CACHE_BYTES, FieldIndexes};
 use frond_engine::{Engine, EntryCursor, Snapshot, Transaction, TreeId};
 use frond_store::ChunkStore;
-use frond_tree::{Bounds, Cursor, Direction, Entry, Tree, Value};
+use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, Value};
 
 use crate::error::Error;
+
+/// Derived from documents, and named by their hashes: one serves all that the process has open.
+static FIELD_INDEXES: LazyLock<FieldIndexes> = LazyLock::new(|| FieldIndexes::new(CACHE_BYTES));
 
 /// Where a tree lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,6 +109,17 @@ impl<'a> Reader<'a> {
         Ok(match &self.source {
             Source::Snapshot(snapshot) => snapshot.read(value)?,
             Source::Transaction(own) => own.read(value)?,
+        })
+    }
+
+    /// Reads a document. One that lies in a chunk of its own finds its index under the chunk's hash.
+    pub fn document(&self, value: &Value) -> Result<DocumentBuf, Error> {
+        let document = DocumentBuf::from_validated(self.read(value)?);
+        Ok(match &value.content {
+            Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. } => {
+                FIELD_INDEXES.attach(hash.0, document)
+            }
+            Content::Inline(_) => document,
         })
     }
 

@@ -134,8 +134,7 @@ impl<'a> Scan<'a> {
 
     fn document_of(&mut self, entry: Entry) -> Result<Option<Found>, Error> {
         let Some(index) = &mut self.index else {
-            let bytes = self.reader.read(&entry.value)?;
-            let document = DocumentBuf::from_validated(bytes);
+            let document = self.reader.document(&entry.value)?;
             return Ok(Some(Found { id_key: entry.key, document }));
         };
         self.keys_examined += 1;
@@ -149,9 +148,9 @@ impl<'a> Scan<'a> {
         {
             return Ok(None);
         }
-        let bytes = self.reader.get_bytes(self.documents, &id_key)?;
-        let bytes = bytes.ok_or_else(|| Error::damaged("an index names an absent document"))?;
-        Ok(Some(Found { id_key, document: DocumentBuf::from_validated(bytes) }))
+        let value = self.reader.get(self.documents, &id_key)?;
+        let value = value.ok_or_else(|| Error::damaged("an index names an absent document"))?;
+        Ok(Some(Found { id_key, document: self.reader.document(&value)? }))
     }
 }
 

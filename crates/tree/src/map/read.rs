@@ -75,9 +75,9 @@ impl Tree {
         let mut rank = 0u64;
         while !node.is_leaf() {
             let position = node.lower_bound(key);
-            for before in 0..position {
+            for before in node.child_counts().take(position) {
                 // A damaged node's counts may exceed anything.
-                rank = rank.saturating_add(node.child_count(before));
+                rank = rank.saturating_add(before);
             }
             if position == node.entry_count() {
                 return Ok(rank);
@@ -119,14 +119,12 @@ impl Tree {
         }
         let mut left = position;
         while !node.is_leaf() {
-            let mut child = 0;
-            while child < node.entry_count() && left >= node.child_count(child) {
-                left -= node.child_count(child);
-                child += 1;
-            }
-            if child == node.entry_count() {
-                return Err(wrong_count(node.hash()));
-            }
+            let child = node.child_counts().position(|count| {
+                let is_it = left < count;
+                left -= if is_it { 0 } else { count };
+                is_it
+            });
+            let child = child.ok_or_else(|| wrong_count(node.hash()))?;
             node = node.load_child(store, child)?;
         }
         if left >= node.entry_count() as u64 {
