@@ -6,6 +6,7 @@ mod cost;
 mod crash;
 mod history;
 mod limits;
+mod merge_options;
 mod merging;
 mod model;
 mod races;
