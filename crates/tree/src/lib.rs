@@ -23,5 +23,5 @@ pub use map::{
     Bounds, Change, ContentRef, Cursor, Diff, Direction, Edit, Entry, EntryRef, MergeConflict,
     Summary, Tree,
 };
-pub use sequence::Sequence;
+pub use sequence::{Refers, Sequence};
 pub use value::{Content, Value};

@@ -13,7 +13,8 @@ use frond_tree::{Change, Tree};
 
 use crate::database::Database;
 use crate::error::Error;
-use crate::version::diff::{ChangedCollection, changed_collections, read_document};
+use crate::large::read_document;
+use crate::version::diff::{ChangedCollection, changed_collections};
 use crate::version::field_diff::diff_documents;
 use crate::version::{CollectionChange, FieldChange};
 
