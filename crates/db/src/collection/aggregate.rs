@@ -10,15 +10,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use frond_doc::{Array, DocumentBuf, Value};
 use frond_engine::Durability;
 use frond_query::expression::Variables;
-use frond_query::pipeline::{Collections, Documents, Pipeline};
+use frond_query::pipeline::{Collections, Documents, Merge, Pipeline, Resources};
 use frond_query::{Code, Filter, QueryError};
 
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
-use crate::collection::{AggregateRequest, Cursor};
+use crate::collection::{AggregateRequest, Cursor, Interrupt};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
+
+/// Whether to stop is asked once for so many documents.
+const CHECK_COUNT: usize = 64;
 
 /// The first error that isn't a query's.
 #[derive(Clone, Default)]
@@ -29,6 +32,8 @@ struct Stages {
     database: Database,
     reader: Reader<'static>,
     put_aside: PutAside,
+    resources: Resources,
+    interrupt: Interrupt,
 }
 
 impl Database {
@@ -53,6 +58,8 @@ impl Database {
             database: self.clone(),
             reader: reader.clone(),
             put_aside: put_aside.clone(),
+            resources: self.frond().resources(request.in_memory_only),
+            interrupt: request.interrupt.clone(),
         });
         let documents = self.run_pipeline(&reader, collection, stages, request, variables, context);
         let documents = documents.map_err(|error| put_aside.restore(error))?;
@@ -80,7 +87,7 @@ impl Database {
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());
                 let hint = request.hint.as_ref();
-                self.stream(reader, collection, &filter, hint, &context.put_aside)?
+                self.stream(reader, collection, &filter, hint, &context)?
             }
             None => {
                 let message = "{aggregate: 1} is not valid for a pipeline that reads a collection's documents";
@@ -97,17 +104,23 @@ impl Database {
         collection: &str,
         filter: &Filter,
         hint: Option<&frond_doc::ValueBuf>,
-        put_aside: &PutAside,
+        context: &Stages,
     ) -> Result<Documents<'static>, Error> {
         let access = self.access(reader, collection, filter, &Order::Any, hint)?;
         let Some((collection, access)) = access else {
             return Ok(Box::new(std::iter::empty()));
         };
-        let put_aside = put_aside.clone();
+        let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
         let scan = Scan::new(reader.clone(), &collection, access, filter.clone());
-        Ok(Box::new(scan.map(move |found| match found {
-            Ok(found) => Ok(found.document),
-            Err(error) => Err(put_aside.keep(error)),
+        let mut count: usize = 0;
+        Ok(Box::new(scan.map(move |found| {
+            count = count.wrapping_add(1);
+            let goes_on =
+                if count.is_multiple_of(CHECK_COUNT) { interrupt.check() } else { Ok(()) };
+            match goes_on.and(found) {
+                Ok(found) => Ok(found.document),
+                Err(error) => Err(put_aside.keep(error)),
+            }
         })))
     }
 
@@ -128,9 +141,7 @@ impl Collections for Stages {
     ) -> Result<Documents<'static>, QueryError> {
         let database = self.database.output_database(database);
         database
-            .and_then(|database| {
-                database.stream(&self.reader, collection, filter, None, &self.put_aside)
-            })
+            .and_then(|database| database.stream(&self.reader, collection, filter, None, self))
             .map_err(|error| self.put_aside.keep(error))
     }
 
@@ -146,6 +157,25 @@ impl Collections for Stages {
                 database.replace_collection(collection, documents, Durability::Synced)
             })
             .map_err(|error| self.put_aside.keep(error))
+    }
+
+    fn merge(
+        &self,
+        database: Option<&str>,
+        collection: &str,
+        merge: &Merge,
+        documents: Documents<'_>,
+    ) -> Result<(), QueryError> {
+        let database = self.database.output_database(database);
+        database
+            .and_then(|database| {
+                database.merge_into(collection, merge, documents, Durability::Synced)
+            })
+            .map_err(|error| self.put_aside.keep(error))
+    }
+
+    fn resources(&self) -> Resources {
+        self.resources.clone()
     }
 }
 
