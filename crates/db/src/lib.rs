@@ -12,7 +12,8 @@ pub mod database;
 pub mod error;
 pub mod frond;
 pub mod fsck;
-pub mod name;
+mod large;
+mod name;
 pub mod version;
 
 #[cfg(test)]

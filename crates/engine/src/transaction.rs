@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::Chunk;
+use frond_store::{Chunk, ChunkStore};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Bounds, Direction, Tree, TreeError, Value};
 
@@ -93,6 +93,11 @@ impl Transaction {
     pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
         let store = &**self.snapshot.store();
         Ok(value.read(&StoreWithOwn { own: &self.own, store })?)
+    }
+
+    /// The store as this transaction sees it: with the chunks that it put.
+    pub fn store(&self) -> impl ChunkStore + '_ {
+        StoreWithOwn { own: &self.own, store: &**self.snapshot.store() }
     }
 
     /// Gives `key` a value.

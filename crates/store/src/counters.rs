@@ -3,18 +3,19 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::StoreCounters;
+use crate::lane::{LANE_COUNT, Lane, lane};
 
-/// A number that only grows.
+/// A number that only grows: the sum of the lanes'.
 #[derive(Default)]
-pub(crate) struct Counter(AtomicU64);
+pub(crate) struct Counter([Lane<AtomicU64>; LANE_COUNT]);
 
 impl Counter {
     pub(crate) fn add(&self, count: u64) {
-        self.0.fetch_add(count, Ordering::Relaxed);
+        self.0[lane()].0.fetch_add(count, Ordering::Relaxed);
     }
 
     fn now(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.iter().map(|lane| lane.0.load(Ordering::Relaxed)).sum()
     }
 }
 

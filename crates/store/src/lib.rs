@@ -16,6 +16,7 @@ mod cache;
 mod counters;
 mod hint;
 mod index;
+mod lane;
 mod manifest;
 mod pack;
 

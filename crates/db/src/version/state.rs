@@ -29,7 +29,7 @@ use crate::version::CommitId;
 use crate::version::conflict::MergeState;
 use crate::version::format::{self, Commit};
 use crate::version::history;
-use crate::version::reflog::RefChange;
+use crate::version::reflog::{RefChange, RefWhy};
 
 /// A branch at one moment.
 pub(crate) struct BranchState {
@@ -175,20 +175,28 @@ impl BranchState {
         &self,
         transaction: &mut Transaction,
         chunk: ChunkHash,
-        why: &str,
-        time_millis: i64,
+        why: RefWhy<'_>,
     ) -> Result<(), Error> {
-        let to = Some(format::id_of(chunk));
+        self.move_ref_to(transaction, Some(format::id_of(chunk)), why)
+    }
+
+    /// Moves the branch to a commit, or to before the first one, and remembers why.
+    pub fn move_ref_to(
+        &self,
+        transaction: &mut Transaction,
+        to: Option<CommitId>,
+        why: RefWhy<'_>,
+    ) -> Result<(), Error> {
         let record = Value::inline(BranchRef { commit: to }.encode());
         let key = system::branch_key(&self.database, &self.branch);
         transaction.put(TreeId::SYSTEM, key, record)?;
-        let change = RefChange { from: self.head_id(), to, why, time_millis };
+        let change = RefChange { from: self.head_id(), to, why };
         change.log(transaction, &self.database, &self.branch)
     }
 }
 
 /// The entry that a commit has for a live collection whose trees were folded to `trees`.
-fn committed_form(
+pub(crate) fn committed_form(
     live: &LiveCollection,
     mut trees: impl Iterator<Item = Tree>,
 ) -> Result<CatalogEntry, Error> {
@@ -205,6 +213,25 @@ fn committed_form(
 pub(crate) fn entry_value(chunk: &Chunk) -> Value {
     let bytes = chunk.payload().len() as u64;
     Value { flags: 0, content: Content::Chunk { hash: chunk.hash(), bytes } }
+}
+
+/// A catalog with another entry of `collection`, or none. The chunks are put, not synced.
+pub(crate) fn with_entry(
+    store: &dyn ChunkStore,
+    catalog: &Tree,
+    collection: &str,
+    entry: Option<&CatalogEntry>,
+) -> Result<Tree, Error> {
+    let edit = match entry {
+        Some(entry) => {
+            let chunk = entry.encode();
+            store.put_many(std::slice::from_ref(&chunk))?;
+            Edit::Put(entry_value(&chunk))
+        }
+        None => Edit::Delete,
+    };
+    let key = Bytes::copy_from_slice(collection.as_bytes());
+    Ok(catalog.apply(store, &mut std::iter::once(Ok((key, edit))))?)
 }
 
 /// The entry of `collection` in a catalog.

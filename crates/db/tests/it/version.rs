@@ -4,6 +4,7 @@ mod basics;
 mod concurrency;
 mod cost;
 mod crash;
+mod history;
 mod limits;
 mod merging;
 mod model;
