@@ -21,6 +21,8 @@ mod replace;
 pub(crate) mod scan;
 mod sort;
 mod update;
+pub(crate) mod validation;
+pub(crate) mod view;
 pub(crate) mod write;
 
 pub use cursor::Cursor;

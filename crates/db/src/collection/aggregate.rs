@@ -15,6 +15,7 @@ use frond_query::{Code, Filter, QueryError};
 
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
+use crate::collection::view::{self, View};
 use crate::collection::{AggregateRequest, Cursor, Interrupt};
 use crate::database::Database;
 use crate::error::Error;
@@ -28,12 +29,15 @@ const CHECK_COUNT: usize = 64;
 struct PutAside(Arc<Mutex<Option<Error>>>);
 
 /// The database as a pipeline's stages see it.
+#[derive(Clone)]
 struct Stages {
     database: Database,
     reader: Reader<'static>,
     put_aside: PutAside,
     resources: Resources,
     interrupt: Interrupt,
+    /// How many views the stages stand in.
+    view_depth: usize,
 }
 
 impl Database {
@@ -60,6 +64,7 @@ impl Database {
             put_aside: put_aside.clone(),
             resources: self.frond().resources(request.in_memory_only),
             interrupt: request.interrupt.clone(),
+            view_depth: 0,
         });
         let documents = self.run_pipeline(&reader, collection, stages, request, variables, context);
         let documents = documents.map_err(|error| put_aside.restore(error))?;
@@ -121,6 +126,9 @@ impl Database {
         hint: Option<&frond_doc::ValueBuf>,
         context: &Stages,
     ) -> Result<Documents<'static>, Error> {
+        if let Some(view) = self.view(reader, collection)? {
+            return self.stream_view(reader, &view, filter, context);
+        }
         let access = self.access(reader, collection, filter, &Order::Any, hint)?;
         let Some((collection, access)) = access else {
             return Ok(Box::new(std::iter::empty()));
@@ -136,6 +144,45 @@ impl Database {
                 Ok(found) => Ok(found.document),
                 Err(error) => Err(put_aside.keep(error)),
             }
+        })))
+    }
+
+    /// The documents of a view that pass `filter`: those that its pipeline makes.
+    fn stream_view(
+        &self,
+        reader: &Reader<'static>,
+        view: &View,
+        filter: &Filter,
+        context: &Stages,
+    ) -> Result<Documents<'static>, Error> {
+        if view::DEPTH_MAX <= context.view_depth {
+            let message = format!(
+                "View depth too deep or view cycle detected; maximum depth is {}",
+                view::DEPTH_MAX
+            );
+            return Err(Error::invalid(Code::ViewDepthLimitExceeded, message));
+        }
+        let context = Stages {
+            database: self.clone(),
+            view_depth: context.view_depth + 1,
+            ..context.clone()
+        };
+        let variables = Variables::new(self.frond().now_millis(), None)?;
+        let mut pipeline = Pipeline::parse(view.stages())?;
+        let input = if pipeline.is_source() {
+            Box::new(std::iter::empty()) as Documents<'static>
+        } else {
+            let own = pipeline.take_filter().with_variables(variables.clone());
+            self.stream(reader, &view.on, &own, None, &context)?
+        };
+        let documents = pipeline.run(input, variables, Arc::new(context))?;
+        let filter = filter.clone();
+        Ok(Box::new(documents.filter_map(move |document| match document {
+            Ok(document) => match filter.try_matches(document.view()) {
+                Ok(passes) => passes.then_some(Ok(document)),
+                Err(error) => Some(Err(error)),
+            },
+            Err(error) => Some(Err(error)),
         })))
     }
 

@@ -34,6 +34,9 @@ impl Database {
     /// Finds documents.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
         let reader = self.reader();
+        if self.view(&reader, collection)?.is_some() {
+            return self.find_in_view(collection, request);
+        }
         let Query { collection, filter, order, projection } =
             self.query(&reader, collection, request)?;
         let Some((collection, access)) = collection else {

@@ -5,7 +5,7 @@ use frond_doc::Value;
 use frond_query::Code;
 
 use crate::commands::reply::{self, BatchOptions};
-use crate::commands::{explain, find, sources};
+use crate::commands::{explain, find, sources, write};
 use crate::fields::Fields;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request, collection_name};
@@ -31,7 +31,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut command = read(request.fields()?)?;
     command.batch.current = CurrentOperation::new(&request.operation);
     command.request.interrupt = command.batch.current.interrupt();
-    let database = request.database()?;
+    let database = write::database(request)?;
     if command.explains {
         let verbosity = explain::Verbosity::QueryPlanner;
         let explanation = explain::aggregate(&database, collection, &command.request, verbosity)?;
