@@ -63,6 +63,7 @@ enum Command {
     Reset(commands::reset::Reset),
     Reflog(commands::reflog::Reflog),
     Undo(commands::undo::Undo),
+    Gc(commands::gc::Gc),
     Fsck(commands::fsck::Fsck),
 }
 
@@ -100,6 +101,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Reset(reset) => reset.run(terminal),
         Command::Reflog(reflog) => reflog.run(terminal),
         Command::Undo(undo) => undo.run(terminal),
+        Command::Gc(gc) => gc.run(terminal),
         Command::Fsck(fsck) => fsck.run(terminal),
     }
 }
