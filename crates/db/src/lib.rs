@@ -23,10 +23,11 @@ mod golden;
 
 pub(crate) mod contention;
 pub(crate) mod reader;
+pub(crate) mod spill;
 pub(crate) mod system;
 
 pub use collection::{
-    AggregateRequest, Cursor, DeleteStatement, FindAndModify, FindRequest, UpdateReport,
+    AggregateRequest, Cursor, DeleteStatement, FindAndModify, FindRequest, Interrupt, UpdateReport,
     UpdateStatement, WriteError, WriteReport,
 };
 pub use database::Database;
