@@ -36,3 +36,4 @@ pub use frond_engine::{Durability, ReclaimOptions};
 pub use frond_store::Collected;
 pub use fsck::{FsckReport, fsck};
 pub use name::{DatabaseName, VersionName};
+pub use reclaim::Reclaimed;

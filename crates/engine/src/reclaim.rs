@@ -93,7 +93,7 @@ fn add_bases(state: &State, roots: &mut HashSet<ChunkHash>) {
 }
 
 fn add_base(base: &Base, roots: &mut HashSet<ChunkHash>) {
-    roots.insert(base.tree.root);
+    roots.extend(base.roots());
 }
 
 /// Slows a collection down to a rate, and stops it when the engine closes.

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::name;
 use crate::reader::{Reader, TreePlace};
 use crate::system::{self, WorkingEntry};
+use crate::version::merge_rules;
 
 /// Options of `create` that are kept but ask for nothing that isn't so anyway.
 const ACCEPTED_OPTIONS: &[&str] = &["autoIndexId", "flags", "storageEngine", "indexOptionDefaults"];
@@ -257,6 +258,8 @@ fn check_options(options: Document<'_>) -> Result<(), Error> {
                 let locale = value.as_document().and_then(|collation| collation.get("locale"));
                 locale == Some(BsonValue::String("simple"))
             }
+            // How its documents are merged; refused here if it isn't proper.
+            merge_rules::OPTION => merge_rules::DocumentRules::parse(value).map(|_| true)?,
             _ => ACCEPTED_OPTIONS.contains(&option) || KEPT_OPTIONS.contains(&option),
         };
         if !harmless {

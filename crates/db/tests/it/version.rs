@@ -6,9 +6,11 @@ mod cost;
 mod crash;
 mod history;
 mod limits;
+mod merge_options;
 mod merging;
 mod model;
 mod races;
+mod reclaim;
 mod storm;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};
