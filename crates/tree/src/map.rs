@@ -23,7 +23,7 @@ use bytes::Bytes;
 use frond_store::ChunkHash;
 
 use crate::format::TreeFormat;
-use crate::value::Value;
+use crate::value::{Content, Value};
 
 pub use cursor::Cursor;
 pub use diff::Diff;
@@ -45,6 +45,20 @@ pub struct Entry {
     pub key: Bytes,
     /// Its value.
     pub value: Value,
+}
+
+impl Entry {
+    /// The entry, borrowed.
+    pub fn borrowed(&self) -> EntryRef<'_> {
+        let content = match &self.value.content {
+            Content::Inline(bytes) => ContentRef::Inline(bytes),
+            Content::Chunk { hash, bytes } => ContentRef::Chunk { hash: *hash, bytes: *bytes },
+            Content::Sequence { root, bytes } => {
+                ContentRef::Sequence { root: *root, bytes: *bytes }
+            }
+        };
+        EntryRef { key: &self.key, flags: self.value.flags, content }
+    }
 }
 
 /// What happens to a key.
