@@ -22,10 +22,11 @@ mod golden;
 
 pub(crate) mod contention;
 pub(crate) mod reader;
+pub(crate) mod spill;
 pub(crate) mod system;
 
 pub use collection::{
-    AggregateRequest, Cursor, DeleteStatement, FindAndModify, FindRequest, UpdateReport,
+    AggregateRequest, Cursor, DeleteStatement, FindAndModify, FindRequest, Interrupt, UpdateReport,
     UpdateStatement, WriteError, WriteReport,
 };
 pub use database::Database;
@@ -35,3 +36,4 @@ pub use frond_engine::{Durability, ReclaimOptions};
 pub use frond_store::Collected;
 pub use fsck::{FsckReport, fsck};
 pub use name::{DatabaseName, VersionName};
+pub use reclaim::Reclaimed;

@@ -64,6 +64,8 @@ fn what_is_dropped_gives_its_space_back() {
     std::fs::write(directory.path().join("one.jsonl"), "{\"_id\": 1}\n").unwrap();
     frond(&directory, "import one.jsonl -d noise -c noise --drop --data world").ok();
     frond(&directory, "gc --data world").ok();
+    assert!(before + 40_000 < stored(), "what was dropped can be brought back");
+    frond(&directory, "gc --data world --undo-days 0").ok();
     assert!(stored() < before + 20_000, "{before}, then {}", stored());
     frond(&directory, "fsck --data world").ok();
     frond(&directory, "gc --data nowhere").fails(1);
