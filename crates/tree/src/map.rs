@@ -23,7 +23,7 @@ use bytes::Bytes;
 use frond_store::ChunkHash;
 
 use crate::format::TreeFormat;
-use crate::value::{Content, Value};
+use crate::value::Value;
 
 pub use cursor::Cursor;
 pub use diff::Diff;
@@ -50,14 +50,8 @@ pub struct Entry {
 impl Entry {
     /// The entry, borrowed.
     pub fn borrowed(&self) -> EntryRef<'_> {
-        let content = match &self.value.content {
-            Content::Inline(bytes) => ContentRef::Inline(bytes),
-            Content::Chunk { hash, bytes } => ContentRef::Chunk { hash: *hash, bytes: *bytes },
-            Content::Sequence { root, bytes } => {
-                ContentRef::Sequence { root: *root, bytes: *bytes }
-            }
-        };
-        EntryRef { key: &self.key, flags: self.value.flags, content }
+        let Value { flags, content } = &self.value;
+        EntryRef { key: &self.key, flags: *flags, content: content.borrowed() }
     }
 }
 
