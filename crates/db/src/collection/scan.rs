@@ -38,8 +38,8 @@ pub(crate) struct Scan<'a> {
     ranges: VecDeque<Bounds>,
     direction: Direction,
     entries: Option<Entries>,
-    /// Whether large documents are read in part only.
-    in_part: bool,
+    /// Large documents are read in part: what the filter asks for, and these outermost fields.
+    in_part: Option<Vec<Box<[u8]>>>,
     /// Entries of indexes that were read.
     pub keys_examined: u64,
     /// Documents that were read.
@@ -82,15 +82,15 @@ impl<'a> Scan<'a> {
             ranges: access.ranges.into(),
             direction: access.direction,
             entries: None,
-            in_part: false,
+            in_part: None,
             keys_examined: 0,
             documents_examined: 0,
         }
     }
 
-    /// Reads of large documents only what the filter asks for.
-    pub fn in_part(mut self) -> Scan<'a> {
-        self.in_part = true;
+    /// Reads of large documents only `_id`, what the filter asks for, and these outermost fields.
+    pub fn in_part<'n>(mut self, names: impl Iterator<Item = &'n [u8]>) -> Scan<'a> {
+        self.in_part = Some(names.map(Box::from).collect());
         self
     }
 
@@ -105,7 +105,7 @@ impl<'a> Scan<'a> {
             let found = self.document_of(id_key, &value)?;
             self.documents_examined += 1;
             if self.filter.is_all() || self.filter.try_matches(found.document.view())? {
-                let is_part = found.large.is_some() && !self.in_part;
+                let is_part = found.large.is_some() && self.in_part.is_none();
                 return match is_part {
                     true => Ok(Some(Found { document: self.reader.document(&value)?, ..found })),
                     false => Ok(Some(found)),
@@ -152,13 +152,18 @@ impl<'a> Scan<'a> {
     /// The document, or what the filter asks for of a large one.
     fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Found, Error> {
         let large = self.reader.head(value)?;
-        let names = self.filter.outermost_names().filter(|_| self.in_part || !self.filter.is_all());
+        let is_wanted = self.in_part.is_some() || !self.filter.is_all();
+        let names = self.filter.outermost_names().filter(|_| is_wanted);
         let document = match (&large, names) {
             (Some(large), Some(names)) => {
-                let id: &[u8] = b"_id";
-                let names: Vec<&[u8]> =
-                    names.filter(|name| *name != id).chain(std::iter::once(id)).collect();
-                self.reader.project(large, &names)?
+                let mut wanted: Vec<&[u8]> = vec![b"_id"];
+                let more = self.in_part.iter().flatten().map(|name| &**name);
+                for name in names.chain(more) {
+                    if !wanted.contains(&name) {
+                        wanted.push(name);
+                    }
+                }
+                self.reader.project(large, &wanted)?
             }
             _ => self.reader.document(value)?,
         };
