@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use frond_db::{Database, Durability, FindRequest, Frond, FrondOptions, UpdateStatement};
 use frond_doc::pieces::{Element, build};
-use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_store::ChunkStore;
 use frond_store::memory::MemoryStore;
 use frond_tree::TreeFormat;
@@ -72,7 +72,7 @@ fn cost(
             let update = make(turn);
             let statement = UpdateStatement {
                 filter: filter.clone(),
-                update: ValueBuf::from(&update),
+                update: Value::from(&update).to_buf(),
                 upsert: false,
                 multi: false,
                 sort: None,

@@ -16,6 +16,7 @@ use frond_tree::{Bounds, Direction, Entry, Value};
 use crate::catalog::Collection;
 use crate::collection::plan::{Access, AccessPath};
 use crate::error::Error;
+use crate::large;
 use crate::reader::{Entries, Reader, TreePlace};
 
 /// A document that was found, and the key of its `_id`.
@@ -40,6 +41,8 @@ pub(crate) struct Scan<'a> {
     entries: Option<Entries>,
     /// Large documents are read in part: what the filter asks for, and these outermost fields.
     in_part: Option<Vec<Box<[u8]>>>,
+    /// Whether what is found will change, so that nobody reads it again.
+    for_update: bool,
     /// Entries of indexes that were read.
     pub keys_examined: u64,
     /// Documents that were read.
@@ -83,6 +86,7 @@ impl<'a> Scan<'a> {
             direction: access.direction,
             entries: None,
             in_part: None,
+            for_update: false,
             keys_examined: 0,
             documents_examined: 0,
         }
@@ -91,6 +95,13 @@ impl<'a> Scan<'a> {
     /// Reads of large documents only `_id`, what the filter asks for, and these outermost fields.
     pub fn in_part<'n>(mut self, names: impl Iterator<Item = &'n [u8]>) -> Scan<'a> {
         self.in_part = Some(names.map(Box::from).collect());
+        self
+    }
+
+    /// Reads of large documents only `_id` and what the filter asks for: they will change.
+    pub fn for_update(mut self) -> Scan<'a> {
+        self.in_part = Some(Vec::new());
+        self.for_update = true;
         self
     }
 
@@ -152,8 +163,14 @@ impl<'a> Scan<'a> {
     /// The document, or what the filter asks for of a large one.
     fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Found, Error> {
         let large = self.reader.head(value)?;
-        let is_wanted = self.in_part.is_some() || !self.filter.is_all();
-        let names = self.filter.outermost_names().filter(|_| is_wanted);
+        // What the cache keeps whole, with an index of its fields, serves the next reader too.
+        let is_kept = large.is_some_and(|large| large.bytes() <= large::KEPT_BYTES_MAX);
+        let is_asked_in_part = match &self.in_part {
+            Some(_) if self.for_update => true,
+            Some(_) => !is_kept,
+            None => !is_kept && !self.filter.is_all(),
+        };
+        let names = self.filter.outermost_names().filter(|_| is_asked_in_part);
         let document = match (&large, names) {
             (Some(large), Some(names)) => {
                 let mut wanted: Vec<&[u8]> = vec![b"_id"];
