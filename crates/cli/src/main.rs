@@ -60,9 +60,14 @@ enum Command {
     Merge(commands::merge::Merge),
     Conflicts(commands::conflicts::Conflicts),
     Resolve(commands::resolve::Resolve),
+    CherryPick(commands::cherry_pick::CherryPick),
+    Revert(commands::revert::Revert),
+    Rebase(commands::rebase::Rebase),
     Reset(commands::reset::Reset),
+    Restore(commands::restore::Restore),
     Reflog(commands::reflog::Reflog),
     Undo(commands::undo::Undo),
+    Gc(commands::gc::Gc),
     Fsck(commands::fsck::Fsck),
 }
 
@@ -97,9 +102,14 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Merge(merge) => merge.run(terminal),
         Command::Conflicts(conflicts) => conflicts.run(terminal),
         Command::Resolve(resolve) => resolve.run(terminal),
+        Command::CherryPick(pick) => pick.run(terminal),
+        Command::Revert(revert) => revert.run(terminal),
+        Command::Rebase(rebase) => rebase.run(terminal),
         Command::Reset(reset) => reset.run(terminal),
+        Command::Restore(restore) => restore.run(terminal),
         Command::Reflog(reflog) => reflog.run(terminal),
         Command::Undo(undo) => undo.run(terminal),
+        Command::Gc(gc) => gc.run(terminal),
         Command::Fsck(fsck) => fsck.run(terminal),
     }
 }

@@ -78,8 +78,9 @@ impl Target for Frond {
         let mut entries =
             entries.map(|(key, value)| Ok(Entry { key, value: Value::inline(value) }));
         let store = &**self.engine.store();
-        let base = Tree::build(store, self.engine.local_format(), &mut entries)?;
+        // Begun first: it keeps what is built from being collected before it is a base.
         let mut transaction = self.engine.begin();
+        let base = Tree::build(store, self.engine.local_format(), &mut entries)?;
         transaction.set_base(self.trees[tree], base)?;
         transaction.commit(Durability::Synced)?;
         Ok(())

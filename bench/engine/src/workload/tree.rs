@@ -35,6 +35,8 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     let frond = Frond::open(&settings)?;
     frond.load(0, &mut (0..count).map(|number| (key(number), value(number))))?;
     let engine = frond.engine();
+    // What edits make is nobody's base.
+    let _session = engine.store().session();
     let tree = engine.fold(&engine.snapshot(), &[frond.trees()[0]])?.remove(0);
     reads(engine.store(), &tree, count, figures)?;
     edits(engine.store(), &tree, count, figures)?;
@@ -81,6 +83,15 @@ fn reads(
         })?;
         figures.rate(format!("scan, {name}: entries/s"), passed as f64 / seconds);
     }
+    let (passed, seconds) = timed(|| {
+        let mut passed = 0;
+        let mut cursor = tree.range(shared, Bounds::all(), Direction::Ascending);
+        while cursor.step()? {
+            passed += u64::from(cursor.entry_ref().is_some_and(|entry| !entry.key.is_empty()));
+        }
+        Ok(passed)
+    })?;
+    figures.rate("scan, borrowed: entries/s", passed as f64 / seconds);
     let (_, seconds) = timed(|| {
         for key in &keys {
             tree.get(store, key)?.ok_or("a key is missing")?;

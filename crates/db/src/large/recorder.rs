@@ -3,7 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreCounters, StoreError};
+use frond_store::{
+    Chunk, ChunkHash, ChunkStore, Collected, Collection, Lifetime, Session, StoreCounters,
+    StoreError,
+};
 
 /// Reads go through; what is put stays here.
 pub(crate) struct Recorder<'a> {
@@ -85,6 +88,14 @@ impl ChunkStore for Recorder<'_> {
         new: Option<ChunkHash>,
     ) -> Result<(), StoreError> {
         self.store.swap_root(name, expected, new)
+    }
+
+    fn session(&self) -> Session {
+        self.store.session()
+    }
+
+    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
+        self.store.collect(collection)
     }
 
     fn counters(&self) -> StoreCounters {
