@@ -12,11 +12,12 @@ use frond_store::io::{Chance, Machine};
 use frond_tree::{Bounds, Direction};
 
 use crate::contention::Contention;
-use crate::database::Database;
+use crate::database::{Context, Database};
 use crate::error::Error;
 use crate::name::DatabaseName;
 use crate::reader::{Reader, TreePlace};
 use crate::system::{self, Repository};
+use crate::transaction::Transaction;
 
 /// Settings of a data directory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,7 +84,12 @@ impl Frond {
     /// database that doesn't exist yet is empty and begins to exist with the first write; a branch
     /// or commit that doesn't exist is an error.
     pub fn database(&self, name: &str) -> Result<Database, Error> {
-        Database::resolve(self, DatabaseName::parse(name)?)
+        Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)
+    }
+
+    /// Begins a transaction of several requests, at what is visible now.
+    pub fn begin(&self) -> Transaction {
+        Transaction::begin(self)
     }
 
     /// All databases, by name.
@@ -91,10 +97,8 @@ impl Frond {
         let reader = Reader::now(&self.inner.engine);
         let mut databases = Vec::new();
         for (name, _) in repositories(&reader)? {
-            let database = Database::resolve(
-                self,
-                DatabaseName { name, version: crate::name::VersionName::Default },
-            )?;
+            let name = DatabaseName { name, version: crate::name::VersionName::Default };
+            let database = Database::resolve(self, name, Context::Alone)?;
             databases.push(database.info(&reader)?);
         }
         Ok(databases)

@@ -3,7 +3,7 @@
 //! Reading order: [`frond`] (a data directory, open), [`name`] (`shop@main~2`), [`database`] (one
 //! version of one database: what a command works on), `system` (what of all this lies in the engine's
 //! own tree), `reader` (working trees and committed ones read alike), [`catalog`] (what exists),
-//! [`collection`] (reads and writes), [`version`] (history), [`mod@fsck`] (is all of it whole?). Blocking and batched; knows no wire and
+//! [`collection`] (reads and writes), [`transaction`] (several of them in one), [`retry`] (writes that are sent twice), [`version`] (history), [`mod@fsck`] (is all of it whole?). Blocking and batched; knows no wire and
 //! no socket.
 
 pub mod catalog;
@@ -13,6 +13,8 @@ pub mod error;
 pub mod frond;
 pub mod fsck;
 pub mod name;
+pub mod retry;
+pub mod transaction;
 pub mod version;
 
 #[cfg(test)]
@@ -32,3 +34,5 @@ pub use frond::{Frond, FrondOptions};
 pub use frond_engine::Durability;
 pub use fsck::{FsckReport, fsck};
 pub use name::{DatabaseName, VersionName};
+pub use retry::{RetryKey, RetryableWrite};
+pub use transaction::Transaction;

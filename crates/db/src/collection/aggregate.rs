@@ -19,6 +19,7 @@ use crate::collection::{AggregateRequest, Cursor};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::transaction::not_in_transaction;
 
 /// The first error that isn't a query's.
 #[derive(Clone, Default)]
@@ -73,6 +74,9 @@ impl Database {
     ) -> Result<Documents<'static>, Error> {
         let mut pipeline = Pipeline::parse(stages)?;
         if let Some((database, _)) = pipeline.output() {
+            if self.transaction().is_some() {
+                return Err(not_in_transaction("a pipeline that writes its output"));
+            }
             self.output_database(database.as_deref())?.writable_branch()?;
         }
         let input = match collection {
@@ -113,7 +117,7 @@ impl Database {
 
     fn output_database(&self, database: Option<&str>) -> Result<Database, Error> {
         match database {
-            Some(database) => self.frond().database(database),
+            Some(database) => self.sibling(database),
             None => Ok(self.clone()),
         }
     }

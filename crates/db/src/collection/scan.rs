@@ -149,8 +149,13 @@ impl<'a> Scan<'a> {
         {
             return Ok(None);
         }
-        let bytes = self.reader.get_bytes(self.documents, &id_key)?;
-        let bytes = bytes.ok_or_else(|| Error::damaged("an index names an absent document"))?;
+        let Some(bytes) = self.reader.get_bytes(self.documents, &id_key)? else {
+            // A cursor of a transaction may be read on after the transaction removed the document.
+            if self.reader.may_change() {
+                return Ok(None);
+            }
+            return Err(Error::damaged("an index names an absent document"));
+        };
         Ok(Some(Found { id_key, document: DocumentBuf::from_validated(bytes) }))
     }
 }
