@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use frond_doc::ObjectId;
+use frond_doc::{ObjectId, Timestamp};
 use frond_engine::{Engine, EngineCounters, TreeId};
 use frond_query::Code;
 use frond_store::StoreCounters;
@@ -107,6 +107,11 @@ impl Frond {
     /// What engine and store have done: for `serverStatus`.
     pub fn counters(&self) -> (EngineCounters, StoreCounters) {
         (self.inner.engine.counters(), self.inner.engine.store().counters())
+    }
+
+    /// The moment of the last transaction that is visible: seconds since 1970 and a counter.
+    pub fn operation_time(&self) -> Timestamp {
+        Timestamp(self.inner.engine.visible().0)
     }
 
     /// Now, by the machine's clock: milliseconds since 1970.
