@@ -63,9 +63,8 @@ pub enum StatementIds {
 impl StatementIds {
     /// The name of the statement at `position`.
     pub fn at(&self, position: usize) -> i32 {
-        let following = |first: i32| {
-            first.saturating_add(i32::try_from(position).unwrap_or(i32::MAX))
-        };
+        let following =
+            |first: i32| first.saturating_add(i32::try_from(position).unwrap_or(i32::MAX));
         match self {
             StatementIds::From(first) => following(*first),
             StatementIds::Listed(ids) => ids.get(position).copied().unwrap_or(following(0)),

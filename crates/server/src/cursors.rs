@@ -9,8 +9,8 @@
 //!    while a batch is read leaves nothing behind.
 //! 3. Ids are never 0 (which says "no cursor") and can't be guessed from other ids.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -215,10 +215,12 @@ impl Cursors {
 
     /// Closes the cursors of sessions: `None` is all sessions.
     pub fn kill_sessions(&self, sessions: Option<&[SessionId]>) {
+        let sessions: Option<HashSet<SessionId>> =
+            sessions.map(|sessions| sessions.iter().copied().collect());
         let is_meant = |facts: &CursorFacts| {
-            facts
-                .session
-                .is_some_and(|session| sessions.is_none_or(|sessions| sessions.contains(&session)))
+            facts.session.is_some_and(|session| {
+                sessions.as_ref().is_none_or(|sessions| sessions.contains(&session))
+            })
         };
         drop(self.take_where(|slot| is_meant(slot.facts())));
     }
@@ -340,11 +342,7 @@ fn check_owner(
     Err(Error::invalid(Code::Location(code), message))
 }
 
-fn check_transaction(
-    id: i64,
-    facts: &CursorFacts,
-    transaction: Option<i64>,
-) -> Result<(), Error> {
+fn check_transaction(id: i64, facts: &CursorFacts, transaction: Option<i64>) -> Result<(), Error> {
     let (code, reason) = match (facts.transaction, transaction) {
         (owner, transaction) if owner == transaction => return Ok(()),
         (None, _) => (50740, "was created outside of a transaction, in a transaction"),
@@ -362,7 +360,12 @@ mod tests {
     use super::*;
 
     fn cursor(count: i32, session: Option<SessionId>) -> OpenCursor {
-        let facts = CursorFacts { namespace: "test.c".to_owned(), session, transaction: None, no_timeout: false };
+        let facts = CursorFacts {
+            namespace: "test.c".to_owned(),
+            session,
+            transaction: None,
+            no_timeout: false,
+        };
         let documents = (0..count).map(|number| Ok(document! { "_id": number }));
         OpenCursor::new(facts, Box::new(documents))
     }
@@ -385,7 +388,12 @@ mod tests {
     #[test]
     fn batches_end_at_sixteen_megabytes() {
         let big = "x".repeat(6 << 20);
-        let facts = CursorFacts { namespace: "a.b".to_owned(), session: None, transaction: None, no_timeout: false };
+        let facts = CursorFacts {
+            namespace: "a.b".to_owned(),
+            session: None,
+            transaction: None,
+            no_timeout: false,
+        };
         let documents = (0..4).map(move |_| Ok(document! { "big": &big }));
         let mut cursor = OpenCursor::new(facts, Box::new(documents));
         assert_eq!(batch(&mut cursor, None), (2, false));

@@ -93,12 +93,7 @@ fn answer_message(server: &Shared, peer: Peer, header: Header, message: Bytes) -
 }
 
 /// Answers a `hello` that has waited; also tells the reply's id, which the next one refers to.
-pub fn answer_hello(
-    server: &Shared,
-    peer: Peer,
-    wait: &Wait,
-    response_to: i32,
-) -> (Vec<u8>, i32) {
+pub fn answer_hello(server: &Shared, peer: Peer, wait: &Wait, response_to: i32) -> (Vec<u8>, i32) {
     let body = run(server, peer, wait.hello.view(), &[], None);
     let id = server.next_reply_id();
     let flags = Flags { more_to_come: wait.repeats, ..Flags::default() };

@@ -30,5 +30,5 @@ pub mod wire;
 
 pub use client::{Client, ClientError};
 pub use in_process::InProcess;
-pub use shared::MemberOptions;
 pub use listener::{Server, ServerError, ServerOptions, Stopper};
+pub use shared::MemberOptions;

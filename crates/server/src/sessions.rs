@@ -9,7 +9,7 @@
 //!
 //! *Lock order*: a transaction's slot, then a table. Whoever holds a table waits for no slot.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -267,10 +267,12 @@ impl Sessions {
 
     /// The transactions that are open in sessions; `None`: in all.
     pub fn open_in(&self, sessions: Option<&[SessionId]>) -> Vec<Arc<Slot>> {
-        let open = lock(&self.open);
-        let is_meant =
-            |slot: &&Arc<Slot>| sessions.is_none_or(|sessions| sessions.contains(&slot.session));
-        open.values().filter(is_meant).map(Arc::clone).collect()
+        let sessions: Option<HashSet<SessionId>> =
+            sessions.map(|sessions| sessions.iter().copied().collect());
+        let is_meant = |slot: &&Arc<Slot>| {
+            sessions.as_ref().is_none_or(|sessions| sessions.contains(&slot.session))
+        };
+        lock(&self.open).values().filter(is_meant).map(Arc::clone).collect()
     }
 
     /// Forgets the sessions that nobody used for long and returns them.
@@ -365,7 +367,8 @@ mod tests {
     fn numbers_of_a_session_rise() {
         let (sessions, now) = (Sessions::default(), Instant::now());
         assert!(sessions.is_new(ONE, 1));
-        for (number, expected) in [(5, None), (5, None), (4, Some(225)), (6, None), (5, Some(225))] {
+        for (number, expected) in [(5, None), (5, None), (4, Some(225)), (6, None), (5, Some(225))]
+        {
             assert_eq!(code(sessions.note_write(ONE, number, now)), expected, "{number}");
         }
         assert!(sessions.is_new(ONE, 7));

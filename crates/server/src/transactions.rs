@@ -58,9 +58,9 @@ impl PartFields {
         let Some(number) = self.number else {
             return match (self.autocommit, self.starts) {
                 (None, None) => Ok(None),
-                (Some(_), _) => refuse(
-                    "'autocommit' field requires a transaction number to also be specified",
-                ),
+                (Some(_), _) => {
+                    refuse("'autocommit' field requires a transaction number to also be specified")
+                }
                 (None, Some(_)) => refuse(
                     "'startTransaction' field requires 'autocommit' field to also be specified",
                 ),
@@ -100,9 +100,7 @@ pub fn check(command: &Command, database: &str, common: &Common) -> Result<(), E
             );
             Err(Error::invalid(Code::NotARetryableWriteCommand, message))
         }
-        Some(Part::Statement { starts, .. }) => {
-            check_statement(command, database, common, starts)
-        }
+        Some(Part::Statement { starts, .. }) => check_statement(command, database, common, starts),
     }
 }
 
@@ -112,9 +110,8 @@ fn check_statement(
     common: &Common,
     starts: bool,
 ) -> Result<(), Error> {
-    let refuse = |message: String| {
-        Err(Error::invalid(Code::OperationNotSupportedInTransaction, message))
-    };
+    let refuse =
+        |message: String| Err(Error::invalid(Code::OperationNotSupportedInTransaction, message));
     if command.ends_transaction {
         if starts {
             let message = format!("{} cannot be the first command of a transaction", command.name);
@@ -188,7 +185,8 @@ pub fn run_statement<T>(
     }
     // Ends the transaction also if the work panics: a statement would stay half done in it.
     let mut ending = Ending { server, slot: &slot, state: &mut state, is_needed: true };
-    let (answer, has_failed) = work(Current { slot: Arc::clone(&slot), transaction: transaction.clone() })?;
+    let (answer, has_failed) =
+        work(Current { slot: Arc::clone(&slot), transaction: transaction.clone() })?;
     server.sessions.note_bytes(&slot, transaction.bytes())?;
     ending.is_needed = has_failed;
     Ok(answer)
@@ -234,8 +232,7 @@ fn begin(
             }
         }
     }
-    let (slot, before) =
-        server.sessions.begin(session, number, now, || server.frond.begin())?;
+    let (slot, before) = server.sessions.begin(session, number, now, || server.frond.begin())?;
     before.iter().for_each(|before| abort_slot(server, before));
     Ok(slot)
 }
@@ -312,7 +309,8 @@ fn key(session: SessionId, number: i64) -> RetryKey {
 }
 
 fn no_transaction(number: i64) -> Error {
-    let message = format!("Given transaction number {number} does not match any in-progress transactions.");
+    let message =
+        format!("Given transaction number {number} does not match any in-progress transactions.");
     Error::invalid(Code::NoSuchTransaction, message)
 }
 

@@ -85,7 +85,14 @@ impl Database {
                 let mut done = BatchReport::default();
                 for (position, statement) in batch.iter().enumerate() {
                     let position = begun + position;
-                    self.run_statement(&mut writer, &mut memory, &mut done, position, statement, &run)?;
+                    self.run_statement(
+                        &mut writer,
+                        &mut memory,
+                        &mut done,
+                        position,
+                        statement,
+                        &run,
+                    )?;
                     if options.ordered && !done.errors.is_empty() {
                         break;
                     }

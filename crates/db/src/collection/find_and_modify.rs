@@ -41,7 +41,10 @@ impl Database {
             let record = self.retry().map(|write| write.remembered(self.frond(), transaction));
             let record = record.transpose()?;
             if let Some(Record { what: Remembered::Modified(report), .. }) = &record {
-                return Ok(Outcome::Discard(FindAndModifyReport { retried: true, ..report.clone() }));
+                return Ok(Outcome::Discard(FindAndModifyReport {
+                    retried: true,
+                    ..report.clone()
+                }));
             }
             let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
             let report = self.modify_first(&mut writer, &parsed)?;

@@ -38,8 +38,7 @@ impl Database {
             writer.insert(document)?;
             Ok(StatementDone { count: 1, ..StatementDone::default() })
         };
-        let report =
-            self.run_statements(collection, options, documents.len(), prepare, insert)?;
+        let report = self.run_statements(collection, options, documents.len(), prepare, insert)?;
         let BatchReport { count, errors, retried, .. } = report;
         Ok(WriteReport { count, errors, retried })
     }

@@ -60,11 +60,10 @@ impl Database {
             let indexes = found.map_or_else(Vec::new, |found| found.indexes);
             let built = self.build_content(collection, repository, &content, &indexes)?;
             let scope = Scope::collection(self.repository_name(), branch, collection);
-            let swapped =
-                self.transact(scope, Role::Replacer, durability, |transaction| {
-                    let done = self.swap(transaction, branch, collection, &built)?;
-                    Ok(Outcome::commit_if(done, done))
-                })?;
+            let swapped = self.transact(scope, Role::Replacer, durability, |transaction| {
+                let done = self.swap(transaction, branch, collection, &built)?;
+                Ok(Outcome::commit_if(done, done))
+            })?;
             if swapped {
                 return Ok(());
             }

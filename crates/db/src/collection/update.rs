@@ -87,8 +87,7 @@ impl Database {
         let limit = if statement.multi { None } else { Some(1) };
         let hint = statement.hint.as_ref();
         let matching = writer.matching(&statement.filter, &Order::Any, hint, limit)?;
-        let mut done =
-            StatementDone { count: matching.len() as u64, ..StatementDone::default() };
+        let mut done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
         for found in &matching {
             if let Some(after) = statement.update.apply(&statement.filter, found)? {
                 writer.replace(found, &after)?;

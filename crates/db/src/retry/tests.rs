@@ -138,8 +138,7 @@ fn updates_deletes_and_find_and_modify_are_done_once() {
         assert_eq!(report.retried, retried);
     }
     for retried in [vec![], vec![0]] {
-        let delete =
-            DeleteStatement { filter: document! {}, only_first: true, hint: None };
+        let delete = DeleteStatement { filter: document! {}, only_first: true, hint: None };
         let report = write(&frond, 4).delete("things", &[delete], true, Durability::Synced);
         assert_eq!(report.expect("right").retried, retried);
     }

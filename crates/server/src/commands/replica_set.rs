@@ -48,7 +48,8 @@ pub fn status(request: &Request<'_>) -> Answer {
         .append("votingMembersCount", Value::Int32(1))
         .append("writableVotingMembersCount", Value::Int32(1));
     answer.begin_document("optimes");
-    for name in ["lastCommittedOpTime", "readConcernMajorityOpTime", "appliedOpTime", "durableOpTime"]
+    for name in
+        ["lastCommittedOpTime", "readConcernMajorityOpTime", "appliedOpTime", "durableOpTime"]
     {
         append_optime(&mut answer, name, time);
     }

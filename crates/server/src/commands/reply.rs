@@ -27,8 +27,7 @@ pub fn first_batch(
 ) -> Answer {
     let session = request.common.session;
     let transaction = request.current.as_ref().map(|current| current.slot.number);
-    let facts =
-        CursorFacts { namespace, session, transaction, no_timeout: options.no_timeout };
+    let facts = CursorFacts { namespace, session, transaction, no_timeout: options.no_timeout };
     let mut cursor = OpenCursor::new(facts, documents);
     let size = options.size.unwrap_or(FIRST_BATCH_DOCUMENTS);
     let batch = cursor.next_batch(Some(size), &|| request.operation.check())?;

@@ -30,7 +30,9 @@ pub fn read_options(fields: &mut Fields<'_>) -> Result<WriteOptions, Error> {
                 Some(id) => statement_id(id),
                 None => Err(fields.wrong_type("stmtIds", value, "type 'int'")),
             };
-            StatementIds::Listed(ids.iter().take(WRITE_BATCH_MAX).map(id).collect::<Result<_, _>>()?)
+            StatementIds::Listed(
+                ids.iter().take(WRITE_BATCH_MAX).map(id).collect::<Result<_, _>>()?,
+            )
         }
         (None, first) => StatementIds::From(first.unwrap_or(0)),
     };
@@ -38,9 +40,8 @@ pub fn read_options(fields: &mut Fields<'_>) -> Result<WriteOptions, Error> {
 }
 
 fn statement_id(id: i64) -> Result<i32, Error> {
-    i32::try_from(id).map_err(|_| {
-        Error::invalid(Code::BadValue, "stmtId must be a number of 32 bits")
-    })
+    i32::try_from(id)
+        .map_err(|_| Error::invalid(Code::BadValue, "stmtId must be a number of 32 bits"))
 }
 
 /// Appends the names of the statements that were done before, if there are any.
