@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreError};
 use frond_tree::{Edit, Tree, TreeError};
 
 use crate::error::EngineError;
@@ -53,11 +53,12 @@ impl Shared {
     /// Folds `trees` as they are in `snapshot`, makes the results durable and makes them the bases.
     pub fn fold(&self, snapshot: &Snapshot, trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
         self.queue().check_open()?;
+        let _session = self.store.session();
         let mut folded = Vec::with_capacity(trees.len());
         let mut improved: Vec<(TreeId, Sequence, Base)> = Vec::new();
         for tree in trees {
             let (era, base) = self.best_base(snapshot, *tree)?;
-            let better = snapshot.fold(*tree, &base)?;
+            let better = snapshot.fold(*tree, &base, Lifetime::Lasting)?;
             if let Some(better) = better {
                 Counters::count(&self.counters.folds);
                 improved.push((*tree, era.from, better));
@@ -98,11 +99,17 @@ impl Shared {
             .and_then(|current| current.base)
             .filter(|current| current.folded_to <= snapshot.sequence());
         let newer = current.filter(|current| base.folded_to < current.folded_to);
+        if let Some(newer) = newer {
+            // The caller's snapshot doesn't keep this one: asking for it protects it from collection
+            // as long as the caller's session lasts. `state` keeps it until then.
+            self.store.has_many(&[newer.tree.root])?;
+        }
         Ok((era, newer.unwrap_or(base)))
     }
 
     /// Folds all sealed memtables and publishes the result. Returns whether there were any.
     pub fn fold_sealed(&self) -> Result<bool, EngineError> {
+        let _session = self.store.session();
         let mut folder = self.folder();
         let (state, _) = self.current();
         let Some((last, end)) = state.sealed.last().map(|sealed| (sealed.last, sealed.segment_end))
@@ -151,7 +158,7 @@ impl Shared {
             let mut era = state.era(*tree, horizon);
             if let Some(Era { base: Some(base), .. }) = &mut era
                 && base.folded_to < horizon
-                && let Some(better) = snapshot.fold(*tree, base)?
+                && let Some(better) = snapshot.fold(*tree, base, Lifetime::Working)?
             {
                 Counters::count(&self.counters.folds);
                 *base = better;

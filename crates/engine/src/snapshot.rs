@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::ChunkStore;
+use frond_store::{ChunkStore, Lifetime, PutFor};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeError, TreeFormat, Value};
 
 use crate::cursor::EntryCursor;
@@ -235,15 +235,21 @@ impl Snapshot {
         }))
     }
 
-    /// Folds what the overlay changes in `base` into it. `None` if that is nothing.
-    pub(crate) fn fold(&self, tree: TreeId, base: &Base) -> Result<Option<Base>, EngineError> {
+    /// Folds what the overlay changes in `base` into it; new chunks are needed for `lifetime`.
+    /// `None` if nothing changes.
+    pub(crate) fn fold(
+        &self,
+        tree: TreeId,
+        base: &Base,
+        lifetime: Lifetime,
+    ) -> Result<Option<Base>, EngineError> {
         if !self.state.touches(tree, self.window(base)) {
             return Ok(None);
         }
         let mut edits = self.changes(tree, base).map(|(key, value)| -> Result<_, TreeError> {
             Ok((key, value.map_or(Edit::Delete, Edit::Put)))
         });
-        let tree = base.tree.apply(&*self.store, &mut edits)?;
+        let tree = base.tree.apply(&PutFor { store: &*self.store, lifetime }, &mut edits)?;
         Ok(Some(Base { tree, folded_to: self.sequence }))
     }
 

@@ -52,7 +52,6 @@ pub(crate) use parse::Parser;
 pub(crate) use path::parse as parse_path;
 pub use scope::Variables;
 pub(crate) use scope::{Scope, check_name, undefined};
-pub(crate) use total::Spread;
 pub(crate) use variable::random;
 
 /// A parsed expression. Cloning is cheap: the tree is shared.

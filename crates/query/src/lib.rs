@@ -4,6 +4,7 @@
 //! This crate knows no disk: documents come from iterators, collections through
 //! [`pipeline::Collections`].
 
+mod accumulator;
 pub mod code;
 pub mod error;
 pub mod expression;

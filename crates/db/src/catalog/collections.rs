@@ -62,6 +62,7 @@ impl Database {
             let Some(found) = adopt::find(transaction, self, branch, name)? else {
                 return Ok(Outcome::Discard(false));
             };
+            self.remember_drop(transaction, branch, name)?;
             drop_trees(transaction, &found)?;
             self.remove_entry(transaction, branch, name)?;
             Ok(Outcome::Commit(true))
@@ -91,6 +92,7 @@ impl Database {
                     let message = "target namespace exists";
                     return Err(Error::invalid(Code::NamespaceExists, message));
                 }
+                self.remember_drop(transaction, branch, to)?;
                 drop_trees(transaction, &target)?;
             }
             let live = adopt::adopt(transaction, self, branch, from, &found)?;
@@ -107,7 +109,7 @@ impl Database {
         let name = self.repository_name();
         let scope = Scope::branch(name, branch);
         self.transact(scope, Role::Remover, Durability::Synced, |transaction| {
-            let (keys, trees) = {
+            let (keys, trees, repository) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 let Some(repository) = database::repository(&reader, name)? else {
                     return Ok(Outcome::Discard(()));
@@ -120,8 +122,10 @@ impl Database {
                     );
                     return Err(Error::invalid(Code::IllegalOperation, message));
                 }
-                records_of(&reader, name)?
+                let (keys, trees) = records_of(&reader, name)?;
+                (keys, trees, repository)
             };
+            crate::version::dropped::remember(transaction, self, &repository)?;
             for tree in trees {
                 transaction.drop_tree(tree)?;
             }

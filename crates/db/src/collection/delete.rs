@@ -1,6 +1,6 @@
 //! `delete`.
 
-use frond_doc::ValueBuf;
+use frond_doc::{DocumentBuf, ValueBuf};
 use frond_engine::Durability;
 use frond_query::{Code, Filter};
 
@@ -32,6 +32,9 @@ impl Database {
         ordered: bool,
         durability: Durability,
     ) -> Result<WriteReport, Error> {
+        if let Some(statement) = statements.first() {
+            self.parse_variables(statement.variables.as_ref())?;
+        }
         let options = BatchOptions { ordered, durability };
         let prepare = |begun: usize| {
             let batch = statements[begun..].iter().take(BATCH_COUNT_MAX);
@@ -48,7 +51,10 @@ impl Database {
             return Err(Error::invalid(Code::InvalidOptions, MULTI_IS_NOT_RETRYABLE));
         }
         Ok(ParsedStatement {
-            filter: self.parse_filter(Some(statement.filter.view()), None)?,
+            filter: self.parse_filter(
+                Some(statement.filter.view()),
+                statement.variables.as_ref().map(DocumentBuf::view),
+            )?,
             limit: statement.only_first.then_some(1),
             hint: statement.hint.clone(),
         })

@@ -1,7 +1,8 @@
 //! `update`.
 
-use frond_doc::{DocumentBuf, Value, ValueBuf};
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_engine::Durability;
+use frond_query::expression::Variables;
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Filter, Update};
 
@@ -19,6 +20,7 @@ use crate::retry::StatementDone;
 struct ParsedStatement {
     filter: Filter,
     update: ParsedUpdate,
+    order: Order,
     upsert: bool,
     multi: bool,
     hint: Option<ValueBuf>,
@@ -27,7 +29,9 @@ struct ParsedStatement {
 /// An update, and what it needs to know besides the document.
 pub(crate) struct ParsedUpdate {
     update: Update,
-    context: UpdateContext,
+    /// As it came.
+    pub source: ValueBuf,
+    pub context: UpdateContext,
 }
 
 /// The refusal of a statement that may change many documents in a write that may be sent again.
@@ -48,6 +52,10 @@ impl Database {
         ordered: bool,
         durability: Durability,
     ) -> Result<UpdateReport, Error> {
+        // What is wrong with a command's `let` concerns the command, not its first statement.
+        if let Some(statement) = statements.first() {
+            self.parse_variables(statement.variables.as_ref())?;
+        }
         let options = BatchOptions { ordered, durability };
         let prepare = |begun: usize| {
             let batch = statements[begun..].iter().take(BATCH_COUNT_MAX);
@@ -62,17 +70,25 @@ impl Database {
     }
 
     fn parse(&self, statement: &UpdateStatement) -> Result<ParsedStatement, Error> {
-        let update = self.parse_update(&statement.update, statement.array_filters.as_ref())?;
+        let variables = self.parse_variables(statement.variables.as_ref())?;
+        let constants = statement.constants.as_ref().map(DocumentBuf::view);
+        let array_filters = statement.array_filters.as_ref();
+        let update = self.parse_update(&statement.update, array_filters, &variables, constants)?;
         if statement.multi && self.retry().is_some() {
             return Err(Error::invalid(Code::InvalidOptions, MULTI_IS_NOT_RETRYABLE));
+        }
+        if statement.multi && statement.sort.is_some() {
+            let message = "Cannot specify sort with multi=true";
+            return Err(Error::invalid(Code::FailedToParse, message));
         }
         if statement.multi && update.update.is_replacement() {
             let message = "multi update is not supported for replacement-style update";
             return Err(Error::invalid(Code::FailedToParse, message));
         }
         Ok(ParsedStatement {
-            filter: self.parse_filter(Some(statement.filter.view()), None)?,
+            filter: Filter::parse(statement.filter.view())?.with_variables(variables),
             update,
+            order: Order::parse(statement.sort.as_ref().map(DocumentBuf::view))?,
             upsert: statement.upsert,
             multi: statement.multi,
             hint: statement.hint.clone(),
@@ -86,15 +102,20 @@ impl Database {
     ) -> Result<StatementDone, Error> {
         let limit = if statement.multi { None } else { Some(1) };
         let hint = statement.hint.as_ref();
-        let matching = writer.matching(&statement.filter, &Order::Any, hint, limit)?;
+        let matching = writer.matching_in_part(&statement.filter, &statement.order, hint, limit)?;
         let mut done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
-        for found in &matching {
+        for found in matching {
+            if let Some(modified) = writer.update_large(&found, &statement.update)? {
+                done.modified += u64::from(modified);
+                continue;
+            }
+            let found = &writer.whole(found)?;
             if let Some(after) = statement.update.apply(&statement.filter, found)? {
                 writer.replace(found, &after)?;
                 done.modified += 1;
             }
         }
-        if matching.is_empty() && statement.upsert {
+        if done.count == 0 && statement.upsert {
             let document = self.upsert(writer, &statement.update, &statement.filter)?;
             done.upserted = document.get("_id").map(|id| id.to_buf());
         }
@@ -106,6 +127,8 @@ impl Database {
         &self,
         update: &ValueBuf,
         array_filters: Option<&ValueBuf>,
+        variables: &Variables,
+        constants: Option<Document<'_>>,
     ) -> Result<ParsedUpdate, Error> {
         let array_filters = match array_filters.map(ValueBuf::as_value) {
             None | Some(Value::Null) => None,
@@ -115,8 +138,12 @@ impl Database {
                 return Err(Error::invalid(Code::TypeMismatch, message));
             }
         };
+        let source = update.clone();
+        let mut update = Update::parse(update.as_value(), array_filters)?;
+        update.bind(variables, constants)?;
         Ok(ParsedUpdate {
-            update: Update::parse(update.as_value(), array_filters)?,
+            update,
+            source,
             context: UpdateContext {
                 now_millis: self.frond().now_millis(),
                 timestamp: self.frond().engine().visible().0,

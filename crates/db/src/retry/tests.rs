@@ -111,6 +111,9 @@ fn updates_deletes_and_find_and_modify_are_done_once() {
             multi: false,
             array_filters: None,
             hint: None,
+            sort: None,
+            variables: None,
+            constants: None,
         };
         let statements = [statement(1, false), statement(7, false), statement(9, true)];
         write(&frond, number).update("things", &statements, true, Durability::Synced)
@@ -129,6 +132,8 @@ fn updates_deletes_and_find_and_modify_are_done_once() {
             return_new: true,
             projection: None,
             array_filters: None,
+            hint: None,
+            variables: None,
         };
         write(&frond, 3).find_and_modify("things", &request, Durability::Synced).expect("right")
     };
@@ -138,12 +143,14 @@ fn updates_deletes_and_find_and_modify_are_done_once() {
         assert_eq!(report.retried, retried);
     }
     for retried in [vec![], vec![0]] {
-        let delete = DeleteStatement { filter: document! {}, only_first: true, hint: None };
+        let delete =
+            DeleteStatement { filter: document! {}, only_first: true, hint: None, variables: None };
         let report = write(&frond, 4).delete("things", &[delete], true, Durability::Synced);
         assert_eq!(report.expect("right").retried, retried);
     }
     assert_eq!(count(&frond), 2);
-    let all = DeleteStatement { filter: document! {}, only_first: false, hint: None };
+    let all =
+        DeleteStatement { filter: document! {}, only_first: false, hint: None, variables: None };
     let report = write(&frond, 5).delete("things", &[all], true, Durability::Synced);
     assert_eq!(report.expect("right").errors[0].error.code, Code::InvalidOptions);
 }

@@ -137,6 +137,7 @@ impl StoredConflict {
         let document_id = any.and_then(|document| document.get("_id"));
         Conflict {
             id: self.id(),
+            kind: crate::version::ConflictKind::Document,
             document_id: document_id.unwrap_or(Value::Null).to_buf(),
             collection: self.collection,
             paths: self.paths,

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use frond_doc::{DocumentBuilder, Value};
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, PutFor};
 use frond_tree::{Edit, Tree, TreeError};
 
 use crate::contention::{Outcome, Role, Scope};
@@ -39,6 +39,7 @@ use crate::version::diff::changed_collections;
 use crate::version::field_merge::Prefer;
 use crate::version::format::{self, Commit};
 use crate::version::merge_collection::{CollectionMerge, MergedCollection};
+use crate::version::reflog::RefWhy;
 use crate::version::state::{self, BranchState};
 use crate::version::{CommitInfo, MergeOutcome, MergeRequest, conflict, history, merge_base};
 
@@ -124,7 +125,7 @@ impl Database {
             let (chunk, info) = commit::make(engine, catalog, &parents, &signature)?;
             state.forget_dropped(transaction)?;
             conflict::clear(engine, transaction, name, branch)?;
-            state.record(transaction, &chunk, &signature.why("merge"), signature.time_millis)?;
+            state.record(transaction, &chunk, &signature.why("merge"), &signature)?;
             Ok(Outcome::Commit(info))
         })
     }
@@ -229,7 +230,8 @@ impl Merge<'_> {
         let adoption = Adoption { head: catalog, before: clean, after: catalog };
         self.state.adopt(self.database.frond().engine(), transaction, &adoption)?;
         let why = format!("merge {}: fast-forward", self.request.merge_in);
-        self.state.move_ref(transaction, theirs.chunk, &why, self.signature.time_millis)?;
+        let why = RefWhy::replacing(&why, self.signature.time_millis, clean);
+        self.state.move_ref(transaction, theirs.chunk, why)?;
         let head = format::id_of(theirs.chunk);
         Ok(Outcome::Commit(Some(MergeOutcome::FastForward { head })))
     }
@@ -246,7 +248,9 @@ impl Merge<'_> {
         self.state.adopt(engine, transaction, &adoption)?;
         let (chunk, commit): (Chunk, _) = commit::make(engine, catalog, &parents, &self.signature)?;
         let why = self.signature.why("merge");
-        self.state.record(transaction, &chunk, &why, self.signature.time_millis)?;
+        self.state.register(transaction, &chunk)?;
+        let why = RefWhy::replacing(&why, self.signature.time_millis, clean);
+        self.state.move_ref(transaction, chunk.hash(), why)?;
         Ok(Outcome::Commit(Some(MergeOutcome::Merged { commit })))
     }
 
@@ -349,8 +353,9 @@ impl Merge<'_> {
         }
         refuse(Code::OperationFailed, "can't merge", refused)?;
         refuse(Code::DuplicateKey, "the merge breaks unique indexes", duplicates)?;
+        let store = PutFor { store: &**store, lifetime: Lifetime::Lasting };
         store.put_many(&chunks)?;
-        let catalog = ours.apply(&**store, &mut edits.into_iter())?;
+        let catalog = ours.apply(&store, &mut edits.into_iter())?;
         Ok(MergedCatalog { catalog, conflicts })
     }
 }

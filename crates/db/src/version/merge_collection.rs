@@ -19,8 +19,8 @@ use crate::catalog::entry::CatalogEntry;
 use crate::catalog::{INDEXES_MAX, IndexSpec};
 use crate::collection::write::DOCUMENT_BYTES_MAX;
 use crate::error::Error;
+use crate::large::{read_document, value_of};
 use crate::version::conflict::StoredConflict;
-use crate::version::diff::read_document;
 use crate::version::field_merge::{Prefer, merge_documents};
 use crate::version::merge_index;
 
@@ -156,13 +156,14 @@ impl CollectionMerge<'_> {
         let mut conflicts = Vec::new();
         let mut too_large = None;
         let mut resolve = |conflict: MergeConflict| {
-            let edit = self.merge_document(conflict, &mut conflicts)?;
-            if let Some(Edit::Put(document)) = &edit
-                && document.bytes() > DOCUMENT_BYTES_MAX as u64
-            {
-                too_large.get_or_insert(document.bytes());
+            let merged = self.merge_document(conflict, &mut conflicts)?;
+            let Some(merged) = merged else { return Ok(None) };
+            let Some(document) = merged else { return Ok(Some(Edit::Delete)) };
+            let bytes = document.as_bytes().len();
+            if bytes > DOCUMENT_BYTES_MAX {
+                too_large.get_or_insert(bytes);
             }
-            Ok(edit)
+            Ok(Some(Edit::Put(value_of(&**self.store, self.format, &document)?)))
         };
         let merged = Tree::merge(
             self.store,
@@ -181,11 +182,12 @@ impl CollectionMerge<'_> {
         })
     }
 
+    /// The document in the place of ours, `Some(None)` if it goes; `None` if ours stays.
     fn merge_document(
         &self,
         conflict: MergeConflict,
         conflicts: &mut Vec<StoredConflict>,
-    ) -> Result<Option<Edit>, TreeError> {
+    ) -> Result<Option<Option<DocumentBuf>>, TreeError> {
         let read = |value: &Option<Value>| {
             value.as_ref().map(|value| read_document(&**self.store, value)).transpose()
         };
@@ -196,11 +198,7 @@ impl CollectionMerge<'_> {
                 [&base, &ours, &theirs].map(|side| side.as_ref().map(DocumentBuf::view));
             merge_documents(base, ours, theirs, self.prefer)
         };
-        let edit = match merged.document {
-            document if document == ours => None,
-            Some(document) => Some(Edit::Put(Value::inline(document.into_bytes()))),
-            None => Some(Edit::Delete),
-        };
+        let edit = (merged.document != ours).then_some(merged.document);
         if let Some(paths) = merged.conflict {
             let collection = self.collection.to_owned();
             let id_key = conflict.key;

@@ -10,7 +10,6 @@
 //!
 //! The document is written as any other is: its indexes follow, and a unique one may refuse.
 
-use bytes::Bytes;
 use frond_doc::{DocumentBuf, key, normalise};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
@@ -74,8 +73,8 @@ impl Database {
         let Some(collection) = catalog.collection(&conflict.collection)? else {
             return Ok(None);
         };
-        let bytes: Option<Bytes> = reader.get_bytes(collection.documents, &conflict.id_key)?;
-        Ok(bytes.map(DocumentBuf::from_validated))
+        let value = reader.get(collection.documents, &conflict.id_key)?;
+        value.map(|value| reader.document(&value)).transpose()
     }
 
     fn write_resolved(
@@ -92,8 +91,10 @@ impl Database {
         let mut writer = CollectionWriter::open(transaction, self, branch, &conflict.collection)?;
         let id_key = conflict.id_key.clone();
         match (now, resolved) {
-            (Some(document), Some(after)) => writer.replace(&Found { id_key, document }, &after),
-            (Some(document), None) => writer.remove(&Found { id_key, document }),
+            (Some(document), Some(after)) => {
+                writer.replace(&Found { id_key, document, large: None }, &after)
+            }
+            (Some(document), None) => writer.remove(&Found { id_key, document, large: None }),
             (None, Some(after)) => writer.insert(&after),
             (None, None) => Ok(()),
         }
@@ -165,7 +166,7 @@ mod tests {
         let changed = document! { "_id": 1_i32, "a": 2_i32 };
         let conflict = StoredConflict {
             collection: "things".to_owned(),
-            id_key: Bytes::from_static(b"k"),
+            id_key: bytes::Bytes::from_static(b"k"),
             paths: Vec::new(),
             base: Some(document),
             ours: Some(changed.clone()),

@@ -1,13 +1,16 @@
 //! How the four number types combine.
 //!
 //! The result has the widest type among the operands (int, long, double, decimal); an int that
-//! overflows becomes a long, a long that overflows becomes a double. Sums are exact in between:
-//! integers add up in 128 bits and doubles with their rounding errors kept, so that the order of
-//! the operands doesn't matter.
+//! overflows becomes a long, a long that overflows becomes a double. Many numbers are added up by
+//! [`Sum`].
+
+mod sum;
 
 use frond_doc::{Decimal128, Value, decimal};
 
 use super::Evaluated;
+
+pub(crate) use sum::Sum;
 
 /// A number of one of the four types.
 #[derive(Clone, Copy, Debug)]
@@ -111,117 +114,6 @@ impl Number {
 /// The whole number that a value is, if it fits 32 bits: what positions and lengths must be.
 pub(crate) fn as_i32(value: Value<'_>) -> Option<i32> {
     Number::of(value)?.whole().and_then(|whole| i32::try_from(whole).ok())
-}
-
-/// A sum of numbers of any types.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sum {
-    count: u64,
-    integers: i128,
-    doubles: DoubleSum,
-    decimals: Option<Decimal128>,
-    has_long: bool,
-    has_double: bool,
-}
-
-impl Sum {
-    /// Adds a number.
-    pub(crate) fn add(&mut self, number: Number) {
-        self.count += 1;
-        match number {
-            Number::Int(number) => self.integers += i128::from(number),
-            Number::Long(number) => {
-                self.has_long = true;
-                self.integers += i128::from(number);
-            }
-            Number::Double(number) => {
-                self.has_double = true;
-                self.doubles.add(number);
-            }
-            Number::Decimal(number) => {
-                self.decimals = Some(match self.decimals {
-                    Some(sum) => decimal::add(sum, number),
-                    None => number,
-                });
-            }
-        }
-    }
-
-    /// The sum: 0 of no numbers.
-    pub(crate) fn total(&self) -> Number {
-        if let Some(total) = self.decimals {
-            return Number::Decimal(decimal::add(total, self.others()));
-        }
-        if self.has_double {
-            return Number::Double(self.double());
-        }
-        match (i64::try_from(self.integers), i32::try_from(self.integers)) {
-            (Ok(_), Ok(total)) if !self.has_long => Number::Int(total),
-            (Ok(total), _) => Number::Long(total),
-            _ => Number::Double(self.integers as f64),
-        }
-    }
-
-    /// The mean; `None` of no numbers.
-    pub(crate) fn mean(&self) -> Option<Number> {
-        if self.count == 0 {
-            return None;
-        }
-        Some(match self.total() {
-            Number::Decimal(total) => {
-                let count = decimal::from_i64(i64::try_from(self.count).unwrap_or(i64::MAX));
-                Number::Decimal(decimal::divide(total, count))
-            }
-            _ => Number::Double(self.double() / self.count as f64),
-        })
-    }
-
-    /// The sum of integers and doubles.
-    fn double(&self) -> f64 {
-        let mut doubles = self.doubles;
-        // In two parts, so that integers beyond 2^53 lose nothing before they meet the doubles.
-        let high = self.integers as f64;
-        doubles.add(high);
-        doubles.add((self.integers - high as i128) as f64);
-        doubles.total()
-    }
-
-    /// The sum of integers and doubles as a decimal.
-    fn others(&self) -> Decimal128 {
-        let integers = match i64::try_from(self.integers) {
-            Ok(integers) => decimal::from_i64(integers),
-            Err(_) => decimal::from_f64(self.integers as f64),
-        };
-        if !self.has_double {
-            return integers;
-        }
-        decimal::add(integers, decimal::from_f64(self.doubles.total()))
-    }
-}
-
-/// Doubles summed with the errors of rounding kept (Neumaier's variant of Kahan's sum).
-#[derive(Clone, Copy, Debug, Default)]
-struct DoubleSum {
-    sum: f64,
-    error: f64,
-}
-
-impl DoubleSum {
-    fn add(&mut self, number: f64) {
-        let sum = self.sum + number;
-        if sum.is_finite() {
-            self.error += if self.sum.abs() >= number.abs() {
-                (self.sum - sum) + number
-            } else {
-                (number - sum) + self.sum
-            };
-        }
-        self.sum = sum;
-    }
-
-    fn total(&self) -> f64 {
-        if self.sum.is_finite() { self.sum + self.error } else { self.sum }
-    }
 }
 
 impl From<Number> for Evaluated<'_> {

@@ -10,34 +10,8 @@ use super::node::{Answer, Node, Operation};
 use super::number::{Number, Sum};
 use super::parse::Parser;
 use super::scope::Scope;
+use crate::accumulator::Spread;
 use crate::error::QueryError;
-
-/// The spread of numbers, updated one by one (Welford's method, which loses no digits where the
-/// mean is large).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spread {
-    count: u64,
-    mean: f64,
-    /// Sum of the squares of the distances from the mean.
-    squares: f64,
-}
-
-impl Spread {
-    /// Adds a number.
-    pub(crate) fn add(&mut self, number: f64) {
-        self.count += 1;
-        let distance = number - self.mean;
-        self.mean += distance / self.count as f64;
-        self.squares += distance * (number - self.mean);
-    }
-
-    /// The standard deviation of the numbers as a whole population, or as a sample of one; `None`
-    /// of too few.
-    pub(crate) fn deviation(&self, is_sample: bool) -> Option<f64> {
-        let degrees = self.count.checked_sub(u64::from(is_sample)).filter(|count| 0 < *count)?;
-        Some((self.squares / degrees as f64).sqrt())
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {

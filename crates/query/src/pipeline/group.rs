@@ -9,16 +9,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 
-use super::accumulator::{self, Accumulator, State};
 use super::parse::{StageParser, one};
 use super::stage::{Context, Stage, lazily};
 use super::{Documents, MEMORY_BYTES_MAX};
+use crate::accumulator::{self, Accumulator, Place, State};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, check_bytes, check_depth, failure};
 
 /// About what a group takes besides its values.
 const GROUP_BYTES: usize = 128;
+/// About what a state takes before it has seen a value.
+const STATE_BYTES: usize = 160;
 
 /// `$group`
 #[derive(Debug)]
@@ -31,13 +33,12 @@ pub(super) struct Group {
 struct Field {
     name: String,
     accumulator: Accumulator,
-    argument: Expression,
 }
 
 /// The groups so far.
 struct Groups {
     positions: HashMap<Bytes, usize>,
-    groups: Vec<(ValueBuf, Vec<State>)>,
+    groups: Vec<(ValueBuf, Vec<Box<dyn State>>)>,
     bytes: usize,
 }
 
@@ -72,19 +73,23 @@ impl Group {
         let position = match groups.positions.get(&key) {
             Some(position) => *position,
             None => {
-                let states: Vec<State> =
-                    self.fields.iter().map(|field| State::new(field.accumulator)).collect();
+                // `n` may depend on the fields of the group's `_id`.
+                let group = id.or_null().as_document().unwrap_or(Document::empty());
+                let mut states = Vec::with_capacity(self.fields.len());
+                for field in &self.fields {
+                    states.push(field.accumulator.start(group, variables)?);
+                }
                 groups.bytes += GROUP_BYTES
                     + 2 * key.len()
                     + accumulator::cost(id.or_null())
-                    + states.len() * size_of::<State>();
+                    + states.len() * STATE_BYTES;
                 groups.groups.push((id.or_null().to_buf(), states));
                 groups.positions.insert(key, groups.groups.len() - 1);
                 groups.groups.len() - 1
             }
         };
         for (field, state) in self.fields.iter().zip(&mut groups.groups[position].1) {
-            groups.bytes += state.add(field.argument.evaluate_in(&scope)?)?;
+            groups.bytes += state.add(field.accumulator.value(&scope)?)?;
         }
         if MEMORY_BYTES_MAX < groups.bytes {
             let code = Code::QueryExceededMemoryLimitNoDiskUseAllowed;
@@ -97,7 +102,11 @@ impl Group {
         Ok(())
     }
 
-    fn finish(&self, id: &ValueBuf, states: Vec<State>) -> Result<DocumentBuf, QueryError> {
+    fn finish(
+        &self,
+        id: &ValueBuf,
+        states: Vec<Box<dyn State>>,
+    ) -> Result<DocumentBuf, QueryError> {
         let mut builder = DocumentBuilder::new();
         builder.append("_id", id.as_value());
         for (field, state) in self.fields.iter().zip(states) {
@@ -147,37 +156,12 @@ fn field(name: &str, value: Value<'_>, parser: &mut StageParser) -> Result<Field
         let message = format!("The field '{name}' must specify one accumulator");
         return Err(failure(40238, message));
     };
-    let accumulator = match accumulator::find(operator) {
-        Some(Some(accumulator)) => accumulator,
-        Some(None) => {
-            let message =
-                format!("unknown group operator '{operator}': not supported by Frond yet");
-            return Err(failure(15952, message));
-        }
-        None if !operator.starts_with('$') => {
-            let message = format!("The field '{name}' must be an accumulator object");
-            return Err(failure(40234, message));
-        }
-        None => return Err(failure(15952, format!("unknown group operator '{operator}'"))),
-    };
-    if let Value::Array(array) = argument
-        && array.elements().count() != 1
-    {
-        return Err(failure(40237, format!("The {operator} accumulator is a unary operator")));
+    if !operator.starts_with('$') {
+        return Err(failure(40234, format!("The field '{name}' must be an accumulator object")));
     }
-    if accumulator == Accumulator::Count
-        && !argument.as_document().is_some_and(|document| document.is_empty())
-    {
-        let message = "$count takes no arguments, i.e. $count:{}";
-        return Err(QueryError::new(Code::TypeMismatch, message));
-    }
-    // An accumulator takes one argument, which may stand in brackets as an operator's may.
-    let argument = match argument {
-        Value::Array(array) => array.get(0).unwrap_or(argument),
-        other => other,
-    };
-    let argument = parser.expression(argument)?;
-    Ok(Field { name: name.to_owned(), accumulator, argument })
+    let accumulator =
+        Accumulator::parse(operator, argument, Place::Group, &mut parser.expressions)?;
+    Ok(Field { name: name.to_owned(), accumulator })
 }
 
 pub(super) fn parse(

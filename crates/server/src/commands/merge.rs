@@ -5,7 +5,7 @@
 //! then going on, until it is continued or aborted.
 
 use frond_db::Error;
-use frond_db::version::{Conflict, MergeOutcome, MergeRequest, Resolution};
+use frond_db::version::{MergeOutcome, MergeRequest, Resolution};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -95,29 +95,12 @@ pub fn conflicts(request: &Request<'_>) -> Answer {
     let mut answer = DocumentBuilder::new();
     answer.begin_array("conflicts");
     for conflict in &conflicts {
-        append_conflict(&mut answer, conflict);
+        answer.push_begin_document();
+        conflict.append_to(&mut answer);
+        answer.end();
     }
     answer.end();
     Ok(answer)
-}
-
-fn append_conflict(answer: &mut DocumentBuilder, conflict: &Conflict) {
-    answer
-        .push_begin_document()
-        .append("id", Value::String(&conflict.id))
-        .append("collection", Value::String(&conflict.collection))
-        .append("_id", Value::from(&conflict.document_id))
-        .begin_array("paths");
-    for path in &conflict.paths {
-        answer.push(Value::String(path));
-    }
-    answer.end();
-    for (name, side) in
-        [("base", &conflict.base), ("ours", &conflict.ours), ("theirs", &conflict.theirs)]
-    {
-        answer.append(name, side.as_ref().map_or(Value::Null, Value::from));
-    }
-    answer.end();
 }
 
 /// Resolves one conflict by a side, by a document, or by removing the document.

@@ -273,6 +273,7 @@ fn a_conflict_resolved_against_a_unique_index_still_waits() {
             filter: document! { "_id": 1_i32 },
             only_first: true,
             hint: None,
+            variables: None,
         }],
         true,
         Durability::Relaxed,

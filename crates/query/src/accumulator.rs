@@ -1,0 +1,248 @@
+//! Accumulators: what `$group` computes for each group, and `$setWindowFields` for each window.
+//!
+//! Reading order: this file (what an accumulator is, and the two traits), `table` (every
+//! accumulator, supported or refused, and where it may stand), `parse`, then the families:
+//! `numbers`, `spread`, `ends`, `extremes`, `sorted`, `lists`, `percentile`.
+//!
+//! How it runs:
+//! 1. [`Accumulator::parse`] once a stage.
+//! 2. For each group [`Accumulator::start`], for each window [`Accumulator::start_window`]; `n` and
+//!    `p` are evaluated then.
+//! 3. For each document [`Accumulator::value`], and what it gives goes into [`State::add`]. That is
+//!    one value, whatever the accumulator, so that a caller may keep it or write it to a file and
+//!    add it later.
+//! 4. A window's values leave by [`Window::remove`], in the order in which they came; the result
+//!    is asked for as often as one likes by [`Window::current`]. A group ends by [`State::finish`].
+//!
+//! *Surprises*: a group's and a window's state are different types where a group needs less: a
+//! group's `$min` keeps one value, a window's keeps all of them.
+
+mod ends;
+mod extremes;
+mod lists;
+mod numbers;
+mod parse;
+mod percentile;
+mod sorted;
+mod spread;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use frond_doc::{Document, Value, key};
+
+use crate::error::QueryError;
+use crate::expression::{Elements, Evaluated, Expression, Scope, Variables};
+use crate::sort::SortPattern;
+use spread::{Measure, Spreading};
+
+pub(crate) use extremes::Extreme;
+pub(crate) use parse::{count_from, parameter_names, percentiles_from, percentiles_node};
+pub(crate) use percentile::Sorted;
+pub(crate) use spread::Spread;
+pub(crate) use table::{Place, support};
+
+/// What an entry of a list or a set costs besides its value.
+pub(crate) const ENTRY_BYTES: usize = 64;
+
+/// What a group's values become. One document's value after the other goes in.
+pub(crate) trait State: Send {
+    /// Takes one document's value; returns about how many bytes that took.
+    ///
+    /// # Errors
+    /// MongoDB's codes for values of the wrong type and results that are too large.
+    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError>;
+
+    /// The result; null where there is none.
+    ///
+    /// # Errors
+    /// `BSONObjectTooLarge`.
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError>;
+}
+
+/// What a window's values become while the window moves on.
+pub(crate) trait Window: State {
+    /// Takes back the value that came first of those that are in; `value` is that very value, or
+    /// an equal one of the same type.
+    fn remove(&mut self, value: Evaluated<'_>);
+
+    /// The result over the values that are in; null where there is none.
+    ///
+    /// # Errors
+    /// `BSONObjectTooLarge`.
+    fn current(&self) -> Result<Evaluated<'static>, QueryError>;
+}
+
+/// Which accumulator it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    AddToSet,
+    Avg,
+    Bottom,
+    BottomN,
+    Count,
+    CovariancePop,
+    CovarianceSamp,
+    First,
+    FirstN,
+    Last,
+    LastN,
+    Max,
+    MaxN,
+    Median,
+    MergeObjects,
+    Min,
+    MinN,
+    Percentile,
+    Push,
+    StdDevPop,
+    StdDevSamp,
+    Sum,
+    Top,
+    TopN,
+}
+
+/// What is evaluated over each document.
+#[derive(Clone, Debug)]
+enum Input {
+    /// `$count` wants nothing.
+    Nothing,
+    One(Expression),
+    /// What is kept, and by which order: together an array of the sort key's bytes and the value.
+    Sorted(Expression, SortPattern),
+}
+
+/// A parsed accumulator. *Thread safety*: immutable, so that any number of runs may share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Accumulator {
+    kind: Kind,
+    input: Input,
+    /// `n` or `p`.
+    parameter: Option<Expression>,
+}
+
+impl Accumulator {
+    /// The value of one document, for [`State::add`].
+    pub(crate) fn value<'a>(&'a self, scope: &Scope<'a>) -> Result<Evaluated<'a>, QueryError> {
+        match &self.input {
+            Input::Nothing => Ok(Evaluated::NULL),
+            Input::One(expression) => expression.evaluate_in(scope),
+            Input::Sorted(output, by) => {
+                let output = output.evaluate_in(scope)?;
+                let key = by.key(scope.root);
+                sorted::entry(&key, output.or_null())
+            }
+        }
+    }
+
+    /// The state of a group without documents. `group` is its `_id` if that is a document, on
+    /// which `n` may depend, otherwise an empty one.
+    ///
+    /// # Errors
+    /// For an `n` or `p` that isn't one.
+    pub(crate) fn start(
+        &self,
+        group: Document<'_>,
+        variables: &Variables,
+    ) -> Result<Box<dyn State>, QueryError> {
+        let (n, p) = self.parameters(group, variables)?;
+        Ok(match self.kind {
+            Kind::AddToSet => Box::new(lists::Set::default()),
+            Kind::First => Box::new(ends::First::default()),
+            Kind::FirstN => Box::new(ends::FirstN::new(n.unwrap_or(1))),
+            Kind::Last => Box::new(ends::Last::default()),
+            Kind::LastN => Box::new(ends::LastN::new(n.unwrap_or(1))),
+            Kind::Max => Box::new(extremes::One::new(Extreme::Max)),
+            Kind::MaxN => Box::new(extremes::Several::new(Extreme::Max, n.unwrap_or(1))),
+            Kind::Min => Box::new(extremes::One::new(Extreme::Min)),
+            Kind::MinN => Box::new(extremes::Several::new(Extreme::Min, n.unwrap_or(1))),
+            Kind::MergeObjects => Box::new(lists::Merged::default()),
+            Kind::Median | Kind::Percentile => Box::new(percentile::Numbers::new(p)),
+            Kind::Push => Box::new(lists::List::default()),
+            Kind::Bottom | Kind::BottomN => Box::new(sorted::Best::new(sorted::End::Bottom, n)),
+            Kind::Top | Kind::TopN => Box::new(sorted::Best::new(sorted::End::Top, n)),
+            Kind::StdDevPop => Box::new(Spreading::of_group(Measure::Deviation, false)),
+            Kind::StdDevSamp => Box::new(Spreading::of_group(Measure::Deviation, true)),
+            // What takes no more for a window than for a group.
+            _ => self.start_window(group, variables)?,
+        })
+    }
+
+    /// The state of an empty window. `partition` is as `group` of [`start`](Self::start).
+    ///
+    /// # Errors
+    /// For an `n` or `p` that isn't one.
+    pub(crate) fn start_window(
+        &self,
+        partition: Document<'_>,
+        variables: &Variables,
+    ) -> Result<Box<dyn Window>, QueryError> {
+        let (n, p) = self.parameters(partition, variables)?;
+        Ok(match self.kind {
+            Kind::AddToSet => Box::new(lists::WindowSet::default()),
+            Kind::Avg => Box::new(numbers::Avg::default()),
+            Kind::Count => Box::new(numbers::Count::default()),
+            Kind::CovariancePop => Box::new(Spreading::of_window(Measure::Covariance, false)),
+            Kind::CovarianceSamp => Box::new(Spreading::of_window(Measure::Covariance, true)),
+            Kind::First | Kind::FirstN => Box::new(ends::WindowEnd::new(ends::Side::First, n)),
+            Kind::Last | Kind::LastN => Box::new(ends::WindowEnd::new(ends::Side::Last, n)),
+            Kind::Max | Kind::MaxN => Box::new(extremes::WindowExtreme::new(Extreme::Max, n)),
+            Kind::Min | Kind::MinN => Box::new(extremes::WindowExtreme::new(Extreme::Min, n)),
+            Kind::MergeObjects => Box::new(lists::WindowMerged::default()),
+            Kind::Median | Kind::Percentile => Box::new(percentile::WindowNumbers::new(p)),
+            Kind::Push => Box::new(lists::WindowList::default()),
+            Kind::StdDevPop => Box::new(Spreading::of_window(Measure::Deviation, false)),
+            Kind::StdDevSamp => Box::new(Spreading::of_window(Measure::Deviation, true)),
+            Kind::Sum => Box::new(numbers::Total::default()),
+            Kind::Bottom | Kind::BottomN => {
+                Box::new(sorted::WindowBest::new(sorted::End::Bottom, n))
+            }
+            Kind::Top | Kind::TopN => Box::new(sorted::WindowBest::new(sorted::End::Top, n)),
+        })
+    }
+
+    /// `n` and `p`.
+    fn parameters(
+        &self,
+        group: Document<'_>,
+        variables: &Variables,
+    ) -> Result<(Option<usize>, Option<Vec<f64>>), QueryError> {
+        let Some(expression) = &self.parameter else { return Ok((None, None)) };
+        let scope = Scope::new(group, variables);
+        let value = expression.evaluate_in(&scope)?;
+        Ok(match self.kind {
+            Kind::Percentile => (None, Some(parse::percentiles_from(&value)?)),
+            _ => (Some(parse::count_from(&value)?), None),
+        })
+    }
+}
+
+/// About what a value takes in memory.
+pub(crate) fn cost(value: Value<'_>) -> usize {
+    ENTRY_BYTES
+        + match value {
+            Value::String(text) | Value::Symbol(text) | Value::JavaScript(text) => text.len(),
+            Value::Document(document) => document.as_bytes().len(),
+            Value::Array(array) => array.as_bytes().len(),
+            Value::Binary(binary) => binary.bytes.len(),
+            Value::JavaScriptWithScope { code, scope } => code.len() + scope.as_bytes().len(),
+            _ => 0,
+        }
+}
+
+/// What a value takes more than the one that it replaces.
+fn replaced(old: Option<Value<'_>>, new: Value<'_>) -> usize {
+    cost(new).saturating_sub(old.map_or(0, cost))
+}
+
+/// An array of values that were kept.
+fn array_of<'v>(
+    values: impl IntoIterator<Item = &'v frond_doc::ValueBuf>,
+) -> Result<Evaluated<'static>, QueryError> {
+    Elements::collect(values.into_iter().map(frond_doc::ValueBuf::as_value))
+}
+
+/// The bytes that order values, and are the same for equal ones.
+fn key_of(value: Value<'_>) -> bytes::Bytes {
+    key::of_value(value)
+}

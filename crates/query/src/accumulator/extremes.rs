@@ -1,0 +1,194 @@
+//! `$min`, `$max`, `$minN`, `$maxN`: by MongoDB's order of values. Null and missing don't count. Of
+//! equal values those that came first are kept.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use frond_doc::{Value, ValueBuf, order};
+
+use super::{State, Window, array_of, cost, key_of, replaced};
+use crate::error::QueryError;
+use crate::expression::Evaluated;
+
+/// Which values are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Extreme {
+    Min,
+    Max,
+}
+
+impl Extreme {
+    /// How a better value compares with a worse one.
+    fn better(self) -> Ordering {
+        match self {
+            Extreme::Min => Ordering::Less,
+            Extreme::Max => Ordering::Greater,
+        }
+    }
+
+    /// The best `count_max` of values, the best one first.
+    pub(crate) fn several<'v>(
+        self,
+        values: impl Iterator<Item = Value<'v>>,
+        count_max: usize,
+    ) -> Vec<Value<'v>> {
+        let is_there = |value: &Value<'_>| !matches!(value, Value::Null | Value::Undefined);
+        let mut values: Vec<Value<'v>> = values.filter(is_there).collect();
+        match self {
+            Extreme::Min => values.sort_by(|left, right| order::compare(*left, *right)),
+            Extreme::Max => values.sort_by(|left, right| order::compare(*right, *left)),
+        }
+        values.truncate(count_max);
+        values
+    }
+}
+
+/// `$min` or `$max` of a group.
+pub(super) struct One {
+    extreme: Extreme,
+    best: Option<ValueBuf>,
+}
+
+impl One {
+    pub(super) fn new(extreme: Extreme) -> One {
+        One { extreme, best: None }
+    }
+}
+
+impl State for One {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
+        if value.is_nullish() {
+            return Ok(0);
+        }
+        let best = self.best.as_ref().map(ValueBuf::as_value);
+        let new = value.or_null();
+        if best.is_some_and(|best| order::compare(new, best) != self.extreme.better()) {
+            return Ok(0);
+        }
+        let cost = replaced(best, new);
+        self.best = value.into_buf();
+        Ok(cost)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        Ok(self.best.map_or(Evaluated::NULL, Evaluated::Owned))
+    }
+}
+
+/// Values in their order; the second part of a key is the order in which they came.
+type Ordered = BTreeMap<(Bytes, u64), ValueBuf>;
+
+/// `$minN` or `$maxN` of a group: never more than `n` values.
+pub(super) struct Several {
+    extreme: Extreme,
+    count_max: usize,
+    next: u64,
+    values: Ordered,
+}
+
+impl Several {
+    pub(super) fn new(extreme: Extreme, count_max: usize) -> Several {
+        Several { extreme, count_max, next: 0, values: Ordered::new() }
+    }
+
+    /// The value that goes when a better one comes.
+    fn worst(&self) -> Option<&(Bytes, u64)> {
+        match self.extreme {
+            Extreme::Min => self.values.keys().next_back(),
+            Extreme::Max => self.values.keys().next(),
+        }
+    }
+}
+
+impl State for Several {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
+        if value.is_nullish() {
+            return Ok(0);
+        }
+        let key = key_of(value.or_null());
+        let mut bytes = key.len() + cost(value.or_null());
+        if self.count_max <= self.values.len() {
+            let Some(worst) = self.worst().cloned() else { return Ok(0) };
+            if key.cmp(&worst.0) != self.extreme.better() {
+                return Ok(0);
+            }
+            if let Some(old) = self.values.remove(&worst) {
+                bytes = bytes.saturating_sub(worst.0.len() + cost(old.as_value()));
+            }
+        }
+        self.values.extend(value.into_buf().map(|value| ((key, self.next), value)));
+        self.next += 1;
+        Ok(bytes)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        match self.extreme {
+            Extreme::Min => array_of(self.values.values()),
+            Extreme::Max => array_of(self.values.values().rev()),
+        }
+    }
+}
+
+/// `$min`, `$max` (no count), `$minN`, `$maxN` of a window: all its values.
+pub(super) struct WindowExtreme {
+    extreme: Extreme,
+    count_max: Option<usize>,
+    next: u64,
+    values: Ordered,
+}
+
+impl WindowExtreme {
+    pub(super) fn new(extreme: Extreme, count_max: Option<usize>) -> WindowExtreme {
+        WindowExtreme { extreme, count_max, next: 0, values: Ordered::new() }
+    }
+}
+
+impl State for WindowExtreme {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
+        if value.is_nullish() {
+            return Ok(0);
+        }
+        let key = key_of(value.or_null());
+        let bytes = key.len() + cost(value.or_null());
+        self.values.extend(value.into_buf().map(|value| ((key, self.next), value)));
+        self.next += 1;
+        Ok(bytes)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        self.current()
+    }
+}
+
+impl Window for WindowExtreme {
+    fn remove(&mut self, value: Evaluated<'_>) {
+        if value.is_nullish() {
+            return;
+        }
+        let key = key_of(value.or_null());
+        remove_oldest(&mut self.values, key);
+    }
+
+    fn current(&self) -> Result<Evaluated<'static>, QueryError> {
+        let Some(count_max) = self.count_max else {
+            let best = match self.extreme {
+                Extreme::Min => self.values.values().next(),
+                Extreme::Max => self.values.values().next_back(),
+            };
+            return Ok(best.map_or(Evaluated::NULL, |value| Evaluated::copy(value.as_value())));
+        };
+        match self.extreme {
+            Extreme::Min => array_of(self.values.values().take(count_max)),
+            Extreme::Max => array_of(self.values.values().rev().take(count_max)),
+        }
+    }
+}
+
+/// Removes the entry of `key` that came first.
+pub(super) fn remove_oldest(values: &mut Ordered, key: Bytes) {
+    let oldest = values.range((key.clone(), 0)..).next().map(|(oldest, _)| oldest.clone());
+    if let Some(oldest) = oldest.filter(|oldest| oldest.0 == key) {
+        values.remove(&oldest);
+    }
+}

@@ -1,0 +1,212 @@
+//! `$push`, `$addToSet`, `$mergeObjects`: what keeps all values.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use bytes::Bytes;
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+
+use super::{State, Window, array_of, cost, key_of};
+use crate::error::QueryError;
+use crate::expression::{Elements, Evaluated, not_mergeable};
+
+/// `$push` of a group. Missing values are left out.
+pub(super) struct List(Elements);
+
+impl Default for List {
+    fn default() -> List {
+        List(Elements::new())
+    }
+}
+
+impl State for List {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
+        let Some(value) = value.value() else { return Ok(0) };
+        self.0.push(value)?;
+        Ok(cost(value))
+    }
+
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        Ok(self.0.finish())
+    }
+}
+
+/// `$push` of a window.
+#[derive(Default)]
+pub(super) struct WindowList(VecDeque<ValueBuf>);
+
+impl State for WindowList {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
+        let cost = value.value().map_or(0, cost);
+        self.0.extend(value.into_buf());
+        Ok(cost)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        self.current()
+    }
+}
+
+impl Window for WindowList {
+    fn remove(&mut self, value: Evaluated<'_>) {
+        if value.value().is_some() {
+            self.0.pop_front();
+        }
+    }
+
+    fn current(&self) -> Result<Evaluated<'static>, QueryError> {
+        array_of(&self.0)
+    }
+}
+
+/// `$addToSet` of a group, in the order in which values first came.
+#[derive(Default)]
+pub(super) struct Set {
+    keys: HashSet<Bytes>,
+    values: Vec<ValueBuf>,
+}
+
+impl State for Set {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
+        let Some(borrowed) = value.value() else { return Ok(0) };
+        let key = key_of(borrowed);
+        let cost = key.len() + cost(borrowed);
+        if !self.keys.insert(key) {
+            return Ok(0);
+        }
+        self.values.extend(value.into_buf());
+        Ok(cost)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        array_of(&self.values)
+    }
+}
+
+/// `$addToSet` of a window: each value and how often it is in, in the order of the values.
+#[derive(Default)]
+pub(super) struct WindowSet(BTreeMap<Bytes, (usize, ValueBuf)>);
+
+impl State for WindowSet {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
+        let Some(borrowed) = value.value() else { return Ok(0) };
+        let key = key_of(borrowed);
+        if let Some((count, _)) = self.0.get_mut(&key) {
+            *count += 1;
+            return Ok(0);
+        }
+        let cost = key.len() + cost(borrowed);
+        self.0.insert(key, (1, borrowed.to_buf()));
+        Ok(cost)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        self.current()
+    }
+}
+
+impl Window for WindowSet {
+    fn remove(&mut self, value: Evaluated<'_>) {
+        let Some(value) = value.value() else { return };
+        let key = key_of(value);
+        if let Some((count, _)) = self.0.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&key);
+            }
+        }
+    }
+
+    fn current(&self) -> Result<Evaluated<'static>, QueryError> {
+        array_of(self.0.values().map(|(_, value)| value))
+    }
+}
+
+/// `$mergeObjects` of a group: fields in the order in which their names came first, each with its
+/// latest value.
+#[derive(Default)]
+pub(super) struct Merged {
+    positions: HashMap<String, usize>,
+    fields: Vec<(String, ValueBuf)>,
+}
+
+impl Merged {
+    /// Sets the fields of one document more; returns about how many bytes that took.
+    fn merge(&mut self, document: Document<'_>) -> usize {
+        let mut bytes = 0;
+        for (name, value) in document.iter() {
+            match self.positions.get(name) {
+                Some(position) => {
+                    let old = &mut self.fields[*position].1;
+                    bytes += cost(value).saturating_sub(cost(old.as_value()));
+                    *old = value.to_buf();
+                }
+                None => {
+                    self.positions.insert(name.to_owned(), self.fields.len());
+                    self.fields.push((name.to_owned(), value.to_buf()));
+                    bytes += name.len() * 2 + cost(value);
+                }
+            }
+        }
+        bytes
+    }
+
+    fn document(&self) -> Result<Evaluated<'static>, QueryError> {
+        let mut builder = DocumentBuilder::new();
+        for (name, value) in &self.fields {
+            builder.append(name, value.as_value());
+        }
+        Evaluated::document(builder.build())
+    }
+}
+
+/// The document to be merged; `None` where the value is null or missing.
+fn mergeable<'v>(value: &'v Evaluated<'_>) -> Result<Option<Document<'v>>, QueryError> {
+    match value.value() {
+        _ if value.is_nullish() => Ok(None),
+        Some(Value::Document(document)) => Ok(Some(document)),
+        _ => Err(not_mergeable(value)),
+    }
+}
+
+impl State for Merged {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
+        Ok(mergeable(&value)?.map_or(0, |document| self.merge(document)))
+    }
+
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        self.document()
+    }
+}
+
+/// `$mergeObjects` of a window: merged anew for each result, since a field's earlier value can't be
+/// told from the merged document.
+#[derive(Default)]
+pub(super) struct WindowMerged(VecDeque<DocumentBuf>);
+
+impl State for WindowMerged {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
+        let Some(document) = mergeable(&value)? else { return Ok(0) };
+        self.0.push_back(document.to_buf());
+        Ok(cost(Value::Document(document)))
+    }
+
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        self.current()
+    }
+}
+
+impl Window for WindowMerged {
+    fn remove(&mut self, value: Evaluated<'_>) {
+        if matches!(value.value(), Some(Value::Document(_))) {
+            self.0.pop_front();
+        }
+    }
+
+    fn current(&self) -> Result<Evaluated<'static>, QueryError> {
+        let mut merged = Merged::default();
+        for document in &self.0 {
+            merged.merge(document.view());
+        }
+        merged.document()
+    }
+}

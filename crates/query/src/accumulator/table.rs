@@ -1,0 +1,94 @@
+//! Every accumulator of MongoDB's, supported or refused, in the order of their names, and where it
+//! may stand. The window functions that are no accumulators (`$rank`, `$shift`, ...) are the
+//! stage's.
+
+use super::Kind;
+
+/// Where an accumulator stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// In `$group`, `$bucket` or `$bucketAuto`.
+    Group,
+    /// In `$setWindowFields`.
+    Window,
+}
+
+/// One accumulator; a `kind` of `None` is refused.
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) kind: Option<Kind>,
+    in_group: bool,
+    in_window: bool,
+}
+
+impl Row {
+    /// Whether MongoDB has it there.
+    fn stands_in(&self, place: Place) -> bool {
+        match place {
+            Place::Group => self.in_group,
+            Place::Window => self.in_window,
+        }
+    }
+}
+
+const fn row(name: &'static str, kind: Kind) -> Row {
+    Row { name, kind: Some(kind), in_group: true, in_window: true }
+}
+
+const fn in_window(name: &'static str, kind: Kind) -> Row {
+    Row { name, kind: Some(kind), in_group: false, in_window: true }
+}
+
+static ACCUMULATORS: &[Row] = &[
+    // JavaScript.
+    Row { name: "$accumulator", kind: None, in_group: true, in_window: false },
+    row("$addToSet", Kind::AddToSet),
+    row("$avg", Kind::Avg),
+    row("$bottom", Kind::Bottom),
+    row("$bottomN", Kind::BottomN),
+    row("$count", Kind::Count),
+    in_window("$covariancePop", Kind::CovariancePop),
+    in_window("$covarianceSamp", Kind::CovarianceSamp),
+    row("$first", Kind::First),
+    row("$firstN", Kind::FirstN),
+    row("$last", Kind::Last),
+    row("$lastN", Kind::LastN),
+    row("$max", Kind::Max),
+    row("$maxN", Kind::MaxN),
+    row("$median", Kind::Median),
+    row("$mergeObjects", Kind::MergeObjects),
+    row("$min", Kind::Min),
+    row("$minN", Kind::MinN),
+    row("$percentile", Kind::Percentile),
+    row("$push", Kind::Push),
+    row("$stdDevPop", Kind::StdDevPop),
+    row("$stdDevSamp", Kind::StdDevSamp),
+    row("$sum", Kind::Sum),
+    row("$top", Kind::Top),
+    row("$topN", Kind::TopN),
+];
+
+/// Finds an accumulator by its name.
+pub(super) fn find(name: &str, place: Place) -> Option<&'static Row> {
+    let position = ACCUMULATORS.binary_search_by(|row| row.name.cmp(name)).ok()?;
+    ACCUMULATORS.get(position).filter(|row| row.stands_in(place))
+}
+
+/// The accumulators that work in a place, or those that are refused there: what COMPATIBILITY.md
+/// lists.
+pub(crate) fn support(place: Place, works: bool) -> Vec<&'static str> {
+    let rows = ACCUMULATORS.iter().filter(|row| row.stands_in(place));
+    rows.filter(|row| row.kind.is_some() == works).map(|row| row.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_ascend_so_that_they_can_be_searched() {
+        for pair in ACCUMULATORS.windows(2) {
+            assert!(pair[0].name < pair[1].name, "{} before {}", pair[0].name, pair[1].name);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Sums of numbers of any types, from which numbers can be taken back.
+//!
+//! Integers add up in 128 bits and doubles with their rounding errors kept, so that the order of
+//! the operands doesn't matter. Infinities and NaNs are only counted, since they would stay for ever
+//! in a sum. The result has the widest type among the numbers that are in.
+
+use frond_doc::{Decimal128, decimal};
+
+use super::Number;
+
+/// A sum of numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sum {
+    count: u64,
+    long_count: u64,
+    double_count: u64,
+    decimal_count: u64,
+    integers: i128,
+    doubles: DoubleSum,
+    decimals: Option<Decimal128>,
+    nan_count: u64,
+    infinite_count: u64,
+    minus_infinite_count: u64,
+}
+
+/// What a number is besides its size.
+enum Size {
+    Finite,
+    NaN,
+    Infinite,
+    MinusInfinite,
+}
+
+fn size(number: f64) -> Size {
+    if number.is_nan() {
+        Size::NaN
+    } else if number.is_finite() {
+        Size::Finite
+    } else if 0.0 < number {
+        Size::Infinite
+    } else {
+        Size::MinusInfinite
+    }
+}
+
+fn size_of_decimal(number: Decimal128) -> Size {
+    match decimal::parts(number) {
+        decimal::Parts::NaN => Size::NaN,
+        decimal::Parts::Infinity { negative: false } => Size::Infinite,
+        decimal::Parts::Infinity { negative: true } => Size::MinusInfinite,
+        decimal::Parts::Finite { .. } => Size::Finite,
+    }
+}
+
+impl Sum {
+    /// Adds a number.
+    pub(crate) fn add(&mut self, number: Number) {
+        self.count += 1;
+        match number {
+            Number::Int(number) => self.integers += i128::from(number),
+            Number::Long(number) => {
+                self.long_count += 1;
+                self.integers += i128::from(number);
+            }
+            Number::Double(number) => {
+                self.double_count += 1;
+                match self.odd(size(number)) {
+                    Some(count) => *count += 1,
+                    None => self.doubles.add(number),
+                }
+            }
+            Number::Decimal(number) => {
+                self.decimal_count += 1;
+                match self.odd(size_of_decimal(number)) {
+                    Some(count) => *count += 1,
+                    None => {
+                        let sum = self.decimals.map(|sum| decimal::add(sum, number));
+                        self.decimals = Some(sum.unwrap_or(number));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes back a number that was added.
+    pub(crate) fn remove(&mut self, number: Number) {
+        self.count -= 1;
+        match number {
+            Number::Int(number) => self.integers -= i128::from(number),
+            Number::Long(number) => {
+                self.long_count -= 1;
+                self.integers -= i128::from(number);
+            }
+            Number::Double(number) => {
+                self.double_count -= 1;
+                match self.odd(size(number)) {
+                    Some(count) => *count -= 1,
+                    None => self.doubles.add(-number),
+                }
+            }
+            Number::Decimal(number) => {
+                self.decimal_count -= 1;
+                match self.odd(size_of_decimal(number)) {
+                    Some(count) => *count -= 1,
+                    None => self.decimals = self.decimals.map(|sum| decimal::subtract(sum, number)),
+                }
+            }
+        }
+        // What rounding left must not outlive the numbers that it came from.
+        if self.double_count == 0 {
+            self.doubles = DoubleSum::default();
+        }
+        if self.decimal_count == 0 {
+            self.decimals = None;
+        }
+    }
+
+    /// Where numbers are counted that aren't finite.
+    fn odd(&mut self, size: Size) -> Option<&mut u64> {
+        match size {
+            Size::Finite => None,
+            Size::NaN => Some(&mut self.nan_count),
+            Size::Infinite => Some(&mut self.infinite_count),
+            Size::MinusInfinite => Some(&mut self.minus_infinite_count),
+        }
+    }
+
+    /// The sum, if it isn't finite.
+    fn odd_total(&self) -> Option<f64> {
+        if 0 < self.nan_count || (0 < self.infinite_count && 0 < self.minus_infinite_count) {
+            return Some(f64::NAN);
+        }
+        if 0 < self.infinite_count {
+            return Some(f64::INFINITY);
+        }
+        (0 < self.minus_infinite_count).then_some(f64::NEG_INFINITY)
+    }
+
+    /// The sum: 0 of no numbers.
+    pub(crate) fn total(&self) -> Number {
+        if 0 < self.decimal_count {
+            if let Some(odd) = self.odd_total() {
+                return Number::Decimal(decimal::from_f64(odd));
+            }
+            let others = self.others();
+            return Number::Decimal(match self.decimals {
+                Some(total) => decimal::add(total, others),
+                None => others,
+            });
+        }
+        if 0 < self.double_count {
+            return Number::Double(self.double());
+        }
+        match (i64::try_from(self.integers), i32::try_from(self.integers)) {
+            (Ok(_), Ok(total)) if self.long_count == 0 => Number::Int(total),
+            (Ok(total), _) => Number::Long(total),
+            _ => Number::Double(self.integers as f64),
+        }
+    }
+
+    /// The mean; `None` of no numbers.
+    pub(crate) fn mean(&self) -> Option<Number> {
+        if self.count == 0 {
+            return None;
+        }
+        Some(match self.total() {
+            Number::Decimal(total) => {
+                let count = decimal::from_i64(i64::try_from(self.count).unwrap_or(i64::MAX));
+                Number::Decimal(decimal::divide(total, count))
+            }
+            _ => Number::Double(self.double() / self.count as f64),
+        })
+    }
+
+    /// The sum of integers and doubles.
+    fn double(&self) -> f64 {
+        if let Some(odd) = self.odd_total() {
+            return odd;
+        }
+        let mut doubles = self.doubles;
+        // In two parts, so that integers beyond 2^53 lose nothing before they meet the doubles.
+        let high = self.integers as f64;
+        doubles.add(high);
+        doubles.add((self.integers - high as i128) as f64);
+        doubles.total()
+    }
+
+    /// The sum of integers and finite doubles as a decimal.
+    fn others(&self) -> Decimal128 {
+        let integers = match i64::try_from(self.integers) {
+            Ok(integers) => decimal::from_i64(integers),
+            Err(_) => decimal::from_f64(self.integers as f64),
+        };
+        if self.double_count == 0 {
+            return integers;
+        }
+        decimal::add(integers, decimal::from_f64(self.doubles.total()))
+    }
+}
+
+/// Doubles summed with the errors of rounding kept (Neumaier's variant of Kahan's sum).
+#[derive(Clone, Copy, Debug, Default)]
+struct DoubleSum {
+    sum: f64,
+    error: f64,
+}
+
+impl DoubleSum {
+    fn add(&mut self, number: f64) {
+        let sum = self.sum + number;
+        if sum.is_finite() {
+            self.error += if self.sum.abs() >= number.abs() {
+                (self.sum - sum) + number
+            } else {
+                (number - sum) + self.sum
+            };
+        }
+        self.sum = sum;
+    }
+
+    fn total(&self) -> f64 {
+        if self.sum.is_finite() { self.sum + self.error } else { self.sum }
+    }
+}
