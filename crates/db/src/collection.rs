@@ -5,6 +5,7 @@
 //! conflicts by themselves.
 
 mod aggregate;
+pub(crate) mod batch;
 mod count;
 mod cursor;
 mod delete;
@@ -62,6 +63,8 @@ pub struct WriteReport {
     pub count: u64,
     /// What failed.
     pub errors: Vec<WriteError>,
+    /// Of a write that may be sent again: the statements that were done before.
+    pub retried: Vec<i32>,
 }
 
 /// One element of `updates`.
@@ -98,6 +101,8 @@ pub struct UpdateReport {
     pub upserted: Vec<(usize, ValueBuf)>,
     /// What failed.
     pub errors: Vec<WriteError>,
+    /// Of a write that may be sent again: the statements that were done before.
+    pub retried: Vec<i32>,
 }
 
 /// One element of `deletes`.
@@ -185,4 +190,6 @@ pub struct FindAndModifyReport {
     pub count: u64,
     /// `_id` of the upserted document.
     pub upserted: Option<ValueBuf>,
+    /// Whether this was done before: the answer is that of the first time.
+    pub retried: bool,
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use frond_doc::ObjectId;
+use frond_doc::{ObjectId, Timestamp};
 use frond_engine::{Engine, EngineCounters, TreeId};
 use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill};
 use frond_query::{Code, QueryError};
@@ -13,12 +13,13 @@ use frond_store::io::{Chance, Machine};
 use frond_tree::{Bounds, Direction};
 
 use crate::contention::Contention;
-use crate::database::Database;
+use crate::database::{Context, Database};
 use crate::error::Error;
 use crate::name::DatabaseName;
 use crate::reader::{Reader, TreePlace};
 use crate::spill::SpillSpace;
 use crate::system::{self, Repository};
+use crate::transaction::Transaction;
 
 /// Settings of a data directory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,7 +97,12 @@ impl Frond {
     /// database that doesn't exist yet is empty and begins to exist with the first write; a branch
     /// or commit that doesn't exist is an error.
     pub fn database(&self, name: &str) -> Result<Database, Error> {
-        Database::resolve(self, DatabaseName::parse(name)?)
+        Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)
+    }
+
+    /// Begins a transaction of several requests, at what is visible now.
+    pub fn begin(&self) -> Transaction {
+        Transaction::begin(self)
     }
 
     /// All databases, by name.
@@ -104,10 +110,8 @@ impl Frond {
         let reader = Reader::now(&self.inner.engine);
         let mut databases = Vec::new();
         for (name, _) in repositories(&reader)? {
-            let database = Database::resolve(
-                self,
-                DatabaseName { name, version: crate::name::VersionName::Default },
-            )?;
+            let name = DatabaseName { name, version: crate::name::VersionName::Default };
+            let database = Database::resolve(self, name, Context::Alone)?;
             databases.push(database.info(&reader)?);
         }
         Ok(databases)
@@ -116,6 +120,11 @@ impl Frond {
     /// What engine and store have done: for `serverStatus`.
     pub fn counters(&self) -> (EngineCounters, StoreCounters) {
         (self.inner.engine.counters(), self.inner.engine.store().counters())
+    }
+
+    /// The moment of the last transaction that is visible: seconds since 1970 and a counter.
+    pub fn operation_time(&self) -> Timestamp {
+        Timestamp(self.inner.engine.visible().0)
     }
 
     /// Now, by the machine's clock: milliseconds since 1970.

@@ -3,7 +3,9 @@
 //! Reading order: [`frond`] (a data directory, open), [`name`] (`shop@main~2`), [`database`] (one
 //! version of one database: what a command works on), `system` (what of all this lies in the engine's
 //! own tree), `reader` (working trees and committed ones read alike), [`catalog`] (what exists),
-//! [`collection`] (reads and writes), [`version`] (history), [`mod@fsck`] (is all of it whole?), `reclaim` (disk space), `doctor` (how it is). Blocking and batched; knows no wire and
+//! [`collection`] (reads and writes), [`transaction`] (several of them in one), [`retry`] (writes that are
+//! sent twice), [`version`] (history), [`mod@fsck`] (is all of it whole?), `reclaim` (disk space), `doctor` (how it is).
+//! Blocking and batched; knows no wire and
 //! no socket.
 
 pub mod catalog;
@@ -16,6 +18,8 @@ pub mod fsck;
 mod large;
 pub mod name;
 mod reclaim;
+pub mod retry;
+pub mod transaction;
 pub mod version;
 
 #[cfg(test)]
@@ -39,3 +43,5 @@ pub use frond_store::Collected;
 pub use fsck::{FsckReport, fsck};
 pub use name::{DatabaseName, VersionName};
 pub use reclaim::Reclaimed;
+pub use retry::{RetryKey, RetryableWrite};
+pub use transaction::Transaction;

@@ -18,7 +18,7 @@ use frond_store::{ChunkHash, Collected};
 use frond_tree::{Bounds, Direction};
 
 use crate::contention::{Outcome, Role, Scope};
-use crate::database::{self, Database};
+use crate::database::{self, Context, Database};
 use crate::error::Error;
 use crate::frond::{Frond, repositories};
 use crate::name::{DatabaseName, VersionName};
@@ -66,7 +66,11 @@ impl Frond {
     }
 
     fn default_branch_of(&self, name: String) -> Result<Database, Error> {
-        Database::resolve(self, DatabaseName { name, version: VersionName::Default })
+        Database::resolve(
+            self,
+            DatabaseName { name, version: VersionName::Default },
+            Context::Alone,
+        )
     }
 }
 

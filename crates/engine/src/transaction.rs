@@ -62,6 +62,22 @@ impl Transaction {
         self.own.base(tree).map_or_else(|| self.snapshot.has_tree(tree), |base| base.is_some())
     }
 
+    /// The base that this transaction gave the tree with [`Transaction::set_base`]; `None` if it gave
+    /// none, or dropped the tree.
+    pub fn own_base(&self, tree: TreeId) -> Option<Tree> {
+        self.own.base(tree).flatten()
+    }
+
+    /// Whether the transaction itself wrote a key of `tree` within `bounds`.
+    pub fn wrote(&self, tree: TreeId, bounds: &Bounds) -> bool {
+        self.own.wrote(tree, bounds)
+    }
+
+    /// About how much memory the transaction's own writes take.
+    pub fn bytes(&self) -> u64 {
+        self.own.bytes()
+    }
+
     /// Returns the value of `key`, own writes included.
     pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
         if let Some(value) = self.own.get(tree, key) {

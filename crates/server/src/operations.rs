@@ -25,6 +25,11 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// When it began.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
     /// How long it runs.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()

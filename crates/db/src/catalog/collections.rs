@@ -45,7 +45,7 @@ impl Database {
         View::of_options(options)?;
         Validator::of_options(options, self.frond().now_millis())?;
         let scope = Scope::collection(self.repository_name(), branch, name);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact(scope, Role::Writer, Durability::Synced, |transaction| {
             if let Some(found) = adopt::find(transaction, self, branch, name)? {
                 if order::compare_documents(found.options.view(), options).is_eq() {
                     return Ok(Outcome::Discard(()));
@@ -103,7 +103,7 @@ impl Database {
     pub fn drop_collection(&self, name: &str) -> Result<bool, Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, name);
-        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, name)? else {
                 return Ok(Outcome::Discard(false));
             };
@@ -127,7 +127,7 @@ impl Database {
         }
         // Writers pass the gate of the name by which they know the collection: the old one.
         let scope = Scope::collection(self.repository_name(), branch, from);
-        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, from)? else {
                 let message = format!("Source collection {} does not exist", self.namespace(from));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));
@@ -153,7 +153,7 @@ impl Database {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let scope = Scope::branch(name, branch);
-        self.frond().transact(scope, Role::Remover, Durability::Synced, |transaction| {
+        self.transact(scope, Role::Remover, Durability::Synced, |transaction| {
             let (keys, trees, repository) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 let Some(repository) = database::repository(&reader, name)? else {

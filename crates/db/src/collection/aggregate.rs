@@ -20,6 +20,7 @@ use crate::collection::{AggregateRequest, Cursor, Interrupt};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::transaction::not_in_transaction;
 
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: usize = 64;
@@ -90,6 +91,9 @@ impl Database {
         };
         let mut pipeline = Pipeline::parse(stages)?;
         if let Some((database, _)) = pipeline.output() {
+            if self.transaction().is_some() {
+                return Err(not_in_transaction("a pipeline that writes its output"));
+            }
             self.output_database(database.as_deref())?.writable_branch()?;
         }
         let first = source.as_ref().and_then(|(first, _)| first.as_value().as_document());
@@ -188,7 +192,7 @@ impl Database {
 
     fn output_database(&self, database: Option<&str>) -> Result<Database, Error> {
         match database {
-            Some(database) => self.frond().database(database),
+            Some(database) => self.sibling(database),
             None => Ok(self.clone()),
         }
     }

@@ -32,7 +32,8 @@ impl Database {
             return Ok(0);
         };
         let limit = limit.unwrap_or(u64::MAX);
-        if filter.is_all() && hint.is_none() {
+        // The tree doesn't know what a transaction has written itself.
+        if filter.is_all() && hint.is_none() && self.transaction().is_none() {
             return Ok(reader.count(collection.documents)?.saturating_sub(skip).min(limit));
         }
         let mut count = 0;

@@ -10,7 +10,8 @@ use frond_query::pipeline::{Documents, Merge, MergeAction};
 use frond_query::{Code, Filter};
 
 use crate::catalog::CatalogView;
-use crate::collection::insert::{BATCH_COUNT_MAX, check_document};
+use crate::collection::batch::BATCH_COUNT_MAX;
+use crate::collection::insert::check_document;
 use crate::collection::plan::Order;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{Outcome, Role, Scope};

@@ -203,8 +203,13 @@ impl<'a> Scan<'a> {
         {
             return Ok(None);
         }
-        let value = self.reader.get(self.documents, &id_key)?;
-        let value = value.ok_or_else(|| Error::damaged("an index names an absent document"))?;
+        let Some(value) = self.reader.get(self.documents, &id_key)? else {
+            // A cursor of a transaction may be read on after the transaction removed the document.
+            if self.reader.may_change() {
+                return Ok(None);
+            }
+            return Err(Error::damaged("an index names an absent document"));
+        };
         Ok(Some((id_key, value)))
     }
 }

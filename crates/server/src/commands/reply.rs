@@ -29,7 +29,8 @@ pub fn first_batch(
     options: BatchOptions,
 ) -> Answer {
     let session = request.common.session;
-    let facts = CursorFacts { namespace, session, no_timeout: options.no_timeout };
+    let transaction = request.current.as_ref().map(|current| current.slot.number);
+    let facts = CursorFacts { namespace, session, transaction, no_timeout: options.no_timeout };
     let mut cursor = OpenCursor::new(facts, documents);
     cursor.current = options.current;
     let size = options.size.unwrap_or(FIRST_BATCH_DOCUMENTS);
@@ -38,6 +39,9 @@ pub fn first_batch(
     let id = if batch.is_last || options.is_single {
         0
     } else {
+        if let Some(current) = &request.current {
+            current.slot.note_cursor();
+        }
         request.server.cursors.open(cursor, std::time::Instant::now())?
     };
     Ok(cursor_answer("firstBatch", &batch, id, &namespace))
