@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, key, normalise};
 use frond_engine::{Durability, Transaction, TreeId};
+use frond_query::expression::Variables;
 use frond_query::{Code, Filter};
 
 use crate::catalog::CatalogView;
@@ -146,7 +147,10 @@ impl Database {
         };
         let rules = merge.rules.of_collection(collection, &options)?;
         let update = match resolution {
-            Resolution::Update(update) => Some(self.parse_update(update, None)?),
+            Resolution::Update(update) => {
+                let variables = Variables::new(self.frond().now_millis(), None)?;
+                Some(self.parse_update(update, None, &variables, None)?)
+            }
             _ => None,
         };
         for found in conflicts {

@@ -10,6 +10,7 @@ mod merge_options;
 mod merging;
 mod model;
 mod races;
+mod remotes;
 mod storm;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};
