@@ -108,6 +108,19 @@ def main():
             stored = {document["_id"]: document for document in client[f"world@{commits[position]}"].countries.find()}
             assert stored == {document["_id"]: document for document in history[position][1]}, history[position][0]
         print("versions read back: equal")
+        begin, cpu_begin = time.perf_counter(), cpu_seconds(server.pid)
+        client.admin.command("frondGc")
+        seconds, cpu = time.perf_counter() - begin, cpu_seconds(server.pid) - cpu_begin
+        print(f"frondGc: {seconds:.2f} s, {cpu:.2f} s CPU, {disk_bytes(directory) / 1e6:.2f} MB")
+        for left, right in ((0, -1), (-2, -1), (9, 10)):
+            print(f"frondDiff {left % len(commits) + 1} to {right % len(commits) + 1}: {median_millis(lambda: diff(left, right)):.2f} ms")
+        begin = time.perf_counter()
+        log = world.command("frondLog", limit=1000, collection="countries", document="AUT")["commits"]
+        print(f"history of AUT: {len(log)} commits, {(time.perf_counter() - begin) * 1000:.1f} ms")
+        for position in (0, len(history) // 2, len(history) - 1):
+            stored = {document["_id"]: document for document in client[f"world@{commits[position]}"].countries.find()}
+            assert stored == {document["_id"]: document for document in history[position][1]}, history[position][0]
+        print("versions read back: equal")
         client.close()
         server.terminate()
         server.wait()

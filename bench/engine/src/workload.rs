@@ -53,7 +53,7 @@ pub struct Workload {
 }
 
 /// All of them, in the order of the report.
-pub const ALL: [Workload; 7] = [
+pub const ALL: [Workload; 8] = [
     Workload {
         name: "indexed-insert",
         title: "Insert with four indexes, cache 128 MB",
@@ -70,7 +70,16 @@ pub const ALL: [Workload; 7] = [
         title: "YCSB, records of 1 KB, four times the cache",
         run: ycsb::run_beyond_memory,
     },
-    Workload { name: "scan", title: "Load, full scan, size", run: scan::run },
+    Workload {
+        name: "scan",
+        title: "Load, full scan, size: all in the cache",
+        run: scan::run_in_memory,
+    },
+    Workload {
+        name: "scan-4x",
+        title: "Load, full scan: four times the cache",
+        run: scan::run_beyond_memory,
+    },
     Workload { name: "tree", title: "Prolly tree alone (Frond)", run: tree::run },
     Workload { name: "versions", title: "Versions (Frond alone)", run: versions::run },
 ];

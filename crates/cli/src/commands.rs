@@ -8,6 +8,7 @@ pub mod conflicts;
 pub mod diff;
 pub mod export;
 pub mod fsck;
+pub mod gc;
 pub mod graph;
 pub mod history;
 pub mod import;

@@ -72,6 +72,7 @@ enum Command {
     Push(commands::remote::Push),
     Reflog(commands::reflog::Reflog),
     Undo(commands::undo::Undo),
+    Gc(commands::gc::Gc),
     Fsck(commands::fsck::Fsck),
 }
 
@@ -118,6 +119,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Push(push) => push.run(terminal),
         Command::Reflog(reflog) => reflog.run(terminal),
         Command::Undo(undo) => undo.run(terminal),
+        Command::Gc(gc) => gc.run(terminal),
         Command::Fsck(fsck) => fsck.run(terminal),
     }
 }

@@ -8,11 +8,13 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use frond_doc::DocumentBuf;
 use frond_doc::field_index::cache::{CACHE_BYTES, FieldIndexes};
+use frond_doc::pieces::LargeDocument;
 use frond_engine::{Engine, EntryCursor, Snapshot, Transaction, TreeId};
 use frond_store::ChunkStore;
 use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, Value};
 
 use crate::error::Error;
+use crate::large;
 
 /// Derived from documents, and named by their hashes: one serves all that the process has open.
 static FIELD_INDEXES: LazyLock<FieldIndexes> = LazyLock::new(|| FieldIndexes::new(CACHE_BYTES));
@@ -112,8 +114,11 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads a document. One that lies in a chunk of its own finds its index under the chunk's hash.
+    /// Reads a document. One that lies out of line finds its index under its hash.
     pub fn document(&self, value: &Value) -> Result<DocumentBuf, Error> {
+        if let Some(large) = self.head(value)? {
+            return self.with_store(|store| Ok(large::read(store, &large)?));
+        }
         let document = DocumentBuf::from_validated(self.read(value)?);
         Ok(match &value.content {
             Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. } => {
@@ -121,6 +126,29 @@ impl<'a> Reader<'a> {
             }
             Content::Inline(_) => document,
         })
+    }
+
+    /// The large document that a value is the head of.
+    pub fn head(&self, value: &Value) -> Result<Option<LargeDocument>, Error> {
+        self.with_store(|store| Ok(large::head(store, value)?))
+    }
+
+    /// Reads some of a large document's outermost fields.
+    pub fn project(&self, large: &LargeDocument, names: &[&[u8]]) -> Result<DocumentBuf, Error> {
+        self.with_store(|store| {
+            let fields = large.project(store, names);
+            Ok(fields.map_err(|error| large::damaged(&large.value(), error))?)
+        })
+    }
+
+    fn with_store<R>(
+        &self,
+        read: impl FnOnce(&dyn ChunkStore) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        match &self.source {
+            Source::Snapshot(_) => read(&*self.store),
+            Source::Transaction(own) => read(&own.store()),
+        }
     }
 
     /// How many entries, a transaction's own writes not counted.

@@ -37,6 +37,11 @@ pub struct FieldScan<'a> {
 }
 
 impl ScannedNames {
+    /// The names, by number.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.iter().map(|name| &**name)
+    }
+
     /// The number by which to ask for `name`; `None` if there are too many already.
     pub fn add(&mut self, name: &str) -> Option<u8> {
         let name = name.as_bytes();

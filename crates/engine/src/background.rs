@@ -11,6 +11,7 @@ use crate::commit::PoisonOnPanic;
 use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::queue::Refusal;
+use crate::reclaim::reclaim_until_stopped;
 use crate::shared::{Shared, Signals};
 
 /// How long after a failed fold the next one is tried: the disk may have room again.
@@ -29,6 +30,7 @@ impl Threads {
             Threads { shared: Arc::clone(shared), handles: Mutex::new(Vec::with_capacity(2)) };
         threads.spawn("frond-fold", fold_until_stopped)?;
         threads.spawn("frond-sync", sync_until_stopped)?;
+        threads.spawn("frond-reclaim", reclaim_until_stopped)?;
         Ok(threads)
     }
 
@@ -67,7 +69,11 @@ impl Drop for Threads {
 }
 
 /// Waits until `wanted` or for `at_most`; false if the threads are to end.
-fn wait(shared: &Shared, at_most: Option<Duration>, wanted: impl Fn(&mut Signals) -> bool) -> bool {
+pub(crate) fn wait(
+    shared: &Shared,
+    at_most: Option<Duration>,
+    wanted: impl Fn(&mut Signals) -> bool,
+) -> bool {
     let end = at_most.map(|at_most| Instant::now() + at_most);
     let mut signals = shared.signals();
     loop {

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use frond_store::ChunkStore;
 use frond_store::io::Machine;
 use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{ChunkStore, Collected};
 use frond_tree::{Tree, TreeFormat};
 
 use crate::background::Threads;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::opening;
+use crate::reclaim::ReclaimOptions;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
@@ -23,6 +24,8 @@ pub struct EngineOptions {
     pub cache_bytes: u64,
     /// The memtable is sealed and folded when it, or its log, has grown to this.
     pub memtable_bytes_max: u64,
+    /// Most bytes a second that background collections read and write; `None`: there are none.
+    pub reclaim_bytes_a_second: Option<u64>,
     /// How often relaxed commits are synced, in milliseconds.
     pub relaxed_sync_millis: u64,
 }
@@ -32,6 +35,7 @@ impl Default for EngineOptions {
         EngineOptions {
             cache_bytes: 128 << 20,
             memtable_bytes_max: 64 << 20,
+            reclaim_bytes_a_second: Some(64 << 20),
             relaxed_sync_millis: 100,
         }
     }
@@ -117,6 +121,21 @@ impl Engine {
     /// Folds everything and empties the log; for tests and a clean shutdown.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
         self.shared.checkpoint()
+    }
+
+    /// Gives back the disk space of what no tree, snapshot or transaction needs any more. Readers and
+    /// writers go on; closing the engine stops it.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`]: something reachable is missing or damaged (nothing that can be read was
+    /// removed), or the disk is full.
+    pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
+        self.shared.reclaim(options)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// Checks every invariant that can be checked at rest.

@@ -53,6 +53,7 @@ impl Shared {
     /// Folds `trees` as they are in `snapshot`, makes the results durable and makes them the bases.
     pub fn fold(&self, snapshot: &Snapshot, trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
         self.queue().check_open()?;
+        let _session = self.store.session();
         let mut folded = Vec::with_capacity(trees.len());
         let mut improved: Vec<(TreeId, Sequence, Base)> = Vec::new();
         for tree in trees {
@@ -98,11 +99,17 @@ impl Shared {
             .and_then(|current| current.base)
             .filter(|current| current.folded_to <= snapshot.sequence());
         let newer = current.filter(|current| base.folded_to < current.folded_to);
+        if let Some(newer) = newer {
+            // The caller's snapshot doesn't keep this one: asking for it protects it from collection
+            // as long as the caller's session lasts. `state` keeps it until then.
+            self.store.has_many(&[newer.tree.root])?;
+        }
         Ok((era, newer.unwrap_or(base)))
     }
 
     /// Folds all sealed memtables and publishes the result. Returns whether there were any.
     pub fn fold_sealed(&self) -> Result<bool, EngineError> {
+        let _session = self.store.session();
         let mut folder = self.folder();
         let (state, _) = self.current();
         let Some((last, end)) = state.sealed.last().map(|sealed| (sealed.last, sealed.segment_end))

@@ -187,11 +187,13 @@ fn assemble(
         queue_changed: Condvar::new(),
         transactions: Mutex::new(BTreeMap::new()),
         folder: Mutex::new(folder),
+        held: Mutex::new(Vec::new()),
         unpublished: Mutex::new(parts.unpublished),
         signals: Mutex::new(Signals::default()),
         signalled: Condvar::new(),
         counters: Counters::default(),
     };
+    shared.change_state(|_, _| {}); // The first State is listed too.
     let mut queue = shared.queue();
     let is_full = queue.active.bytes().max(end.bytes) >= options.memtable_bytes_max;
     if is_full || end.segment_count > SEGMENT_COUNT_MAX {

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, Weak};
 
 use frond_store::io::Machine;
 use frond_store::{ChunkHash, ChunkStore, StoreError};
@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     /// Trees that got another base, or were dropped, and whose published base is not that yet. A
     /// tree that was only written to is found in the memtables.
     pub unpublished: Mutex<BTreeSet<TreeId>>,
+    /// Every State that somebody may still read.
+    pub held: Mutex<Vec<Weak<State>>>,
     pub signals: Mutex<Signals>,
     /// Something in `signals` changed, or a fold was installed.
     pub signalled: Condvar,
@@ -108,7 +110,18 @@ impl Shared {
     pub fn change_state(&self, change: impl FnOnce(&mut State, Sequence)) {
         let mut current = self.current.write().expect(NO_PANIC);
         let visible = current.visible;
-        change(Arc::make_mut(&mut current.state), visible);
+        let mut state = State::clone(&current.state);
+        change(&mut state, visible);
+        current.state = Arc::new(state);
+        let mut held = self.held.lock().expect(NO_PANIC);
+        held.retain(|state| state.strong_count() > 0);
+        held.push(Arc::downgrade(&current.state));
+    }
+
+    /// Every State that somebody may still read, the current one last.
+    pub fn held_states(&self) -> Vec<Arc<State>> {
+        let held = self.held.lock().expect(NO_PANIC);
+        held.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Makes everything up to `sequence` visible. The caller holds the queue's lock.

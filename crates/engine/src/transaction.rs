@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::Chunk;
+use frond_store::{Chunk, ChunkStore, Session};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Bounds, Direction, Tree, TreeError, Value};
 
@@ -36,6 +36,8 @@ pub struct Transaction {
     shared: Arc<Shared>,
     snapshot: Snapshot,
     own: OwnWrites,
+    /// Protects from collection what is put for this transaction. Held until it is committed.
+    _session: Session,
 }
 
 /// A point within a transaction to which it can go back.
@@ -45,7 +47,8 @@ pub struct Savepoint(pub usize);
 impl Transaction {
     /// `snapshot` was registered as an open transaction's with `shared`.
     pub(crate) fn new(shared: Arc<Shared>, snapshot: Snapshot) -> Transaction {
-        Transaction { shared, snapshot, own: OwnWrites::default() }
+        let session = shared.store.session();
+        Transaction { shared, snapshot, own: OwnWrites::default(), _session: session }
     }
 
     /// What the transaction was begun at, without its own writes.
@@ -93,6 +96,11 @@ impl Transaction {
     pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
         let store = &**self.snapshot.store();
         Ok(value.read(&StoreWithOwn { own: &self.own, store })?)
+    }
+
+    /// The store as this transaction sees it: with the chunks that it put.
+    pub fn store(&self) -> impl ChunkStore + '_ {
+        StoreWithOwn { own: &self.own, store: &**self.snapshot.store() }
     }
 
     /// Gives `key` a value.

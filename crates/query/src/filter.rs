@@ -42,6 +42,8 @@ pub struct Filter {
     root: Arc<Node>,
     /// The names of outermost fields that `root` asks for: one walk over a document finds them all.
     names: Arc<ScannedNames>,
+    /// Whether it asks for no others.
+    asks_names_only: bool,
     /// What `$expr` sees besides the document.
     variables: Variables,
 }
@@ -55,8 +57,13 @@ impl Filter {
     pub fn parse(filter: Document<'_>) -> Result<Filter, QueryError> {
         let mut root = parse::document(filter, 0)?;
         let mut names = ScannedNames::default();
-        root.number_names(&mut names);
-        Ok(Filter { root: root.into(), names: names.into(), variables: Variables::default() })
+        let asks_names_only = root.number_names(&mut names);
+        Ok(Filter {
+            root: root.into(),
+            names: names.into(),
+            asks_names_only,
+            variables: Variables::default(),
+        })
     }
 
     /// The filter that everything passes.
@@ -64,6 +71,7 @@ impl Filter {
         Filter {
             root: Arc::new(Node::And(Vec::new())),
             names: Arc::default(),
+            asks_names_only: true,
             variables: Variables::default(),
         }
     }
@@ -103,6 +111,11 @@ impl Filter {
     /// Whether every document passes.
     pub fn is_all(&self) -> bool {
         matches!(&*self.root, Node::And(nodes) if nodes.is_empty())
+    }
+
+    /// The outermost fields that decide whether a document passes; `None` if others may.
+    pub fn outermost_names(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        self.asks_names_only.then(|| self.names.iter())
     }
 
     /// The tree, for the planner.

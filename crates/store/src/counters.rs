@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::StoreCounters;
 use crate::lane::{LANE_COUNT, Lane, lane};
 
-/// A number that only grows: the sum of the lanes'.
+/// A number that grows, or (of what is stored) shrinks: the sum of the lanes', which may wrap.
 #[derive(Default)]
 pub(crate) struct Counter([Lane<AtomicU64>; LANE_COUNT]);
 
@@ -14,8 +14,14 @@ impl Counter {
         self.0[lane()].0.fetch_add(count, Ordering::Relaxed);
     }
 
+    /// For the one that can fall.
+    pub(crate) fn subtract(&self, count: u64) {
+        self.0[lane()].0.fetch_sub(count, Ordering::Relaxed);
+    }
+
     fn now(&self) -> u64 {
-        self.0.iter().map(|lane| lane.0.load(Ordering::Relaxed)).sum()
+        let lanes = self.0.iter().map(|lane| lane.0.load(Ordering::Relaxed));
+        lanes.fold(0, u64::wrapping_add)
     }
 }
 

@@ -81,6 +81,15 @@ fn reads(
         })?;
         figures.rate(format!("scan, {name}: entries/s"), passed as f64 / seconds);
     }
+    let (passed, seconds) = timed(|| {
+        let mut passed = 0;
+        let mut cursor = tree.range(shared, Bounds::all(), Direction::Ascending);
+        while cursor.step()? {
+            passed += u64::from(cursor.entry_ref().is_some_and(|entry| !entry.key.is_empty()));
+        }
+        Ok(passed)
+    })?;
+    figures.rate("scan, borrowed: entries/s", passed as f64 / seconds);
     let (_, seconds) = timed(|| {
         for key in &keys {
             tree.get(store, key)?.ok_or("a key is missing")?;

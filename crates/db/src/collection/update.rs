@@ -29,7 +29,9 @@ struct ParsedStatement {
 /// An update, and what it needs to know besides the document.
 pub(crate) struct ParsedUpdate {
     update: Update,
-    context: UpdateContext,
+    /// As it came.
+    pub source: ValueBuf,
+    pub context: UpdateContext,
 }
 
 /// What a statement did.
@@ -144,15 +146,20 @@ impl Database {
     ) -> Result<Done, Error> {
         let limit = if statement.multi { None } else { Some(1) };
         let hint = statement.hint.as_ref();
-        let matching = writer.matching(&statement.filter, &statement.order, hint, limit)?;
+        let matching = writer.matching_in_part(&statement.filter, &statement.order, hint, limit)?;
         let mut done = Done { matched: matching.len() as u64, ..Done::default() };
-        for found in &matching {
+        for found in matching {
+            if let Some(modified) = writer.update_large(&found, &statement.update)? {
+                done.modified += u64::from(modified);
+                continue;
+            }
+            let found = &writer.whole(found)?;
             if let Some(after) = statement.update.apply(&statement.filter, found)? {
                 writer.replace(found, &after)?;
                 done.modified += 1;
             }
         }
-        if matching.is_empty() && statement.upsert {
+        if done.matched == 0 && statement.upsert {
             let document = self.upsert(writer, &statement.update, &statement.filter)?;
             done.upserted = document.get("_id").map(|id| id.to_buf());
         }
@@ -175,10 +182,12 @@ impl Database {
                 return Err(Error::invalid(Code::TypeMismatch, message));
             }
         };
+        let source = update.clone();
         let mut update = Update::parse(update.as_value(), array_filters)?;
         update.bind(variables, constants)?;
         Ok(ParsedUpdate {
             update,
+            source,
             context: UpdateContext {
                 now_millis: self.frond().now_millis(),
                 timestamp: self.frond().engine().visible().0,

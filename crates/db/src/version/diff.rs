@@ -14,6 +14,7 @@ use crate::catalog::entry::CatalogEntry;
 use crate::catalog::view;
 use crate::database::{self, Database};
 use crate::error::Error;
+use crate::large::read_document;
 use crate::reader::Reader;
 use crate::version::field_diff::diff_documents;
 use crate::version::state::BranchState;
@@ -214,13 +215,4 @@ impl ChangedCollection {
         }
         Ok(diff)
     }
-}
-
-/// Reads a document from the value that a tree of documents has for it.
-pub(crate) fn read_document(
-    store: &dyn ChunkStore,
-    value: &Value,
-) -> Result<DocumentBuf, frond_tree::TreeError> {
-    // It was validated when it came in, and every chunk is compared with its name when it is read.
-    Ok(DocumentBuf::from_validated(value.read(store)?))
 }

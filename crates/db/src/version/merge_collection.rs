@@ -20,8 +20,8 @@ use crate::catalog::entry::CatalogEntry;
 use crate::catalog::{INDEXES_MAX, IndexSpec};
 use crate::collection::write::DOCUMENT_BYTES_MAX;
 use crate::error::Error;
+use crate::large::{read_document, value_of};
 use crate::version::conflict::StoredConflict;
-use crate::version::diff::read_document;
 use crate::version::field_merge::{Prefer, merge_by_rules};
 use crate::version::merge_rules::{DocumentRules, MergeRules, MergeSide};
 use crate::version::{ConflictKind, merge_index};
@@ -236,13 +236,14 @@ impl CollectionMerge<'_> {
         }
         let mut too_large = None;
         let mut resolve = |conflict: MergeConflict| {
-            let edit = self.merge_document(conflict, rules, &mut conflicts)?;
-            if let Some(Edit::Put(document)) = &edit
-                && document.bytes() > DOCUMENT_BYTES_MAX as u64
-            {
-                too_large.get_or_insert(document.bytes());
+            let merged = self.merge_document(conflict, rules, &mut conflicts)?;
+            let Some(merged) = merged else { return Ok(None) };
+            let Some(document) = merged else { return Ok(Some(Edit::Delete)) };
+            let bytes = document.as_bytes().len();
+            if bytes > DOCUMENT_BYTES_MAX {
+                too_large.get_or_insert(bytes);
             }
-            Ok(edit)
+            Ok(Some(Edit::Put(value_of(&**self.store, self.format, &document)?)))
         };
         let merged = Tree::merge(self.store, &base, &ours, &theirs, &mut resolve)?;
         Ok(match too_large {
@@ -285,12 +286,13 @@ impl CollectionMerge<'_> {
         Ok(())
     }
 
+    /// The document in the place of ours, `Some(None)` if it goes; `None` if ours stays.
     fn merge_document(
         &self,
         conflict: MergeConflict,
         rules: &DocumentRules,
         conflicts: &mut Vec<StoredConflict>,
-    ) -> Result<Option<Edit>, TreeError> {
+    ) -> Result<Option<Option<DocumentBuf>>, TreeError> {
         let read = |value: &Option<TreeValue>| {
             value.as_ref().map(|value| read_document(&**self.store, value)).transpose()
         };
@@ -300,11 +302,7 @@ impl CollectionMerge<'_> {
             let sides = [&base, &ours, &theirs].map(|side| side.as_ref().map(DocumentBuf::view));
             merge_by_rules(sides, self.prefer, rules)
         };
-        let edit = match merged.document {
-            document if document == ours => None,
-            Some(document) => Some(Edit::Put(TreeValue::inline(document.into_bytes()))),
-            None => Some(Edit::Delete),
-        };
+        let edit = (merged.document != ours).then_some(merged.document);
         if let Some(paths) = merged.conflict {
             let collection = self.collection.to_owned();
             let (kind, id_key) = (ConflictKind::Document, conflict.key);

@@ -15,7 +15,7 @@ use frond_tree::{Tree, Value};
 
 use crate::catalog::view;
 use crate::error::Error;
-use crate::version::diff::read_document;
+use crate::large::read_document;
 use crate::version::format::Commit;
 use crate::version::history;
 

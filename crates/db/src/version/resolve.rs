@@ -16,7 +16,6 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use frond_doc::{DocumentBuf, key, normalise};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::expression::Variables;
@@ -158,9 +157,8 @@ impl Database {
             let resolved = match (&update, &now) {
                 (Some(update), Some(document)) => {
                     let (id_key, document) = (found.id_key.clone(), document.clone());
-                    let changed = update
-                        .apply(&Filter::all(), &Found { id_key, document: document.clone() })?;
-                    Some(changed.unwrap_or(document))
+                    let now = Found { id_key, document: document.clone(), large: None };
+                    Some(update.apply(&Filter::all(), &now)?.unwrap_or(document))
                 }
                 (Some(_), None) => {
                     let message = "there is no document to update: resolve by a side or a value";
@@ -184,8 +182,8 @@ impl Database {
         let Some(collection) = catalog.collection(&conflict.collection)? else {
             return Ok(None);
         };
-        let bytes: Option<Bytes> = reader.get_bytes(collection.documents, &conflict.id_key)?;
-        Ok(bytes.map(DocumentBuf::from_validated))
+        let value = reader.get(collection.documents, &conflict.id_key)?;
+        value.map(|value| reader.document(&value)).transpose()
     }
 
     fn write_resolved(
@@ -202,8 +200,10 @@ impl Database {
         let mut writer = CollectionWriter::open(transaction, self, branch, &conflict.collection)?;
         let id_key = conflict.id_key.clone();
         match (now, resolved) {
-            (Some(document), Some(after)) => writer.replace(&Found { id_key, document }, &after),
-            (Some(document), None) => writer.remove(&Found { id_key, document }),
+            (Some(document), Some(after)) => {
+                writer.replace(&Found { id_key, document, large: None }, &after)
+            }
+            (Some(document), None) => writer.remove(&Found { id_key, document, large: None }),
             (None, Some(after)) => writer.insert(&after),
             (None, None) => Ok(()),
         }
@@ -307,7 +307,7 @@ mod tests {
         let conflict = StoredConflict {
             collection: "things".to_owned(),
             kind: ConflictKind::Document,
-            id_key: Bytes::from_static(b"k"),
+            id_key: bytes::Bytes::from_static(b"k"),
             paths: Vec::new(),
             base: Some(document),
             ours: Some(changed.clone()),

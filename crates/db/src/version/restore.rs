@@ -102,11 +102,13 @@ impl Database {
             let now = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 match CatalogView::open(&reader, self)?.collection(collection)? {
-                    Some(found) => reader.get_bytes(found.documents, &id_key)?,
+                    Some(found) => {
+                        let value = reader.get(found.documents, &id_key)?;
+                        value.map(|value| reader.document(&value)).transpose()?
+                    }
                     None => None,
                 }
             };
-            let now = now.map(DocumentBuf::from_validated);
             if now == wanted && now.is_some() {
                 return Ok(Outcome::Discard(Restored::Unchanged));
             }
@@ -114,11 +116,11 @@ impl Database {
             let id_key = id_key.clone();
             let done = match (now, &wanted) {
                 (Some(document), Some(after)) => {
-                    writer.replace(&Found { id_key, document }, after)?;
+                    writer.replace(&Found { id_key, document, large: None }, after)?;
                     Restored::Changed
                 }
                 (Some(document), None) => {
-                    writer.remove(&Found { id_key, document })?;
+                    writer.remove(&Found { id_key, document, large: None })?;
                     Restored::Removed
                 }
                 (None, Some(after)) => {

@@ -94,6 +94,15 @@ impl Memtable {
         self.bytes.fetch_sub(bytes, Atomic::Relaxed);
     }
 
+    /// Tells `take` of every value, of whatever Sequence.
+    pub fn for_each_value(&self, mut take: impl FnMut(&Value)) {
+        self.entries.iter().for_each(|entry| {
+            if let Some(value) = entry.value() {
+                take(value);
+            }
+        });
+    }
+
     /// About how much memory the entries take.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Atomic::Relaxed)

@@ -84,15 +84,19 @@ pub(crate) enum Test {
 }
 
 impl Node {
-    /// Numbers the names of the outermost fields that the filter asks for. Recursion is bounded by
-    /// [`TREE_DEPTH_MAX`].
-    pub(crate) fn number_names(&mut self, names: &mut ScannedNames) {
+    /// Numbers the names of the outermost fields that the filter asks for, and tells whether it
+    /// asks for nothing else. Recursion is bounded by [`TREE_DEPTH_MAX`].
+    pub(crate) fn number_names(&mut self, names: &mut ScannedNames) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
-                nodes.iter_mut().for_each(|node| node.number_names(names));
+                nodes.iter_mut().fold(true, |all, node| node.number_names(names) && all)
             }
-            Node::Field(field) => field.scanned = names.add(&field.path.parts()[0]),
-            _ => {}
+            Node::Field(field) => {
+                field.scanned = names.add(&field.path.parts()[0]);
+                field.scanned.is_some()
+            }
+            Node::Constant(_) => true,
+            _ => false,
         }
     }
 }

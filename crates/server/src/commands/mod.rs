@@ -16,6 +16,7 @@ mod distinct;
 mod explain;
 mod find;
 mod find_and_modify;
+mod gc;
 mod handshake;
 mod history;
 mod indexes;
@@ -141,6 +142,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondCommit", history::commit).also(&["doltCommit", "dumboCommit"]),
     Command::new("frondConflicts", merge::conflicts).also(&["doltConflicts", "dumboConflicts"]),
     Command::new("frondDiff", status::diff).also(&["doltDiff", "dumboDiff"]),
+    Command::new("frondGc", gc::run).on_admin(),
     Command::new("frondHistory", history::document_history).also(&["doltHistory", "dumboHistory"]),
     Command::new("frondLog", history::log).also(&["doltLog", "dumboLog"]),
     Command::new("frondMerge", merge::run).also(&["doltMerge", "dumboMerge"]),

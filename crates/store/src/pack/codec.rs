@@ -21,6 +21,8 @@ use crate::Lifetime;
 const SAVING_DIVISOR: usize = 16;
 /// zstd's level for single chunks: see the measurement above.
 const LEVEL_CHUNK: i32 = 3;
+/// zstd's level for groups of chunks, which are made once, in the background.
+const LEVEL_GROUP: i32 = 9;
 
 /// How a frame's chunks are stored. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,12 +37,24 @@ impl Codec {
     pub(crate) fn from_byte(byte: u8) -> Option<Codec> {
         [Codec::Raw, Codec::Lz4, Codec::Zstd].into_iter().find(|codec| *codec as u8 == byte)
     }
+}
 
-    /// The codec for chunks that are needed for so long.
-    pub(crate) fn for_lifetime(lifetime: Lifetime) -> Codec {
+/// How hard to compress.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Effort {
+    /// LZ4: for what is soon rewritten.
+    Light,
+    /// zstd for one chunk that stays.
+    Medium,
+    /// zstd for a group of related chunks that are seldom read.
+    Strong,
+}
+
+impl From<Lifetime> for Effort {
+    fn from(lifetime: Lifetime) -> Effort {
         match lifetime {
-            Lifetime::Brief | Lifetime::Working => Codec::Lz4,
-            Lifetime::Lasting => Codec::Zstd,
+            Lifetime::Brief | Lifetime::Working => Effort::Light,
+            Lifetime::Lasting => Effort::Medium,
         }
     }
 }
@@ -51,22 +65,25 @@ thread_local! {
 }
 
 /// Compresses `content`. `None` if that doesn't pay.
-pub(crate) fn compress(codec: Codec, content: &[u8]) -> Option<Vec<u8>> {
-    let compressed = match codec {
-        Codec::Raw => return None,
-        Codec::Lz4 => lz4_flex::block::compress(content),
-        Codec::Zstd => compress_zstd(content)?,
+pub(crate) fn compress(effort: Effort, content: &[u8]) -> Option<(Codec, Vec<u8>)> {
+    let (codec, compressed) = match effort {
+        Effort::Light => (Codec::Lz4, lz4_flex::block::compress(content)),
+        Effort::Medium => (Codec::Zstd, compress_zstd(LEVEL_CHUNK, content)?),
+        Effort::Strong => (Codec::Zstd, compress_zstd(LEVEL_GROUP, content)?),
     };
-    (compressed.len() + content.len() / SAVING_DIVISOR < content.len()).then_some(compressed)
+    let pays = compressed.len() + content.len() / SAVING_DIVISOR < content.len();
+    pays.then_some((codec, compressed))
 }
 
 /// `None` if there is no memory for a context.
-fn compress_zstd(content: &[u8]) -> Option<Vec<u8>> {
+fn compress_zstd(level: i32, content: &[u8]) -> Option<Vec<u8>> {
     COMPRESSOR.with_borrow_mut(|kept| {
         if kept.is_none() {
-            *kept = Compressor::new(LEVEL_CHUNK).ok();
+            *kept = Compressor::new(level).ok();
         }
-        kept.as_mut()?.compress(content).ok()
+        let compressor = kept.as_mut()?;
+        compressor.set_compression_level(level).ok()?;
+        compressor.compress(content).ok()
     })
 }
 
@@ -100,7 +117,7 @@ pub(crate) fn decompress(codec: Codec, stored: &[u8], bytes: usize) -> Option<Ve
 mod tests {
     use super::*;
 
-    const CODECS: [Codec; 2] = [Codec::Lz4, Codec::Zstd];
+    const EFFORTS: [Effort; 3] = [Effort::Light, Effort::Medium, Effort::Strong];
 
     fn text() -> Vec<u8> {
         (0..400).flat_map(|number| format!("country {number}, ").into_bytes()).collect()
@@ -108,29 +125,31 @@ mod tests {
 
     #[test]
     fn what_is_compressed_comes_back() {
-        for codec in CODECS {
-            let compressed = compress(codec, &text()).unwrap();
+        for effort in EFFORTS {
+            let (codec, compressed) = compress(effort, &text()).unwrap();
             assert!(compressed.len() < text().len() / 2);
             assert_eq!(decompress(codec, &compressed, text().len()), Some(text()));
             assert_eq!(Codec::from_byte(codec as u8), Some(codec));
         }
-        assert!(compress(Codec::Zstd, &text()) < compress(Codec::Lz4, &text()));
+        let bytes = |effort| compress(effort, &text()).unwrap().1.len();
+        assert!(bytes(Effort::Medium) < bytes(Effort::Light));
+        assert!(bytes(Effort::Strong) <= bytes(Effort::Medium));
     }
 
     #[test]
     fn what_does_not_shrink_is_left_alone() {
         let noise: Vec<u8> =
             (0..1000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
-        for codec in CODECS {
-            assert_eq!(compress(codec, &noise), None);
-            assert_eq!(compress(codec, b""), None);
+        for effort in EFFORTS {
+            assert_eq!(compress(effort, &noise), None);
+            assert_eq!(compress(effort, b""), None);
         }
     }
 
     #[test]
     fn another_length_than_announced_is_refused() {
-        for codec in CODECS {
-            let compressed = compress(codec, &text()).unwrap();
+        for effort in EFFORTS {
+            let (codec, compressed) = compress(effort, &text()).unwrap();
             for bytes in [0, 1, text().len() - 1, text().len() + 1] {
                 assert_eq!(decompress(codec, &compressed, bytes), None);
             }

@@ -102,12 +102,15 @@ impl Keys<'_> {
     }
 }
 
-/// A leaf's entry, borrowed from its node.
+/// An entry, borrowed from its leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct EntryRef<'a> {
-    pub(crate) key: &'a [u8],
-    pub(crate) flags: u8,
-    pub(crate) content: ContentRef<'a>,
+pub struct EntryRef<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value's flags.
+    pub flags: u8,
+    /// The value's bytes, or where they lie.
+    pub content: ContentRef<'a>,
 }
 
 /// Entries of a leaf as they lie, without values out of line.
@@ -156,10 +159,23 @@ impl<'a> RawEntries<'a> {
 
 /// Where a borrowed entry's content lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ContentRef<'a> {
+pub enum ContentRef<'a> {
+    /// Here.
     Inline(&'a [u8]),
-    Chunk { hash: ChunkHash, bytes: u64 },
-    Sequence { root: ChunkHash, bytes: u64 },
+    /// As [`Content::Chunk`].
+    Chunk {
+        /// Its name.
+        hash: ChunkHash,
+        /// Bytes of the payload.
+        bytes: u64,
+    },
+    /// As [`Content::Sequence`].
+    Sequence {
+        /// The root of the sequence.
+        root: ChunkHash,
+        /// Bytes of all items.
+        bytes: u64,
+    },
 }
 
 /// What a parent knows of a node.
@@ -191,7 +207,7 @@ impl MapNode {
     }
 
     /// Opens a chunk that is a child of this node.
-    fn open_child(&self, chunk: Chunk) -> Result<MapNode, TreeError> {
+    pub(crate) fn open_child(&self, chunk: Chunk) -> Result<MapNode, TreeError> {
         let child = MapNode::open(chunk)?;
         self.check_level_of(&child)?;
         Ok(child)

@@ -104,6 +104,40 @@ impl Tree {
         Ok(end.saturating_sub(start))
     }
 
+    /// Cuts `bounds` into at most `part_count` ranges, in key order, that hold equally many entries:
+    /// for threads that read them at once. One part at least; none is empty if `bounds` aren't.
+    /// O(part_count log n) chunks.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn split(
+        &self,
+        store: &dyn ChunkStore,
+        bounds: &Bounds,
+        part_count: usize,
+    ) -> Result<Vec<Bounds>, TreeError> {
+        let first = match &bounds.start {
+            Some(key) => self.rank(store, key)?,
+            None => 0,
+        };
+        let count = u128::from(self.count_range(store, bounds)?);
+        let mut parts = Vec::new();
+        let (mut start, mut from) = (bounds.start.clone(), first);
+        for part in 1..part_count as u128 {
+            let position = first.saturating_add((count * part / part_count as u128) as u64);
+            if position <= from {
+                continue;
+            }
+            let Some(Entry { key, .. }) = self.select(store, position)? else {
+                break;
+            };
+            parts.push(Bounds { start: start.replace(key.clone()), end: Some(key) });
+            from = position;
+        }
+        parts.push(Bounds { start, end: bounds.end.clone() });
+        Ok(parts)
+    }
+
     /// The entry at `position` in key order. O(log n) chunks.
     ///
     /// # Errors

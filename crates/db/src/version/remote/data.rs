@@ -5,7 +5,7 @@
 
 use frond_engine::{Transaction, TreeId};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash, Lifetime};
+use frond_store::{Chunk, ChunkHash, Lifetime, Session};
 use frond_tree::{Tree, TreeFormat, Value as TreeValue};
 
 use crate::contention::Outcome;
@@ -24,6 +24,8 @@ use crate::version::{format, history, tag};
 pub struct DataRemote {
     frond: Frond,
     database: Database,
+    /// What is put is kept from being collected until the refs name it.
+    _session: Session,
 }
 
 impl DataRemote {
@@ -31,7 +33,8 @@ impl DataRemote {
     pub fn new(frond: Frond, name: &str) -> Result<DataRemote, Error> {
         let database = frond.database(name)?;
         database.writable_branch()?;
-        Ok(DataRemote { frond, database })
+        let session = frond.engine().store().session();
+        Ok(DataRemote { frond, database, _session: session })
     }
 }
 

@@ -78,6 +78,8 @@ impl Database {
         remote: &mut dyn Remote,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<FetchReport, Error> {
+        // What comes is kept from being collected until the refs name it.
+        let _session = self.frond().engine().store().session();
         let Some(state) = remote.state()? else {
             return Ok(FetchReport::default());
         };
@@ -113,6 +115,7 @@ impl Database {
         if self.exists()? {
             return Err(exists());
         }
+        let _session = self.frond().engine().store().session();
         let Some(state) = remote.state()? else {
             let message = format!("there is no repository at {url}");
             return Err(Error::invalid(Code::NamespaceNotFound, message));

@@ -1,0 +1,54 @@
+//! `frond gc`: gives back the disk space of what nobody needs any more.
+
+use std::io::Write;
+
+use frond_doc::{DocumentBuilder, Value};
+
+use crate::arguments::Target;
+use crate::failure::Failure;
+use crate::output::{bytes, count_of};
+use crate::terminal::{Style, Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  frond gc                              a data directory that no server uses
+  frond gc --uri 127.0.0.1:27017        a running server, while it serves
+  frond gc --uri 127.0.0.1:27017 --rate 20    at most 20 MB a second
+
+What no branch, commit, cursor or transaction can reach goes: dropped collections and databases,
+what was folded or rewritten. History is packed so that versions of the same data share their bytes.
+A server also collects by itself, without packing, when half of its disk may be garbage.";
+
+/// Give disk space back
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Gc {
+    /// Remove garbage only; don't pack history
+    #[arg(long)]
+    quick: bool,
+
+    /// Most megabytes to read and write a second; otherwise as fast as it goes
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
+    rate: Option<i64>,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Gc {
+    /// Collects.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondGc", Value::Int32(1)).append("quick", Value::Boolean(self.quick));
+        if let Some(rate) = self.rate {
+            command.append("bytesPerSecond", Value::Int64(rate.saturating_mul(1_000_000)));
+        }
+        let mut backend = self.target.open()?;
+        let answer = backend.execute("admin", &command.build())?;
+        let answer = answer.view();
+        let (before, after) = (count_of(answer, "bytesBefore"), count_of(answer, "bytesAfter"));
+        let now = terminal.paint(Style::Added, bytes(after));
+        writeln!(terminal, "{} before, {now} now", bytes(before))?;
+        backend.close()
+    }
+}
