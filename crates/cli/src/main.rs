@@ -73,6 +73,7 @@ enum Command {
     Reflog(commands::reflog::Reflog),
     Undo(commands::undo::Undo),
     Gc(commands::gc::Gc),
+    Doctor(commands::doctor::Doctor),
     Fsck(commands::fsck::Fsck),
 }
 
@@ -120,6 +121,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Reflog(reflog) => reflog.run(terminal),
         Command::Undo(undo) => undo.run(terminal),
         Command::Gc(gc) => gc.run(terminal),
+        Command::Doctor(doctor) => doctor.run(terminal),
         Command::Fsck(fsck) => fsck.run(terminal),
     }
 }

@@ -22,8 +22,8 @@ pub(crate) mod merge_rules;
 mod history;
 mod log;
 mod path_filter;
-mod tag;
-mod walk;
+pub(crate) mod tag;
+pub(crate) mod walk;
 
 mod policy;
 mod reflog;
@@ -45,7 +45,7 @@ pub(crate) mod dropped;
 mod reset;
 mod undo;
 
-mod conflict;
+pub(crate) mod conflict;
 mod merge;
 mod merge_catalogs;
 mod merge_collection;

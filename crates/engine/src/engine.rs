@@ -22,12 +22,19 @@ use crate::transaction::Transaction;
 pub struct EngineOptions {
     /// Bytes of decompressed chunks kept in memory.
     pub cache_bytes: u64,
-    /// The memtable is sealed and folded when it, or its log, has grown to this.
+    /// The memtable is sealed and flushed when it, or its log, has grown to this.
     pub memtable_bytes_max: u64,
+    /// The runs over a tree are folded into it when they have grown to so many hundredths of it. Less
+    /// makes ranges faster, more makes writing cheaper: each fold rewrites most of a tree whose keys
+    /// come in no order.
+    pub overlay_percent_max: u64,
     /// Most bytes a second that background collections read and write; `None`: there are none.
     pub reclaim_bytes_a_second: Option<u64>,
     /// How often relaxed commits are synced, in milliseconds.
     pub relaxed_sync_millis: u64,
+    /// How many threads fold and merge in the background, beside the one that flushes. Without any,
+    /// whoever commits flushes and folds first where that is due: for tests that must repeat.
+    pub fold_threads: usize,
 }
 
 impl Default for EngineOptions {
@@ -35,8 +42,10 @@ impl Default for EngineOptions {
         EngineOptions {
             cache_bytes: 128 << 20,
             memtable_bytes_max: 64 << 20,
+            overlay_percent_max: 15,
             reclaim_bytes_a_second: Some(64 << 20),
             relaxed_sync_millis: 100,
+            fold_threads: 2,
         }
     }
 }
@@ -133,6 +142,14 @@ impl Engine {
         self.shared.reclaim(options)
     }
 
+    /// Finds out how much of the store is needed, by following references; changes nothing.
+    ///
+    /// # Errors
+    /// As `reclaim`.
+    pub fn weigh(&self) -> Result<Collected, EngineError> {
+        self.shared.weigh()
+    }
+
     #[cfg(test)]
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
@@ -154,6 +171,11 @@ impl Engine {
             log_syncs: writer.syncs,
             log_bytes: writer.bytes,
             folds: shared.counters.folds.load(Ordering::Relaxed),
+            flushes: shared.counters.flushes.load(Ordering::Relaxed),
+            runs_written: shared.counters.runs_written.load(Ordering::Relaxed),
+            pass_steps: shared.counters.steps.load(Ordering::Relaxed),
+            merges: shared.counters.merges.load(Ordering::Relaxed),
+            filter_bytes: state.filter_bytes(),
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
         }
     }
@@ -177,8 +199,18 @@ pub struct EngineCounters {
     pub log_syncs: u64,
     /// Bytes written to the log.
     pub log_bytes: u64,
-    /// Folds of a tree.
+    /// Folds of a tree: at once by a flush or a version commit, or by a pass that ended.
     pub folds: u64,
+    /// Flushes of sealed memtables.
+    pub flushes: u64,
+    /// Runs written by flushes.
+    pub runs_written: u64,
+    /// Steps of passes, each of which folded a key range of a tree's runs.
+    pub pass_steps: u64,
+    /// Merges of runs.
+    pub merges: u64,
+    /// Bytes of filters in memory now.
+    pub filter_bytes: u64,
     /// Bytes in memtables now.
     pub memtable_bytes: u64,
 }

@@ -5,7 +5,7 @@
 //! is borrowed where it can be), `path` (how a field path fans out over arrays), `number` (how the
 //! four number types combine), then the families: `arithmetic`, `rounding`, `comparison`,
 //! `conditional`, `string`, `substring`, `search`, `array`, `iterate`, `pairs`, `set`, `object`,
-//! `convert`, `date`, `date_format`, `total`, `variable`.
+//! `convert`, `date`, `total`, `variable`.
 //!
 //! *Surprises*: "missing" is a value of its own, less than null and unequal to it; most operators
 //! answer null where an argument is null or missing, but not all; variables that nobody binds are
@@ -17,7 +17,6 @@ mod comparison;
 mod conditional;
 mod convert;
 mod date;
-mod date_format;
 mod evaluated;
 mod iterate;
 mod node;
@@ -51,7 +50,7 @@ pub(crate) use object::not_mergeable;
 pub(crate) use parse::Parser;
 pub(crate) use path::parse as parse_path;
 pub use scope::Variables;
-pub(crate) use scope::{Scope, check_name, undefined};
+pub(crate) use scope::{Binding, Scope, check_name, undefined};
 pub(crate) use variable::random;
 
 /// A parsed expression. Cloning is cheap: the tree is shared.

@@ -241,7 +241,7 @@ impl CollectionMerge<'_> {
             let Some(document) = merged else { return Ok(Some(Edit::Delete)) };
             let bytes = document.as_bytes().len();
             if bytes > DOCUMENT_BYTES_MAX {
-                too_large.get_or_insert(bytes);
+                too_large.get_or_insert(bytes as u64);
             }
             Ok(Some(Edit::Put(value_of(&**self.store, self.format, &document)?)))
         };

@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 
 use frond_doc::{DocumentBuf, key, normalise};
 use frond_engine::{Durability, Transaction, TreeId};
-use frond_query::expression::Variables;
 use frond_query::{Code, Filter};
 
 use crate::catalog::CatalogView;
@@ -147,8 +146,7 @@ impl Database {
         let rules = merge.rules.of_collection(collection, &options)?;
         let update = match resolution {
             Resolution::Update(update) => {
-                let variables = Variables::new(self.frond().now_millis(), None)?;
-                Some(self.parse_update(update, None, &variables, None)?)
+                Some(self.parse_update(update, None, &self.parse_variables(None)?, None)?)
             }
             _ => None,
         };
@@ -157,8 +155,11 @@ impl Database {
             let resolved = match (&update, &now) {
                 (Some(update), Some(document)) => {
                     let (id_key, document) = (found.id_key.clone(), document.clone());
-                    let now = Found { id_key, document: document.clone(), large: None };
-                    Some(update.apply(&Filter::all(), &now)?.unwrap_or(document))
+                    let changed = update.apply(
+                        &Filter::all(),
+                        &Found { id_key, document: document.clone(), large: None },
+                    )?;
+                    Some(changed.unwrap_or(document))
                 }
                 (Some(_), None) => {
                     let message = "there is no document to update: resolve by a side or a value";

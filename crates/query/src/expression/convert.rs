@@ -2,7 +2,7 @@
 
 use frond_doc::{ElementType, ObjectId, Value, decimal};
 
-use super::date_format::iso_text;
+use super::date::{iso_text, millis_of, read_any};
 use super::evaluated::Evaluated;
 use super::node::{Answer, Node, Operation};
 use super::number::{Number, as_i32};
@@ -223,18 +223,10 @@ fn date(value: Value<'_>) -> Answer<'static> {
         Value::Double(_) | Value::Decimal128(_) => integer(value, ElementType::DateTime)?,
         Value::ObjectId(id) => millis_of(id),
         Value::Timestamp(timestamp) => (timestamp.0 >> 32) as i64 * 1000,
-        Value::String(text) => super::date_format::parse_text(text).ok_or_else(|| {
-            failed(format!("Error parsing date string '{text}' in $convert with no onError value"))
-        })?,
+        Value::String(text) => read_any(text, &super::date::Zone::Utc)?,
         _ => return Err(unsupported(value, ElementType::DateTime)),
     };
     Ok(Evaluated::Borrowed(Value::DateTime(millis)))
-}
-
-/// When an ObjectId was made.
-pub(super) fn millis_of(id: ObjectId) -> i64 {
-    let [a, b, c, d, ..] = id.0;
-    i64::from(u32::from_be_bytes([a, b, c, d])) * 1000
 }
 
 /// `$toBool`

@@ -3,8 +3,8 @@
 use super::node::{Many, Node, One, Two};
 use super::parse::Parser;
 use super::{
-    arithmetic, array, comparison, conditional, convert, date, date_format, iterate, object, pairs,
-    rounding, search, set, string, substring, total, variable,
+    arithmetic, array, comparison, conditional, convert, date, iterate, object, pairs, rounding,
+    search, set, string, substring, total, variable,
 };
 use crate::error::QueryError;
 
@@ -81,14 +81,14 @@ static OPERATORS: &[Operator] = &[
     row("$convert", S(convert::convert)),
     row("$cos", R),
     row("$cosh", R),
-    row("$dateAdd", R),
-    row("$dateDiff", R),
-    row("$dateFromParts", R),
-    row("$dateFromString", R),
-    row("$dateSubtract", R),
-    row("$dateToParts", R),
-    row("$dateToString", S(date_format::date_to_string)),
-    row("$dateTrunc", R),
+    row("$dateAdd", S(date::add)),
+    row("$dateDiff", S(date::difference)),
+    row("$dateFromParts", S(date::from_parts)),
+    row("$dateFromString", S(date::date_from_string)),
+    row("$dateSubtract", S(date::subtract)),
+    row("$dateToParts", S(date::to_parts)),
+    row("$dateToString", S(date::date_to_string)),
+    row("$dateTrunc", S(date::truncate)),
     row("$dayOfMonth", S(date::part)),
     row("$dayOfWeek", S(date::part)),
     row("$dayOfYear", S(date::part)),
@@ -200,8 +200,8 @@ static OPERATORS: &[Operator] = &[
     row("$topN", R),
     row("$trim", S(string::trim)),
     row("$trunc", M(1, 2, rounding::trunc)),
-    row("$tsIncrement", R),
-    row("$tsSecond", R),
+    row("$tsIncrement", O(date::increment)),
+    row("$tsSecond", O(date::second)),
     row("$type", O(convert::type_of)),
     row("$unsetField", S(object::unset_field)),
     row("$week", S(date::part)),
