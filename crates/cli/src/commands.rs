@@ -17,6 +17,7 @@ pub mod log;
 pub mod merge;
 pub mod rebase;
 pub mod reflog;
+pub mod remote;
 pub mod reset;
 pub mod resolve;
 pub mod restore;

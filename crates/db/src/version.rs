@@ -56,6 +56,8 @@ mod pick;
 mod rebase;
 mod restore;
 
+pub mod remote;
+
 use frond_doc::{DocumentBuf, ValueBuf};
 
 pub use blame::{Blame, BlamedField};

@@ -11,6 +11,7 @@ mod merging;
 mod model;
 mod races;
 mod reclaim;
+mod remotes;
 mod storm;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};

@@ -66,19 +66,6 @@ fn to_document(id: i32, fields: &Fields) -> DocumentBuf {
     builder.build()
 }
 
-fn to_fields(document: Document<'_>) -> Fields {
-    let item = |value| match value {
-        Value::Int32(number) => Item::Number(number),
-        Value::Document(nested) => Item::Nested(to_fields(nested)),
-        Value::Array(array) => Item::List(
-            array.iter().map(|value| value.as_integer().expect("a number") as i32).collect(),
-        ),
-        other => panic!("the model wrote no {other:?}"),
-    };
-    let fields = document.iter().filter(|(name, _)| *name != "_id");
-    fields.map(|(name, value)| (name.to_owned(), item(value))).collect()
-}
-
 fn random_fields(random: &mut Random) -> Fields {
     let mut fields = Fields::new();
     for name in ["a", "b", "n", "c", "t"] {
