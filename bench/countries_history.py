@@ -30,6 +30,18 @@ def disk_bytes(directory):
     return sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(directory) for name in names)
 
 
+def cpu_seconds(pid):
+    """CPU of all threads that the process has now, from Linux's scheduler: finer than its clock ticks."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
+                total += int(file.read().split()[0])
+        except FileNotFoundError:  # A thread that ended meanwhile.
+            pass
+    return total / 1e9
+
+
 def versions(archive):
     with tarfile.open(archive) as tar:
         members = sorted((member for member in tar if member.isfile()), key=lambda member: member.name)
@@ -64,14 +76,14 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         server, client = serve(arguments.frond, directory)
         world, commits = client.world, []
-        begin, commit_seconds = time.perf_counter(), 0.0
+        begin, commit_seconds, commit_cpu = time.perf_counter(), 0.0, 0.0
         for number, (name, documents) in enumerate(history, 1):
             keep = [document["_id"] for document in documents]
             world.countries.bulk_write(
                 [ReplaceOne({"_id": document["_id"]}, document, upsert=True) for document in documents]
                 + [DeleteMany({"_id": {"$nin": keep}})]
             )
-            commit_begin = time.perf_counter()
+            commit_begin, cpu_begin = time.perf_counter(), cpu_seconds(server.pid)
             try:
                 commits.append(world.command("frondCommit", message=name, author="history")["commitId"])
             except Exception as error:  # Versions may be equal: then there is nothing to commit.
@@ -79,13 +91,27 @@ def main():
                     raise
                 commits.append(commits[-1])
             commit_seconds += time.perf_counter() - commit_begin
+            commit_cpu += cpu_seconds(server.pid) - cpu_begin
             if number % 50 == 0 or number == len(history):
                 print(f"{number:4} versions  {time.perf_counter() - begin:7.2f} s  {disk_bytes(directory) / 1e6:7.2f} MB", flush=True)
-        print(f"commits alone: {commit_seconds:.2f} s, {len(set(commits))} distinct")
+        print(f"commits alone: {commit_seconds:.2f} s, {commit_cpu:.2f} s CPU, {len(set(commits))} distinct")
 
         def diff(left, right):
             return world.command("frondDiff", **{"from": commits[left], "to": commits[right]})
 
+        for left, right in ((0, -1), (-2, -1), (9, 10)):
+            print(f"frondDiff {left % len(commits) + 1} to {right % len(commits) + 1}: {median_millis(lambda: diff(left, right)):.2f} ms")
+        begin = time.perf_counter()
+        log = world.command("frondLog", limit=1000, collection="countries", document="AUT")["commits"]
+        print(f"history of AUT: {len(log)} commits, {(time.perf_counter() - begin) * 1000:.1f} ms")
+        for position in (0, len(history) // 2, len(history) - 1):
+            stored = {document["_id"]: document for document in client[f"world@{commits[position]}"].countries.find()}
+            assert stored == {document["_id"]: document for document in history[position][1]}, history[position][0]
+        print("versions read back: equal")
+        begin, cpu_begin = time.perf_counter(), cpu_seconds(server.pid)
+        client.admin.command("frondGc")
+        seconds, cpu = time.perf_counter() - begin, cpu_seconds(server.pid) - cpu_begin
+        print(f"frondGc: {seconds:.2f} s, {cpu:.2f} s CPU, {disk_bytes(directory) / 1e6:.2f} MB")
         for left, right in ((0, -1), (-2, -1), (9, 10)):
             print(f"frondDiff {left % len(commits) + 1} to {right % len(commits) + 1}: {median_millis(lambda: diff(left, right)):.2f} ms")
         begin = time.perf_counter()

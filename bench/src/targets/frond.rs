@@ -150,8 +150,11 @@ fn set_status(database: &Database, number: i64, status: &str) -> Result<u64, Fai
         update: ValueBuf::from(update.build()),
         upsert: false,
         multi: false,
+        sort: None,
         array_filters: None,
+        constants: None,
         hint: None,
+        variables: None,
     };
     let done = database.update(COLLECTION, &[statement], true, Durability::Synced)?;
     match done.errors.into_iter().next() {

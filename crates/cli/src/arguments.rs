@@ -64,6 +64,11 @@ pub struct Author {
 }
 
 impl Author {
+    /// As given on the command line.
+    pub fn given(&self) -> Option<&str> {
+        self.author.as_deref()
+    }
+
     /// As given, or from the environment.
     pub fn name(&self) -> String {
         let given = self.author.clone();

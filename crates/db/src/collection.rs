@@ -64,16 +64,22 @@ pub struct WriteReport {
 pub struct UpdateStatement {
     /// Which documents.
     pub filter: DocumentBuf,
-    /// Operators or a replacement (a pipeline is refused).
+    /// Operators, a replacement or a pipeline.
     pub update: ValueBuf,
     /// Insert if nothing matches.
     pub upsert: bool,
     /// All that match, not the first.
     pub multi: bool,
+    /// Which of those that match is the first.
+    pub sort: Option<DocumentBuf>,
     /// The array of `arrayFilters`.
     pub array_filters: Option<ValueBuf>,
+    /// Variables of a pipeline, with their values: `c`.
+    pub constants: Option<DocumentBuf>,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
+    /// The command's `let`.
+    pub variables: Option<DocumentBuf>,
 }
 
 /// What an update did.
@@ -98,6 +104,8 @@ pub struct DeleteStatement {
     pub only_first: bool,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
+    /// The command's `let`.
+    pub variables: Option<DocumentBuf>,
 }
 
 /// A `find`.
@@ -147,6 +155,10 @@ pub struct FindAndModify {
     pub projection: Option<DocumentBuf>,
     /// The array of `arrayFilters`.
     pub array_filters: Option<ValueBuf>,
+    /// Index name or key.
+    pub hint: Option<ValueBuf>,
+    /// A command's `let`.
+    pub variables: Option<DocumentBuf>,
 }
 
 /// What a `findAndModify` did.

@@ -2,24 +2,25 @@
 //!
 //! 1. Every chunk is read from the disk and hashed; pack headers, pack indexes, manifest and roots
 //!    are checked with them.
-//! 2. Every chunk that a chunk references must be there. A commit references its catalog and its
-//!    parents, a catalog its collections, a tree's node its children: with 1 and 2, each version is
+//! 2. Every chunk that can be reached from the roots must be there. A commit references its catalog and
+//!    its parents, a catalog its collections, a tree's node its children: with 1 and 2, each version is
 //!    whole.
 //! 3. If nothing was found so far, the engine opens (replaying its log) and checks the order and
 //!    the counts of every working tree.
+//!
+//! A store that is too damaged to be opened is examined without: each frame of each pack, also behind
+//! damage, so that all of it is listed.
 
 use std::path::Path;
 
 use frond_engine::{Engine, EngineOptions};
-use frond_store::ChunkStore;
+use frond_store::StoreError;
 use frond_store::io::Machine;
+use frond_store::local::examine::examine;
 use frond_store::local::{LocalOptions, LocalStore};
 
 use crate::error::Error;
 use crate::frond::open_machine;
-
-/// Chunks whose references are looked up together.
-const BATCH: usize = 256;
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +42,10 @@ pub fn fsck(directory: &Path, progress: &mut dyn FnMut(u64)) -> Result<FsckRepor
 }
 
 fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
-    let store = LocalStore::open(machine, LocalOptions::default())?;
+    let store = match LocalStore::open(machine, LocalOptions::default()) {
+        Err(StoreError::Damaged { .. }) => return examined(machine, progress),
+        opened => opened?,
+    };
     let mut report = FsckReport::default();
     let damages = store.verify(&mut |done| {
         report.chunks = done;
@@ -49,7 +53,9 @@ fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckRepo
     })?;
     report.damages = damages.iter().map(ToString::to_string).collect();
     if report.damages.is_empty() {
-        report.damages = missing_references(&store)?;
+        let missing = store.missing_parts()?;
+        let lost = |hash| format!("chunk {hash} is not stored, but others refer to it");
+        report.damages = missing.into_iter().map(lost).collect();
     }
     if report.damages.is_empty() {
         let checked = Engine::open_over(machine, store, EngineOptions::default())
@@ -59,16 +65,8 @@ fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckRepo
     Ok(report)
 }
 
-fn missing_references(store: &LocalStore) -> Result<Vec<String>, Error> {
-    let mut missing = Vec::new();
-    for hashes in store.chunk_hashes().chunks(BATCH) {
-        for chunk in store.get_many(hashes)? {
-            let references: Vec<_> = chunk.references().collect();
-            let found = store.has_many(&references)?;
-            for (reference, _) in references.iter().zip(found).filter(|(_, found)| !found) {
-                missing.push(format!("chunk {} lacks its part {reference}", chunk.hash()));
-            }
-        }
-    }
-    Ok(missing)
+fn examined(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
+    let examined = examine(machine, progress)?;
+    let damages = examined.damages.iter().map(ToString::to_string).collect();
+    Ok(FsckReport { chunks: examined.chunks, damages })
 }

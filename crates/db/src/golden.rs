@@ -39,6 +39,8 @@ fn the_example_of_a_commit() {
         parents: vec![ChunkHash([0x22; 32])],
         author: "Ada".to_owned(),
         message: "hi".to_owned(),
+        committer: None,
+        authored_millis: None,
         timestamp_millis: 1_767_225_600_000,
         generation: 2,
     };

@@ -3,7 +3,7 @@
 //! Reading order: [`frond`] (a data directory, open), [`name`] (`shop@main~2`), [`database`] (one
 //! version of one database: what a command works on), `system` (what of all this lies in the engine's
 //! own tree), `reader` (working trees and committed ones read alike), [`catalog`] (what exists),
-//! [`collection`] (reads and writes), [`version`] (history), [`mod@fsck`] (is all of it whole?). Blocking and batched; knows no wire and
+//! [`collection`] (reads and writes), [`version`] (history), [`mod@fsck`] (is all of it whole?), `reclaim` (disk space). Blocking and batched; knows no wire and
 //! no socket.
 
 pub mod catalog;
@@ -12,7 +12,9 @@ pub mod database;
 pub mod error;
 pub mod frond;
 pub mod fsck;
+mod large;
 pub mod name;
+mod reclaim;
 pub mod version;
 
 #[cfg(test)]
@@ -29,6 +31,8 @@ pub use collection::{
 pub use database::Database;
 pub use error::{Error, ErrorKind};
 pub use frond::{Frond, FrondOptions};
-pub use frond_engine::Durability;
+pub use frond_engine::{Durability, ReclaimOptions};
+pub use frond_store::Collected;
 pub use fsck::{FsckReport, fsck};
 pub use name::{DatabaseName, VersionName};
+pub use reclaim::Reclaimed;

@@ -3,14 +3,21 @@
 //! Whoever reads a collection holds a [`Reader`] (the moment) and a [`TreePlace`] (the tree), and
 //! need not know whether the tree is a live one of the engine or hangs off a commit.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use frond_doc::DocumentBuf;
+use frond_doc::field_index::cache::{CACHE_BYTES, FieldIndexes};
+use frond_doc::pieces::LargeDocument;
 use frond_engine::{Engine, EntryCursor, Snapshot, Transaction, TreeId};
 use frond_store::ChunkStore;
-use frond_tree::{Bounds, Cursor, Direction, Entry, Tree, Value};
+use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, Value};
 
 use crate::error::Error;
+use crate::large;
+
+/// Derived from documents, and named by their hashes: one serves all that the process has open.
+static FIELD_INDEXES: LazyLock<FieldIndexes> = LazyLock::new(|| FieldIndexes::new(CACHE_BYTES));
 
 /// Where a tree lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +112,43 @@ impl<'a> Reader<'a> {
             Source::Snapshot(snapshot) => snapshot.read(value)?,
             Source::Transaction(own) => own.read(value)?,
         })
+    }
+
+    /// Reads a document. One that lies out of line finds its index under its hash.
+    pub fn document(&self, value: &Value) -> Result<DocumentBuf, Error> {
+        if let Some(large) = self.head(value)? {
+            return self.with_store(|store| Ok(large::read(store, &large)?));
+        }
+        let document = DocumentBuf::from_validated(self.read(value)?);
+        Ok(match &value.content {
+            Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. } => {
+                FIELD_INDEXES.attach(hash.0, document)
+            }
+            Content::Inline(_) => document,
+        })
+    }
+
+    /// The large document that a value is the head of.
+    pub fn head(&self, value: &Value) -> Result<Option<LargeDocument>, Error> {
+        self.with_store(|store| Ok(large::head(store, value)?))
+    }
+
+    /// Reads some of a large document's outermost fields.
+    pub fn project(&self, large: &LargeDocument, names: &[&[u8]]) -> Result<DocumentBuf, Error> {
+        self.with_store(|store| {
+            let fields = large.project(store, names);
+            Ok(fields.map_err(|error| large::damaged(&large.value(), error))?)
+        })
+    }
+
+    fn with_store<R>(
+        &self,
+        read: impl FnOnce(&dyn ChunkStore) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        match &self.source {
+            Source::Snapshot(_) => read(&*self.store),
+            Source::Transaction(own) => read(&own.store()),
+        }
     }
 
     /// How many entries, a transaction's own writes not counted.

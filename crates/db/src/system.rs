@@ -11,6 +11,12 @@
 //! l/<db>/<branch>/<sequence>          what moved the ref
 //! m/<db>/<branch>                     a merge that waits
 //! x/<db>/<branch>/<collection>/<key>  a conflict that waits
+//! y/<db>/<branch>/<conflict's id>     where that conflict lies
+//! g/<db>/<tag>                        a tag
+//! n/<db>/<remote>                     a remote: where it is
+//! o/<db>/<remote>/<branch>            where a remote's branch was when it was last seen
+//! p/<db>/<branch>                     what may be done to a branch
+//! t/<db>/<sequence>                   a dropped database, to bring it back
 //! ```
 //!
 //! Commit ids, sequences and keys of `_id`s may hold zeros, so they stand last.
@@ -163,10 +169,107 @@ pub(crate) fn conflicts_prefix(database: &str, branch: &str) -> Bytes {
     key(b'x', &[database.as_bytes(), branch.as_bytes(), b""])
 }
 
+/// What the keys of a branch's reflog begin with.
+pub(crate) fn reflog_prefix(database: &str, branch: &str) -> Bytes {
+    key(b'l', &[database.as_bytes(), branch.as_bytes(), b""])
+}
+
+/// What the keys of all reflogs of a database begin with.
+pub(crate) fn reflogs_prefix(database: &str) -> Bytes {
+    key(b'l', &[database.as_bytes(), b""])
+}
+
+/// The key of the record that leads from a conflict's id to its key; with no id, what all of a
+/// branch's begin with.
+pub(crate) fn conflict_id_key(database: &str, branch: &str, id: &[u8]) -> Bytes {
+    key(b'y', &[database.as_bytes(), branch.as_bytes(), id])
+}
+
+/// The key of a tag.
+pub(crate) fn tag_key(database: &str, tag: &str) -> Bytes {
+    key(b'g', &[database.as_bytes(), tag.as_bytes()])
+}
+
+/// The key of a remote.
+pub(crate) fn remote_key(database: &str, remote: &str) -> Bytes {
+    key(b'n', &[database.as_bytes(), remote.as_bytes()])
+}
+
+/// The key of where a remote's branch was; `name` is `origin/main`.
+pub(crate) fn tracking_key(database: &str, name: &str) -> Bytes {
+    key(b'o', &[database.as_bytes(), name.as_bytes()])
+}
+
+/// The key of a branch's policy.
+pub(crate) fn policy_key(database: &str, branch: &str) -> Bytes {
+    key(b'p', &[database.as_bytes(), branch.as_bytes()])
+}
+
+/// The key of a database that was dropped at `sequence`.
+pub(crate) fn dropped_key(database: &str, sequence: u64) -> Bytes {
+    key(b't', &[database.as_bytes(), &sequence.to_be_bytes()])
+}
+
+/// What the keys of the drops of a database begin with.
+pub(crate) fn dropped_prefix(database: &str) -> Bytes {
+    key(b't', &[database.as_bytes(), b""])
+}
+
+/// What the keys of all drops begin with.
+pub(crate) fn all_dropped_prefix() -> Bytes {
+    key(b't', &[b""])
+}
+
+/// Cuts what follows `prefix` in a key that ends with a name and a Sequence.
+pub(crate) fn name_and_sequence(prefix: &[u8], key: &[u8]) -> Result<(String, u64), Error> {
+    let damaged = || Error::damaged("a key of the system tree has no name and Sequence");
+    let rest = key.strip_prefix(prefix).ok_or_else(damaged)?;
+    let (name, sequence) = rest.split_last_chunk::<8>().ok_or_else(damaged)?;
+    let name = name.strip_suffix(&[SEPARATOR]).ok_or_else(damaged)?;
+    let name = std::str::from_utf8(name).map_err(|_| damaged())?;
+    Ok((name.to_owned(), u64::from_be_bytes(*sequence)))
+}
+
+/// The Sequence that ends a key.
+pub(crate) fn sequence_at_end(key: &[u8]) -> Result<u64, Error> {
+    let sequence = key.last_chunk::<8>();
+    let sequence = sequence.ok_or_else(|| Error::damaged("a key ends with no Sequence"))?;
+    Ok(u64::from_be_bytes(*sequence))
+}
+
 /// What the keys of everything else that a database has begin with: refs, commits, working
-/// entries, reflog, merges, conflicts.
-pub(crate) fn database_prefixes(database: &str) -> [Bytes; 6] {
-    [b'r', b'c', b'w', b'l', b'm', b'x'].map(|kind| key(kind, &[database.as_bytes(), b""]))
+/// entries, reflog, merges, conflicts and their ids, tags, remotes and what is known of them,
+/// policies. What would bring back a database of that name that was dropped is not its own.
+pub(crate) fn database_prefixes(database: &str) -> [Bytes; 11] {
+    [b'r', b'c', b'w', b'l', b'm', b'x', b'y', b'g', b'n', b'o', b'p']
+        .map(|kind| key(kind, &[database.as_bytes(), b""]))
+}
+
+/// The value of a record that refers to chunks: itself a chunk, so that who follows references
+/// reaches them. It is taken along by `transaction`.
+pub(crate) fn referring_value(
+    transaction: &mut frond_engine::Transaction,
+    references: &[ChunkHash],
+    record: &[u8],
+) -> TreeValue {
+    if references.is_empty() {
+        return TreeValue::inline(Bytes::copy_from_slice(record));
+    }
+    let chunk = Chunk::new(frond_store::ChunkKind::Blob, references, record);
+    transaction.put_chunks(std::slice::from_ref(&chunk));
+    let bytes = record.len() as u64;
+    TreeValue { flags: 0, content: Content::Chunk { hash: chunk.hash(), bytes } }
+}
+
+/// The chunks that such a value refers to.
+pub(crate) fn references_of(
+    store: &dyn frond_store::ChunkStore,
+    value: &TreeValue,
+) -> Result<Vec<ChunkHash>, Error> {
+    match &value.content {
+        Content::Chunk { hash, .. } => Ok(store.get(*hash)?.references().collect()),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// The name that ends a key which begins with `prefix`.
@@ -309,14 +412,14 @@ fn missing(name: &str) -> Error {
     Error::damaged(format!("a record of the system tree has no proper field {name}"))
 }
 
-fn as_array<const N: usize>(value: Value<'_>) -> Option<[u8; N]> {
+pub(crate) fn as_array<const N: usize>(value: Value<'_>) -> Option<[u8; N]> {
     match value {
         Value::Binary(binary) => binary.bytes.try_into().ok(),
         _ => None,
     }
 }
 
-fn as_string(value: Value<'_>) -> Option<String> {
+pub(crate) fn as_string(value: Value<'_>) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
@@ -393,6 +496,11 @@ mod tests {
             reflog_key("shop", "x", 7),
             merge_key("shop", "x"),
             conflict_key("shop", "x", "y", &[0, 1]),
+            conflict_id_key("shop", "x", &[0; 10]),
+            tag_key("shop", "v1"),
+            remote_key("shop", "origin"),
+            tracking_key("shop", "origin/main"),
+            policy_key("shop", "main"),
         ];
         for (key, prefix) in keys.iter().zip(&prefixes) {
             assert!(key.starts_with(prefix));

@@ -14,33 +14,70 @@ mod revision;
 
 mod field_diff;
 mod field_merge;
+mod field_rule;
 mod fields;
 mod merge_base;
+pub(crate) mod merge_rules;
 
 mod history;
 mod log;
+mod path_filter;
+pub(crate) mod tag;
+pub(crate) mod walk;
 
+mod policy;
 mod reflog;
 mod state;
 
 mod diff;
+mod diff_rows;
+mod document_history;
 mod status;
 
+pub mod rows;
+pub(crate) mod source;
+
 mod adopt;
+mod blame;
 mod branch;
 mod commit;
+pub(crate) mod dropped;
 mod reset;
+mod undo;
 
-mod conflict;
+pub(crate) mod conflict;
 mod merge;
+mod merge_catalogs;
 mod merge_collection;
 mod merge_index;
 mod resolve;
 
+mod pick;
+mod rebase;
+mod restore;
+
 use frond_doc::{DocumentBuf, ValueBuf};
 
+pub use blame::{Blame, BlamedField};
+pub use commit::CommitRequest;
 pub use commit_id::CommitId;
+pub use diff_rows::{DiffDetail, DiffRequest, DiffRow, DiffRows};
+pub use document_history::{DocumentHistory, DocumentVersion};
+pub use dropped::DroppedDatabase;
+pub use history::NOTHING;
 pub(crate) use history::resolve;
+pub use log::{Log, LogRequest};
+pub use merge_rules::{
+    EqualChanges, FieldRule, Granularity, MergeRules, MergeSide, parse_field_rules,
+};
+pub use pick::{PickKind, PickRequest};
+pub use policy::BranchPolicy;
+pub use rebase::Rebased;
+pub use reflog::RefChangeInfo;
+pub use resolve::ConflictSelection;
+pub use restore::Restored;
+pub use tag::TagInfo;
+pub use undo::Undone;
 
 /// A commit as `frondLog` tells it.
 #[derive(Clone, Debug)]
@@ -53,8 +90,12 @@ pub struct CommitInfo {
     pub author: String,
     /// Why.
     pub message: String,
-    /// Milliseconds since 1970.
+    /// When it was made: milliseconds since 1970.
     pub timestamp_millis: i64,
+    /// Who made it; mostly the author.
+    pub committer: String,
+    /// When the changes were made; mostly when it was.
+    pub authored_millis: i64,
 }
 
 /// What differs in one collection.
@@ -70,8 +111,21 @@ pub struct CollectionDiff {
     pub removed: Vec<DocumentBuf>,
     /// Documents on both sides that differ.
     pub modified: Vec<DocumentDiff>,
-    /// Names of indexes that were added, removed or changed.
-    pub indexes: Vec<String>,
+    /// Indexes that were added, removed or changed.
+    pub indexes: Vec<IndexChange>,
+    /// Its options on both sides, where they differ.
+    pub options: Option<(DocumentBuf, DocumentBuf)>,
+}
+
+/// An index that differs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct IndexChange {
+    /// Its name.
+    pub name: String,
+    /// As `listIndexes` tells it, on the left side.
+    pub from: Option<DocumentBuf>,
+    /// On the right side.
+    pub to: Option<DocumentBuf>,
 }
 
 /// What happened to a collection between two versions.
@@ -81,6 +135,26 @@ pub enum CollectionChange {
     Added,
     Removed,
     Modified,
+}
+
+impl CollectionChange {
+    /// `added`, `removed` or `modified`.
+    pub fn name(self) -> &'static str {
+        match self {
+            CollectionChange::Added => "added",
+            CollectionChange::Removed => "removed",
+            CollectionChange::Modified => "modified",
+        }
+    }
+
+    /// What happened to something that is on one side or both.
+    fn between(is_left: bool, is_right: bool) -> CollectionChange {
+        match (is_left, is_right) {
+            (false, _) => CollectionChange::Added,
+            (_, false) => CollectionChange::Removed,
+            _ => CollectionChange::Modified,
+        }
+    }
 }
 
 /// A document that differs.
@@ -168,6 +242,10 @@ pub struct MergeRequest {
     pub fast_forward_only: bool,
     /// Refuse if the branch has changes that are not committed; else they are committed first.
     pub refuse_dirty: bool,
+    /// Make a commit of one parent, with all that the other side did.
+    pub squash: bool,
+    /// How documents are merged, where not as usual.
+    pub rules: MergeRules,
 }
 
 /// How a merge ended.
@@ -202,6 +280,8 @@ pub struct Conflict {
     pub id: String,
     /// The collection.
     pub collection: String,
+    /// What is in conflict.
+    pub kind: ConflictKind,
     /// The document's `_id`.
     pub document_id: ValueBuf,
     /// The paths on which the two sides differ; empty if one side removed the document.
@@ -214,6 +294,39 @@ pub struct Conflict {
     pub theirs: Option<DocumentBuf>,
 }
 
+/// What is in conflict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConflictKind {
+    /// A document.
+    Document,
+    /// A collection that one side dropped and the other changed.
+    Collection,
+    /// The options of a collection.
+    Options,
+    /// An index of a collection.
+    Index,
+}
+
+impl ConflictKind {
+    /// Every kind.
+    pub(crate) const ALL: [ConflictKind; 4] = [
+        ConflictKind::Document,
+        ConflictKind::Collection,
+        ConflictKind::Options,
+        ConflictKind::Index,
+    ];
+
+    /// `document`, `collection`, `options` or `index`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConflictKind::Document => "document",
+            ConflictKind::Collection => "collection",
+            ConflictKind::Options => "options",
+            ConflictKind::Index => "index",
+        }
+    }
+}
+
 /// How a conflict is resolved.
 #[derive(Clone, Debug)]
 pub enum Resolution {
@@ -223,4 +336,6 @@ pub enum Resolution {
     Theirs,
     /// This document, or none.
     Value(Option<DocumentBuf>),
+    /// The document as it is now, changed by this update.
+    Update(ValueBuf),
 }

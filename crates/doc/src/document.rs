@@ -5,11 +5,16 @@
 //! aren't BSON ends early and never panics.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::error::DocError;
-use crate::raw::RawElements;
+use crate::field_index::FieldIndex;
+use crate::field_index::cache::LazyIndex;
+use crate::field_scan;
+use crate::raw::{RawElement, RawElements};
 use crate::validate::validate;
 use crate::value::Value;
 
@@ -21,31 +26,41 @@ pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 pub const EMPTY: [u8; 5] = [5, 0, 0, 0, 0];
 
 /// A view over a document's bytes, its length prefix and final zero included.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Document<'a>(&'a [u8]);
+///
+/// It may carry an index of its fields, which [`Document::get`] and paths then use; documents are
+/// equal if their bytes are.
+#[derive(Clone, Copy)]
+pub struct Document<'a> {
+    bytes: &'a [u8],
+    index: Option<&'a LazyIndex>,
+}
 
 /// A view over an array's bytes: a document whose field names don't matter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Array<'a>(&'a [u8]);
 
-/// A document that owns its bytes (or shares them: cloning is cheap).
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct DocumentBuf(Bytes);
+/// A document that owns its bytes (or shares them: cloning is cheap), and may carry an index of its
+/// fields, as [`Document`].
+#[derive(Clone)]
+pub struct DocumentBuf {
+    bytes: Bytes,
+    index: Option<Arc<LazyIndex>>,
+}
 
 impl<'a> Document<'a> {
     /// Views validated bytes as a document.
     pub fn from_validated(bytes: &'a [u8]) -> Document<'a> {
-        Document(bytes)
+        Document { bytes, index: None }
     }
 
     /// The empty document.
     pub fn empty() -> Document<'static> {
-        Document(&EMPTY)
+        Document { bytes: &EMPTY, index: None }
     }
 
     /// The document's bytes.
     pub fn as_bytes(&self) -> &'a [u8] {
-        self.0
+        self.bytes
     }
 
     /// The fields in their order: name and value.
@@ -55,22 +70,42 @@ impl<'a> Document<'a> {
 
     /// The fields in their order, undecoded.
     pub fn elements(&self) -> RawElements<'a> {
-        RawElements::new(self.0)
+        RawElements::new(self.bytes)
     }
 
     /// The value of the first field named `name`; no dotted path. Decodes that value alone.
     pub fn get(&self, name: &str) -> Option<Value<'a>> {
-        self.elements().find(|element| element.name == name.as_bytes())?.decode()
+        self.field(name.as_bytes())?.decode()
+    }
+
+    /// The first field named `name`, undecoded.
+    #[inline]
+    pub fn field(&self, name: &[u8]) -> Option<RawElement<'a>> {
+        match self.index() {
+            Some(index) => index.field(self.bytes, name),
+            None => field_scan::find(self.bytes, name),
+        }
+    }
+
+    /// Whether fields are found without a scan.
+    #[inline]
+    pub fn is_indexed(&self) -> bool {
+        self.index().is_some()
+    }
+
+    #[inline]
+    pub(crate) fn index(&self) -> Option<&'a FieldIndex> {
+        self.index?.get(self.bytes)
     }
 
     /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
-        self.0.len() <= EMPTY.len()
+        self.bytes.len() <= EMPTY.len()
     }
 
     /// Copies the document.
     pub fn to_buf(&self) -> DocumentBuf {
-        DocumentBuf(Bytes::copy_from_slice(self.0))
+        DocumentBuf::from_validated(Bytes::copy_from_slice(self.bytes))
     }
 }
 
@@ -107,14 +142,14 @@ impl<'a> Array<'a> {
 
     /// The array seen as a document, with its positions as names.
     pub fn as_document(&self) -> Document<'a> {
-        Document(self.0)
+        Document::from_validated(self.0)
     }
 }
 
 impl DocumentBuf {
     /// The empty document.
     pub fn empty() -> DocumentBuf {
-        DocumentBuf(Bytes::from_static(&EMPTY))
+        DocumentBuf::from_validated(Bytes::from_static(&EMPTY))
     }
 
     /// Takes bytes from outside.
@@ -124,17 +159,23 @@ impl DocumentBuf {
     /// UTF-8, final zeros, nothing after it); [`DocError::TooDeep`].
     pub fn validated(bytes: Bytes) -> Result<DocumentBuf, DocError> {
         validate(&bytes)?;
-        Ok(DocumentBuf(bytes))
+        Ok(DocumentBuf::from_validated(bytes))
     }
 
     /// Takes bytes that were validated when they came in.
     pub fn from_validated(bytes: Bytes) -> DocumentBuf {
-        DocumentBuf(bytes)
+        DocumentBuf { bytes, index: None }
+    }
+
+    /// Carries an index from now on, which must be one of these bytes.
+    pub(crate) fn with_index(mut self, index: Arc<LazyIndex>) -> DocumentBuf {
+        self.index = Some(index);
+        self
     }
 
     /// Borrows the document.
     pub fn view(&self) -> Document<'_> {
-        Document(&self.0)
+        Document { bytes: &self.bytes, index: self.index.as_deref() }
     }
 
     /// The fields in their order: name and value.
@@ -149,12 +190,12 @@ impl DocumentBuf {
 
     /// The document's bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
     /// The document's bytes, shared.
     pub fn into_bytes(self) -> Bytes {
-        self.0
+        self.bytes
     }
 }
 
@@ -171,6 +212,34 @@ impl<'a> Iterator for Fields<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let element = self.elements.next()?;
         Some((element.name()?, element.decode()?))
+    }
+}
+
+impl PartialEq for Document<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Document<'_> {}
+
+impl Hash for Document<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes.hash(state);
+    }
+}
+
+impl PartialEq for DocumentBuf {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for DocumentBuf {}
+
+impl Hash for DocumentBuf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes.hash(state);
     }
 }
 

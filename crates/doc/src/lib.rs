@@ -9,13 +9,14 @@ pub mod decimal;
 pub mod document;
 pub mod error;
 pub mod extended_json;
+pub mod field_index;
+pub mod field_scan;
 pub mod key;
 pub mod normalise;
 pub mod order;
 pub mod path;
 pub mod pieces;
 pub mod raw;
-pub mod shape;
 pub mod validate;
 pub mod value;
 

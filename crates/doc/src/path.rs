@@ -12,14 +12,35 @@
 //! 4. At an array at the end of the path, its elements count one by one, and then the array itself;
 //!    but not if a number led to it: `{"a.0": 1}` doesn't match `{a: [[1]]}`.
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::document::{Array, Document};
+use crate::field_index::shape::{self, Place, Shape};
+use crate::raw::RawElement;
 use crate::value::{ElementType, Value};
 
-/// A dotted path, cut once: `a.b.0.c`.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+/// A dotted path, cut once: `a.b.0.c`. It remembers where it leads in the shape that it met last.
 pub struct Path {
     parts: Vec<String>,
+    /// The parts with zeros between them, and their hash, as shapes file paths.
+    joined: Box<[u8]>,
+    hash: u64,
+    memo: Memo,
 }
+
+/// The number of the shape met last, the name's length, and one more than the field's ordinal in
+/// the shape (0 where there is no such field). One word, so that threads that share a path never
+/// see halves of two.
+#[derive(Default)]
+struct Memo(AtomicU64);
+
+const MEMO_ORDINAL_BITS: u32 = 16;
+const MEMO_NAME_BITS: u32 = 16;
+/// Paths remember nothing of shapes with higher numbers: after some billions.
+const MEMO_NUMBER_MAX: u64 = u64::MAX >> (MEMO_ORDINAL_BITS + MEMO_NAME_BITS);
+const _: () = assert!(shape::FIELD_COUNT_MAX < 1 << MEMO_ORDINAL_BITS);
 
 /// What a path reached on one of its branches.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -38,7 +59,36 @@ type Visit<'v, 'a> = &'v mut dyn FnMut(Reached<'a>) -> bool;
 impl Path {
     /// Cuts `dotted` at its dots. An empty string is the path of the empty name.
     pub fn new(dotted: &str) -> Path {
-        Path { parts: dotted.split('.').map(str::to_owned).collect() }
+        Path::of_parts(dotted.split('.').map(str::to_owned).collect())
+    }
+
+    fn of_parts(parts: Vec<String>) -> Path {
+        let joined = parts.join("\0").into_bytes().into_boxed_slice();
+        Path { hash: shape::hash(&joined), joined, parts, memo: Memo::default() }
+    }
+
+    /// The field of `shape`, whose number that is, to which the path leads through documents.
+    #[inline]
+    pub(crate) fn place_in(&self, number: u64, shape: &Shape) -> Option<Place> {
+        let memo = self.memo.0.load(Ordering::Relaxed);
+        if memo >> (MEMO_ORDINAL_BITS + MEMO_NAME_BITS) != number {
+            return self.find_in(number, shape);
+        }
+        let ordinal = u32::from(memo as u16).checked_sub(1)?;
+        Some(Place { ordinal, name_bytes: (memo >> MEMO_ORDINAL_BITS) as u16 })
+    }
+
+    #[cold]
+    fn find_in(&self, number: u64, shape: &Shape) -> Option<Place> {
+        let place = shape.find(&self.joined, self.parts.len(), self.hash);
+        if number <= MEMO_NUMBER_MAX {
+            let (ordinal, name_bytes) =
+                place.map_or((0, 0), |place| (u64::from(place.ordinal) + 1, place.name_bytes));
+            let name = u64::from(name_bytes) << MEMO_ORDINAL_BITS;
+            let memo = number << (MEMO_ORDINAL_BITS + MEMO_NAME_BITS) | name | ordinal;
+            self.memo.0.store(memo, Ordering::Relaxed);
+        }
+        place
     }
 
     /// The names between the dots; at least one.
@@ -48,12 +98,23 @@ impl Path {
 
     /// The value at the path through documents only (arrays are not entered): `None` if absent.
     pub fn get<'a>(&self, document: Document<'a>) -> Option<Value<'a>> {
+        self.find(document)?.decode()
+    }
+
+    /// As [`Path::get`], undecoded.
+    #[inline]
+    pub fn find<'a>(&self, document: Document<'a>) -> Option<RawElement<'a>> {
+        if let Some(index) = document.index()
+            && let Ok(found) = index.at_path(document.as_bytes(), self)
+        {
+            return found;
+        }
         let (last, before) = self.parts.split_last()?;
         let mut document = document;
         for part in before {
             document = document.get(part)?.as_document()?;
         }
-        document.get(last)
+        document.field(last.as_bytes())
     }
 
     /// Calls `visit` with every value that a query's path reaches, as MongoDB fans out: through
@@ -67,7 +128,7 @@ impl Path {
         document: Document<'a>,
         visit: &mut dyn FnMut(Option<Value<'a>>) -> bool,
     ) -> bool {
-        walk_document(document, &self.parts, None, &mut |reached| visit(reached.value))
+        self.visit_reached(document, &mut |reached| visit(reached.value))
     }
 
     /// As [`Path::visit`], but tells where and how each value was reached.
@@ -76,7 +137,23 @@ impl Path {
         document: Document<'a>,
         visit: &mut dyn FnMut(Reached<'a>) -> bool,
     ) -> bool {
+        if let Some(index) = document.index()
+            && let Ok(Some(found)) = index.at_path(document.as_bytes(), self)
+        {
+            return visit_end(found.decode(), None, visit);
+        }
+        // Absent, or below an array: only a walk tells.
         walk_document(document, &self.parts, None, visit)
+    }
+
+    /// As [`Path::visit_reached`] for a document of which the value of the path's first part is
+    /// known.
+    pub fn visit_reached_from<'a>(
+        &self,
+        first: Option<Value<'a>>,
+        visit: &mut dyn FnMut(Reached<'a>) -> bool,
+    ) -> bool {
+        walk_value(first, &self.parts[1..], None, visit)
     }
 
     /// As [`Path::visit_reached`], with the elements of arrays at the end of the path visited first
@@ -86,7 +163,7 @@ impl Path {
         document: Document<'a>,
         visit: &mut dyn FnMut(Reached<'a>) -> bool,
     ) -> bool {
-        walk_document(document, &self.parts, None, &mut |reached| {
+        self.visit_reached(document, &mut |reached| {
             if let (true, Some(Value::Array(array))) = (reached.is_expandable, reached.value) {
                 for (position, value) in array.iter().enumerate() {
                     let position = reached.position.or(Some(position));
@@ -103,24 +180,37 @@ impl Path {
 /// Walks the path's `parts` from `document`. Recursion follows the nesting of the document, which
 /// validation has bounded.
 fn walk_document<'a>(
-    mut document: Document<'a>,
+    document: Document<'a>,
+    parts: &[String],
+    position: Option<usize>,
+    visit: Visit<'_, 'a>,
+) -> bool {
+    let Some((part, rest)) = parts.split_first() else { return false };
+    walk_value(document.get(part), rest, position, visit)
+}
+
+/// Walks the rest of a path, `parts`, from the value that its part before them names.
+fn walk_value<'a>(
+    mut value: Option<Value<'a>>,
     mut parts: &[String],
     position: Option<usize>,
     visit: Visit<'_, 'a>,
 ) -> bool {
     while let Some((part, rest)) = parts.split_first() {
-        match document.get(part) {
-            value if rest.is_empty() => {
-                let is_expandable = matches!(value, Some(Value::Array(_)));
-                return visit(Reached { value, position, is_expandable });
-            }
-            Some(Value::Document(inner)) => document = inner,
-            Some(Value::Array(array)) => return walk_array(array, rest, position, visit),
+        match value {
+            Some(Value::Document(inner)) => value = inner.get(part),
+            Some(Value::Array(array)) => return walk_array(array, parts, position, visit),
             _ => return visit(Reached { value: None, position, is_expandable: false }),
         }
         parts = rest;
     }
-    false
+    visit_end(value, position, visit)
+}
+
+/// Visits what a path's last part names.
+fn visit_end<'a>(value: Option<Value<'a>>, position: Option<usize>, visit: Visit<'_, 'a>) -> bool {
+    let is_expandable = matches!(value, Some(Value::Array(_)));
+    visit(Reached { value, position, is_expandable })
 }
 
 /// Walks the path's `parts`, of which there is at least one, from inside `array`.
@@ -159,6 +249,37 @@ fn walk_array<'a>(
         }
     }
     false
+}
+
+impl Clone for Path {
+    fn clone(&self) -> Path {
+        Path {
+            memo: Memo::default(),
+            joined: self.joined.clone(),
+            parts: self.parts.clone(),
+            ..*self
+        }
+    }
+}
+
+impl PartialEq for Path {
+    fn eq(&self, other: &Path) -> bool {
+        self.parts == other.parts
+    }
+}
+
+impl Eq for Path {}
+
+impl Hash for Path {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts.hash(state);
+    }
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Path").field("parts", &self.parts).finish()
+    }
 }
 
 #[cfg(test)]

@@ -1,160 +1,141 @@
-//! Large documents as a list of pieces: the items of a sequence, whose chunks are shared.
+//! Large documents as trees of pieces in the store: equal parts are stored once, one field is read by
+//! one path of chunks, and a change rewrites one path.
 //!
-//! The authority on the bytes is docs/format/document.md. In short: one item per element, in the
-//! order of the document; a nested document or array begins with an item and ends with one. Nothing
-//! outside an element shows in its item: no lengths, no positions. So a change rewrites its own
-//! items, and equal nested documents are equal items wherever they lie.
+//! The authority on the bytes is docs/format/document.md. In short:
 //!
-//! 1. An item is a tag, the name and a zero (no name inside an array), and the value without its
-//!    length.
-//! 2. An item above [`PIECE_BYTES_MAX`] is cut where its content says, so that an insertion in the
-//!    middle of a long text changes the pieces around it only.
-//! 3. An array whose elements aren't named 0, 1, 2, ... stays whole, names included.
+//! 1. A document above [`LARGE_DOCUMENT_BYTES`] is a *container*: a sequence with one item an
+//!    element. So is each nested document or array whose BSON exceeds [`ITEM_VALUE_BYTES_MAX`]; its
+//!    item in the container around it refers to it by hash. Any other value longer than that is a
+//!    sequence of slices, cut by its content. What is shorter lies in its item as it is in BSON.
+//! 2. An array's items have no names: what is pushed to its front changes no other element. (An array
+//!    whose elements aren't named 0, 1, 2, ... keeps its names.)
+//! 3. A *head* names the outermost container, and is the tree's value: a chunk whose payload begins
+//!    with a length that no BSON has.
 //!
-//! *Invariant*: `from_pieces(to_pieces(document))` is the document, byte for byte.
+//! Reading order: [`item`](self) (an item's bytes), `build` (from BSON), `read` (back to BSON, some
+//! fields, one path), `edit` (elements in and out).
+//!
+//! *Invariants*: 1. The same document has the same head, however it was made. 2. Reading what was
+//! built gives the same bytes.
 
+mod build;
+pub mod cache;
 mod cut;
+mod edit;
+mod item;
 mod read;
 
-use bytes::Bytes;
-use frond_store::ChunkStore;
-use frond_tree::{Sequence, TreeError, TreeFormat};
+use frond_store::{ChunkHash, ChunkStore};
+use frond_tree::{Content, Sequence, TreeError, TreeFormat, Value};
 
-pub use read::{PiecesError, from_pieces, read};
+pub use build::build;
+pub use edit::{Edited, Element};
+pub use item::Item;
+pub use read::Found;
 
-use crate::builder::position_name;
-use crate::document::Document;
-use crate::raw::{RawElement, RawElements};
-use crate::value::ElementType;
+use crate::error::DocError;
+use item::Layout;
 
 /// Documents above this are stored as pieces. A function of the content alone: no hysteresis.
-pub const LARGE_DOCUMENT_BYTES: usize = 64 << 10;
-/// Longest piece.
-pub const PIECE_BYTES_MAX: usize = 2 << 10;
+pub const LARGE_DOCUMENT_BYTES: usize = 32 << 10;
+/// Values up to this lie in their container's item.
+pub const ITEM_VALUE_BYTES_MAX: usize = 256;
+/// A document with a longer name in a container is not stored as pieces.
+pub const NAME_BYTES_MAX: usize = 700;
+/// Target of a container's chunks: an update rewrites one a level.
+const CHUNK_BYTES_TARGET: u32 = 4 << 10;
+const ITEM_BYTES_MAX: u32 = CHUNK_BYTES_TARGET / 4;
+const _: () = assert!(NAME_BYTES_MAX + ITEM_VALUE_BYTES_MAX + 2 <= ITEM_BYTES_MAX as usize);
 
-/// Tags of items besides BSON's type bytes. Stored: never renumber.
-mod tag {
-    /// Ends a nested document or array.
-    pub const END: u8 = 0x00;
-    /// More bytes of the item before.
-    pub const CONTINUATION: u8 = 0x20;
-    /// An array with its elements' names: its BSON follows.
-    pub const NAMED_ARRAY: u8 = 0x21;
+/// The form of a head: four zeros, where BSON has a length; a version; the BSON's length.
+const HEAD_BYTES: usize = 16;
+const HEAD_OFFSET_BYTES: usize = 8;
+
+/// What can go wrong when a large document is read.
+#[derive(Debug, thiserror::Error)]
+pub enum PiecesError {
+    /// The pieces are no document.
+    #[error("large document: {0}")]
+    Document(#[from] DocError),
+    /// The sequence can't be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
 }
 
-/// Whether a document is stored as pieces.
-pub fn is_large(document: Document<'_>) -> bool {
-    LARGE_DOCUMENT_BYTES < document.as_bytes().len()
-}
-
-/// The pieces of a document, in their order, each at most [`PIECE_BYTES_MAX`] long.
-pub fn to_pieces(document: Document<'_>) -> Pieces<'_> {
-    Pieces {
-        open: vec![Open { elements: document.elements(), is_array: false }],
-        item: Vec::new(),
-        written: 0,
+impl PiecesError {
+    fn damaged(what: &str) -> PiecesError {
+        DocError::Invalid { offset: 0, what: what.to_owned() }.into()
     }
 }
 
-/// Stores a document as a sequence of its pieces. Chunks are put, not synced.
-///
-/// # Errors
-/// As the store's.
-pub fn build(
-    store: &dyn ChunkStore,
-    format: TreeFormat,
-    document: Document<'_>,
-) -> Result<Sequence, TreeError> {
-    Sequence::build(store, format, &mut to_pieces(document).map(Ok))
+/// A document that is stored as pieces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LargeDocument {
+    root: Container,
+    head: ChunkHash,
 }
 
-/// An iterator over a document's pieces.
-pub struct Pieces<'a> {
-    open: Vec<Open<'a>>,
-    /// The item that is being cut, whole.
-    item: Vec<u8>,
-    /// How much of it was returned.
-    written: usize,
+/// A nested document or array, or the outermost document, that is a sequence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Container {
+    sequence: Sequence,
+    layout: Layout,
+    /// How long its BSON is.
+    bytes: u64,
 }
 
-/// A document or array that is being walked over.
-struct Open<'a> {
-    elements: RawElements<'a>,
-    /// Whether its elements have no names.
-    is_array: bool,
-}
-
-impl Iterator for Pieces<'_> {
-    type Item = Bytes;
-
-    fn next(&mut self) -> Option<Bytes> {
-        let is_continued = self.written < self.item.len();
-        if !is_continued {
-            self.next_item()?;
+impl LargeDocument {
+    /// The document that a tree's value is the head of; `None` if it is none. `format` is that of
+    /// the tree.
+    ///
+    /// # Errors
+    /// As the store; [`PiecesError::Document`] if the head is of another version.
+    pub fn open(
+        store: &dyn ChunkStore,
+        format: TreeFormat,
+        value: &Value,
+    ) -> Result<Option<LargeDocument>, PiecesError> {
+        let Content::Chunk { hash, bytes } = &value.content else { return Ok(None) };
+        if *bytes != HEAD_BYTES as u64 {
+            return Ok(None);
         }
-        let rest = &self.item[self.written..];
-        let mut piece = Vec::with_capacity(rest.len().min(PIECE_BYTES_MAX));
-        if is_continued {
-            piece.push(tag::CONTINUATION);
+        let chunk = store.get(*hash).map_err(TreeError::from)?;
+        let payload = chunk.payload_bytes();
+        if payload.len() != HEAD_BYTES || payload[..4] != [0; 4] {
+            return Ok(None);
         }
-        let count = cut::first_piece(rest, PIECE_BYTES_MAX - piece.len());
-        piece.extend_from_slice(&rest[..count]);
-        self.written += count;
-        Some(piece.into())
+        if payload[4..HEAD_OFFSET_BYTES] != [0; 4] || chunk.reference_count() != 1 {
+            return Err(PiecesError::damaged("a head of another version"));
+        }
+        let mut length = [0; size_of::<u64>()];
+        length.copy_from_slice(&payload[HEAD_OFFSET_BYTES..]);
+        let bytes = u64::from_le_bytes(length);
+        let sequence = Sequence { root: chunk.reference(0), format: piece_format(format) };
+        let root = Container { sequence, layout: Layout::Document, bytes };
+        Ok(Some(LargeDocument { root, head: *hash }))
+    }
+
+    /// How long its BSON is.
+    pub fn bytes(&self) -> u64 {
+        self.root.bytes
+    }
+
+    /// The hash that names it: of its content alone, in one repository.
+    pub fn hash(&self) -> ChunkHash {
+        self.head
+    }
+
+    /// The value that a tree holds.
+    pub fn value(&self) -> Value {
+        Value { flags: 0, content: Content::Chunk { hash: self.head, bytes: HEAD_BYTES as u64 } }
     }
 }
 
-impl Pieces<'_> {
-    /// Makes the next item; `None` after the last one.
-    fn next_item(&mut self) -> Option<()> {
-        self.item.clear();
-        self.written = 0;
-        let open = self.open.last_mut()?;
-        let Some(element) = open.elements.next() else {
-            self.open.pop();
-            if self.open.is_empty() {
-                return None; // The outermost document has no end of its own.
-            }
-            self.item.push(tag::END);
-            return Some(());
-        };
-        let is_plain_array = element.kind == ElementType::Array && is_named_by_position(&element);
-        self.item.push(match element.kind {
-            ElementType::Array if !is_plain_array => tag::NAMED_ARRAY,
-            kind => kind as u8,
-        });
-        if !open.is_array {
-            self.item.extend_from_slice(element.name);
-            self.item.push(0);
-        }
-        if is_plain_array || element.kind == ElementType::Document {
-            let elements = RawElements::new(element.value);
-            self.open.push(Open { elements, is_array: is_plain_array });
-        } else {
-            self.item.extend_from_slice(without_length(&element));
-        }
-        Some(())
+/// The parameters of containers in a repository whose trees have `format`: its salt.
+fn piece_format(format: TreeFormat) -> TreeFormat {
+    TreeFormat {
+        chunk_bytes_target: CHUNK_BYTES_TARGET,
+        inline_bytes_max: ITEM_BYTES_MAX,
+        salt: format.salt,
     }
 }
-
-/// The value's bytes without a length that the item's own length tells, and without a final zero.
-fn without_length<'a>(element: &RawElement<'a>) -> &'a [u8] {
-    use ElementType::*;
-    let value = element.value;
-    match element.kind {
-        String | JavaScript | Symbol => value.get(4..value.len().saturating_sub(1)),
-        Binary => value.get(4..),
-        _ => Some(value),
-    }
-    .unwrap_or(&[])
-}
-
-fn is_named_by_position(array: &RawElement<'_>) -> bool {
-    let mut digits = [0; 20];
-    RawElements::new(array.value)
-        .enumerate()
-        .all(|(position, it)| it.name == position_name(position, &mut digits).as_bytes())
-}
-
-#[cfg(test)]
-mod tests;

@@ -31,11 +31,6 @@ impl<'a> RawElements<'a> {
         RawElements { rest: document.get(4..).unwrap_or(&[]) }
     }
 
-    /// Walks over a document from the element at `offset` on.
-    pub(crate) fn at(document: &'a [u8], offset: usize) -> RawElements<'a> {
-        RawElements { rest: document.get(offset..).unwrap_or(&[]) }
-    }
-
     /// What is left to walk over, the document's final zero included.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
@@ -48,7 +43,7 @@ impl<'a> Iterator for RawElements<'a> {
     #[inline]
     fn next(&mut self) -> Option<RawElement<'a>> {
         let (&kind, rest) = self.rest.split_first()?;
-        let kind = ElementType::from_byte(kind)?;
+        let kind = kind_of(kind)?;
         let (name, rest) = split_name(rest)?;
         let (value, rest) = rest.split_at_checked(value_bytes(kind, rest)?)?;
         self.rest = rest;
@@ -69,11 +64,44 @@ impl<'a> RawElement<'a> {
     }
 }
 
+/// The element at `offset` of a document, whose name is known to have so many bytes.
+#[inline]
+pub(crate) fn element_at(
+    document: &[u8],
+    offset: usize,
+    name_bytes: usize,
+) -> Option<RawElement<'_>> {
+    let (&kind, rest) = document.get(offset..)?.split_first()?;
+    let kind = kind_of(kind)?;
+    let (name, rest) = rest.split_at_checked(name_bytes)?;
+    let (_, rest) = rest.split_first()?;
+    let value = rest.get(..value_bytes(kind, rest)?)?;
+    Some(RawElement { kind, name, value })
+}
+
 /// Splits a zero-terminated name from the front.
 #[inline]
 pub(crate) fn split_name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = bytes.iter().position(|byte| *byte == 0)?;
+    let end = zero_position(bytes)?;
     Some((&bytes[..end], &bytes[end + 1..]))
+}
+
+/// Where the first zero is: eight bytes at a time, since names are mostly that short.
+#[inline]
+fn zero_position(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let mut offset = 0;
+    while let Some(word) = array_at(bytes, offset) {
+        let word = u64::from_le_bytes(word);
+        // The lowest of these bits is at the first byte that is zero (Mycroft's test).
+        let zeros = word.wrapping_sub(ONES) & !word & HIGHS;
+        if zeros != 0 {
+            return Some(offset + zeros.trailing_zeros() as usize / 8);
+        }
+        offset += 8;
+    }
+    Some(offset + bytes.get(offset..)?.iter().position(|byte| *byte == 0)?)
 }
 
 /// Shows safe Rust that bytes are UTF-8.
@@ -94,27 +122,78 @@ pub(crate) fn length_at(bytes: &[u8], offset: usize) -> Option<usize> {
     usize::try_from(i32::from_le_bytes(array_at(bytes, offset)?)).ok()
 }
 
-/// How many bytes a value takes that begins at the front of `rest`. They need not all be there.
+/// [`ElementType::from_byte`] by one load.
 #[inline]
-pub(crate) fn value_bytes(kind: ElementType, rest: &[u8]) -> Option<usize> {
-    use ElementType::*;
-    Some(match kind {
-        Double | DateTime | Timestamp | Int64 => 8,
-        Int32 => 4,
-        ObjectId => 12,
-        Boolean => 1,
-        Decimal128 => 16,
-        Undefined | Null | MinKey | MaxKey => 0,
-        String | JavaScript | Symbol => length_at(rest, 0)?.checked_add(4)?,
-        Document | Array | JavaScriptWithScope => length_at(rest, 0)?,
-        Binary => length_at(rest, 0)?.checked_add(5)?,
-        DbPointer => length_at(rest, 0)?.checked_add(16)?,
-        Regex => {
-            let (pattern, rest) = split_name(rest)?;
-            let (options, _) = split_name(rest)?;
-            pattern.len() + options.len() + 2
+pub(crate) fn kind_of(byte: u8) -> Option<ElementType> {
+    KINDS[usize::from(byte)]
+}
+
+static KINDS: [Option<ElementType>; 256] = kinds();
+
+const fn kinds() -> [Option<ElementType>; 256] {
+    let mut kinds = [None; 256];
+    let mut byte = 0;
+    while byte < kinds.len() {
+        kinds[byte] = ElementType::from_byte(byte as u8);
+        byte += 1;
+    }
+    kinds
+}
+
+/// How a type tells how long its values are.
+#[derive(Clone, Copy)]
+enum Size {
+    /// All are that long.
+    Fixed(u8),
+    /// A length in front, and that many bytes more than it says.
+    Prefixed(u8),
+    /// Two texts that end with a zero.
+    Regex,
+}
+
+/// By type byte: a load instead of a jump, which scans feel.
+static SIZES: [Size; 256] = sizes();
+
+const fn sizes() -> [Size; 256] {
+    let mut sizes = [Size::Fixed(0); 256]; // Undefined, null, and the smallest and largest key.
+    let mut byte = 0;
+    while byte < sizes.len() {
+        use ElementType::*;
+        if let Some(kind) = ElementType::from_byte(byte as u8) {
+            sizes[byte] = match kind {
+                Double | DateTime | Timestamp | Int64 => Size::Fixed(8),
+                Int32 => Size::Fixed(4),
+                ObjectId => Size::Fixed(12),
+                Boolean => Size::Fixed(1),
+                Decimal128 => Size::Fixed(16),
+                Undefined | Null | MinKey | MaxKey => Size::Fixed(0),
+                String | JavaScript | Symbol => Size::Prefixed(4),
+                Document | Array | JavaScriptWithScope => Size::Prefixed(0),
+                Binary => Size::Prefixed(5),
+                DbPointer => Size::Prefixed(16),
+                Regex => Size::Regex,
+            };
         }
-    })
+        byte += 1;
+    }
+    sizes
+}
+
+/// How many bytes a value takes that begins at the front of `rest`. They need not all be there.
+#[inline(always)]
+pub(crate) fn value_bytes(kind: ElementType, rest: &[u8]) -> Option<usize> {
+    match SIZES[usize::from(kind as u8)] {
+        Size::Fixed(bytes) => Some(usize::from(bytes)),
+        Size::Prefixed(more) => length_at(rest, 0)?.checked_add(usize::from(more)),
+        Size::Regex => regex_bytes(rest),
+    }
+}
+
+#[cold]
+fn regex_bytes(rest: &[u8]) -> Option<usize> {
+    let (pattern, rest) = split_name(rest)?;
+    let (options, _) = split_name(rest)?;
+    Some(pattern.len() + options.len() + 2)
 }
 
 /// Decodes a value whose bytes are exactly `bytes`.

@@ -34,7 +34,7 @@ pub enum ElementType {
 
 impl ElementType {
     /// The type of a type byte.
-    pub fn from_byte(byte: u8) -> Option<ElementType> {
+    pub const fn from_byte(byte: u8) -> Option<ElementType> {
         use ElementType::*;
         Some(match byte {
             0x01 => Double,

@@ -113,18 +113,18 @@ impl Shared {
     }
 
     fn begin_eras(&self, record: &Record, sequence: Sequence) {
-        self.unpublished().extend(record.bases.iter().map(|(tree, _)| *tree));
         self.change_state(|state, visible| {
             for (tree, base) in &record.bases {
                 // The transaction's own writes lie over the base: they have its Sequence.
-                let folded_to = sequence.preceding();
-                let base = base.map(|tree| Base { tree, folded_to });
+                let base = base.map(|tree| Base::whole(tree, sequence.preceding()));
                 state.begin_era(*tree, Era { from: sequence, base }, visible);
             }
         });
+        // After the State: a flush that takes the tree from the list finds the era.
+        self.unpublished().extend(record.bases.iter().map(|(tree, _)| *tree));
     }
 
-    /// Closes the active memtable and its log segment, and has them folded.
+    /// Closes the active memtable and its log segment, and has them flushed.
     pub fn seal(&self, queue: &mut Queue) {
         let active = Arc::new(Memtable::default());
         let memtable = std::mem::replace(&mut queue.active, Arc::clone(&active));
@@ -135,7 +135,7 @@ impl Shared {
             state.sealed.push(sealed);
             state.active = active;
         });
-        self.signal(|signals| signals.fold_wanted = true);
+        self.signal(|signals| signals.flush_wanted = true);
     }
 
     /// Waits until `sequence` is as durable as asked, leading a group when nobody does.
@@ -299,12 +299,16 @@ impl Shared {
     /// Slows writers down while folding lags behind.
     fn wait_for_room(&self) -> Result<(), EngineError> {
         let sealed_count = || self.current().0.sealed.len();
+        if self.options.fold_threads == 0 {
+            while self.flush_sealed()? {}
+            while self.work_once()? {}
+        }
         if sealed_count() < SEALED_COUNT_SLOW {
             return Ok(());
         }
         loop {
             let signals = self.signals();
-            let refusal = signals.fold_failure.clone();
+            let refusal = signals.flush_failure.clone();
             drop(self.signalled.wait_timeout(signals, SLOW_COMMIT));
             if sealed_count() < SEALED_COUNT_MAX {
                 return Ok(());

@@ -1,4 +1,4 @@
-//! Reading a range: the overlay's stream laid over the base's.
+//! Reading a range: the overlay's stream laid over the tree's.
 
 use bytes::Bytes;
 use frond_tree::{Cursor, Direction, Entry};
@@ -40,7 +40,7 @@ impl EntryCursor {
     fn step(&mut self) -> Result<Option<Entry>, EngineError> {
         if !self.started {
             self.started = true;
-            self.overlay_key = self.overlay.peek_key();
+            self.overlay_key = self.overlay.peek_key()?;
             self.advance_base()?;
         }
         loop {
@@ -61,8 +61,8 @@ impl EntryCursor {
                 self.advance_base()?;
                 return Ok(entry);
             }
-            let written = self.overlay.next();
-            self.overlay_key = self.overlay.peek_key();
+            let written = self.overlay.next().transpose()?;
+            self.overlay_key = self.overlay.peek_key()?;
             if let Some((key, Some(value))) = written {
                 return Ok(Some(Entry { key, value }));
             }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use frond_store::ChunkStore;
 use frond_store::io::Machine;
 use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{ChunkStore, Collected};
 use frond_tree::{Tree, TreeFormat};
 
 use crate::background::Threads;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::opening;
+use crate::reclaim::ReclaimOptions;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
@@ -21,10 +22,19 @@ use crate::transaction::Transaction;
 pub struct EngineOptions {
     /// Bytes of decompressed chunks kept in memory.
     pub cache_bytes: u64,
-    /// The memtable is sealed and folded when it, or its log, has grown to this.
+    /// The memtable is sealed and flushed when it, or its log, has grown to this.
     pub memtable_bytes_max: u64,
+    /// The runs over a tree are folded into it when they have grown to so many hundredths of it. Less
+    /// makes ranges faster, more makes writing cheaper: each fold rewrites most of a tree whose keys
+    /// come in no order.
+    pub overlay_percent_max: u64,
+    /// Most bytes a second that background collections read and write; `None`: there are none.
+    pub reclaim_bytes_a_second: Option<u64>,
     /// How often relaxed commits are synced, in milliseconds.
     pub relaxed_sync_millis: u64,
+    /// How many threads fold and merge in the background, beside the one that flushes. Without any,
+    /// whoever commits flushes and folds first where that is due: for tests that must repeat.
+    pub fold_threads: usize,
 }
 
 impl Default for EngineOptions {
@@ -32,7 +42,10 @@ impl Default for EngineOptions {
         EngineOptions {
             cache_bytes: 128 << 20,
             memtable_bytes_max: 64 << 20,
+            overlay_percent_max: 15,
+            reclaim_bytes_a_second: Some(64 << 20),
             relaxed_sync_millis: 100,
+            fold_threads: 2,
         }
     }
 }
@@ -119,6 +132,21 @@ impl Engine {
         self.shared.checkpoint()
     }
 
+    /// Gives back the disk space of what no tree, snapshot or transaction needs any more. Readers and
+    /// writers go on; closing the engine stops it.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`]: something reachable is missing or damaged (nothing that can be read was
+    /// removed), or the disk is full.
+    pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
+        self.shared.reclaim(options)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Checks every invariant that can be checked at rest.
     pub fn check(&self) -> Result<(), EngineError> {
         self.shared.check()
@@ -135,6 +163,11 @@ impl Engine {
             log_syncs: writer.syncs,
             log_bytes: writer.bytes,
             folds: shared.counters.folds.load(Ordering::Relaxed),
+            flushes: shared.counters.flushes.load(Ordering::Relaxed),
+            runs_written: shared.counters.runs_written.load(Ordering::Relaxed),
+            pass_steps: shared.counters.steps.load(Ordering::Relaxed),
+            merges: shared.counters.merges.load(Ordering::Relaxed),
+            filter_bytes: state.filter_bytes(),
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
         }
     }
@@ -158,8 +191,18 @@ pub struct EngineCounters {
     pub log_syncs: u64,
     /// Bytes written to the log.
     pub log_bytes: u64,
-    /// Folds of a tree.
+    /// Folds of a tree: at once by a flush or a version commit, or by a pass that ended.
     pub folds: u64,
+    /// Flushes of sealed memtables.
+    pub flushes: u64,
+    /// Runs written by flushes.
+    pub runs_written: u64,
+    /// Steps of passes, each of which folded a key range of a tree's runs.
+    pub pass_steps: u64,
+    /// Merges of runs.
+    pub merges: u64,
+    /// Bytes of filters in memory now.
+    pub filter_bytes: u64,
     /// Bytes in memtables now.
     pub memtable_bytes: u64,
 }

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreCounters, StoreError};
+use frond_store::{
+    Chunk, ChunkHash, ChunkStore, Collected, Collection, Lifetime, Session, StoreCounters,
+    StoreError,
+};
 use frond_tree::{Bounds, Direction, Tree, Value};
 
 use crate::ids::TreeId;
@@ -249,6 +252,14 @@ impl ChunkStore for StoreWithOwn<'_> {
         new: Option<ChunkHash>,
     ) -> Result<(), StoreError> {
         self.store.swap_root(name, expected, new)
+    }
+
+    fn session(&self) -> Session {
+        self.store.session()
+    }
+
+    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
+        self.store.collect(collection)
     }
 
     fn counters(&self) -> StoreCounters {

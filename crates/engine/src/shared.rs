@@ -1,15 +1,16 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
-//! *Locks, in the order in which they may be taken*: `folder`, `queue`, `transactions`, `current`,
-//! `unpublished`, `signals`. None but `folder`'s is held across a write or sync; `folder` only
-//! keeps two folds apart, nobody else waits for it.
+//! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`,
+//! `transactions`, `current`, `held`, `unpublished`, `work`, `signals`. None but the first two is
+//! held across a write or sync; these only keep two flushes, and two publications, apart, and no
+//! writer or reader waits for them.
 //!
 //! *Visibility*: `current` holds the State and the visible Sequence together, so that a snapshot
 //! takes both at one moment. The visible Sequence only rises, and only under the queue's lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, Weak};
 
 use frond_store::io::Machine;
 use frond_store::{ChunkHash, ChunkStore, StoreError};
@@ -22,6 +23,7 @@ use crate::queue::{Queue, Refusal};
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::state::format::EngineState;
+use crate::work::Work;
 
 /// The engine behind its handles.
 pub(crate) struct Shared {
@@ -38,13 +40,19 @@ pub(crate) struct Shared {
     pub queue_changed: Condvar,
     /// How many transactions are open at each Sequence.
     pub transactions: Mutex<BTreeMap<Sequence, u64>>,
-    /// What is published; see `fold`.
-    pub folder: Mutex<Folder>,
+    /// Held by the one flush that runs.
+    pub flusher: Mutex<()>,
+    /// What is published; see `publish`.
+    pub publisher: Mutex<Publisher>,
+    /// Every State that somebody may still read.
+    pub held: Mutex<Vec<Weak<State>>>,
     /// Trees that got another base, or were dropped, and whose published base is not that yet. A
     /// tree that was only written to is found in the memtables.
     pub unpublished: Mutex<BTreeSet<TreeId>>,
+    /// Which trees have runs, and who works on them; see `work`.
+    pub work: Mutex<Work>,
     pub signals: Mutex<Signals>,
-    /// Something in `signals` changed, or a fold was installed.
+    /// Something in `signals` changed, or work was installed.
     pub signalled: Condvar,
     pub counters: Counters,
 }
@@ -55,8 +63,8 @@ pub(crate) struct Current {
     pub visible: Sequence,
 }
 
-/// What is published: only the fold that holds its lock may change it.
-pub(crate) struct Folder {
+/// What is published: only who holds its lock may change it.
+pub(crate) struct Publisher {
     pub root: ChunkHash,
     pub published: EngineState,
 }
@@ -67,11 +75,13 @@ pub(crate) struct Signals {
     /// The threads are to end.
     pub stop: bool,
     /// A memtable was sealed.
-    pub fold_wanted: bool,
+    pub flush_wanted: bool,
+    /// Rises whenever there may be something to fold or merge.
+    pub work_generation: u64,
     /// A relaxed transaction waits to be synced.
     pub sync_wanted: bool,
-    /// Why the last fold failed, until one succeeds.
-    pub fold_failure: Option<Refusal>,
+    /// Why the last flush failed, until one succeeds.
+    pub flush_failure: Option<Refusal>,
 }
 
 /// Counts since the engine was opened.
@@ -80,6 +90,10 @@ pub(crate) struct Counters {
     pub commits: AtomicU64,
     pub conflicts: AtomicU64,
     pub folds: AtomicU64,
+    pub flushes: AtomicU64,
+    pub runs_written: AtomicU64,
+    pub steps: AtomicU64,
+    pub merges: AtomicU64,
 }
 
 impl Counters {
@@ -108,7 +122,20 @@ impl Shared {
     pub fn change_state(&self, change: impl FnOnce(&mut State, Sequence)) {
         let mut current = self.current.write().expect(NO_PANIC);
         let visible = current.visible;
-        change(Arc::make_mut(&mut current.state), visible);
+        let mut state = State::clone(&current.state);
+        change(&mut state, visible);
+        current.state = Arc::new(state);
+        let mut held = self.held.lock().expect(NO_PANIC);
+        held.retain(|state| state.strong_count() > 0);
+        held.push(Arc::downgrade(&current.state));
+    }
+
+    /// Every State that somebody may still read, the current one last.
+    pub fn held_states(&self) -> Vec<Arc<State>> {
+        // A snapshot takes the current State under this lock: none can be missed meanwhile.
+        let _current = self.current.read().expect(NO_PANIC);
+        let held = self.held.lock().expect(NO_PANIC);
+        held.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Makes everything up to `sequence` visible. The caller holds the queue's lock.
@@ -175,9 +202,14 @@ impl Shared {
         self.unpublished.lock().expect(NO_PANIC)
     }
 
-    /// Locks the folder.
-    pub fn folder(&self) -> MutexGuard<'_, Folder> {
-        self.folder.lock().expect(NO_PANIC)
+    /// Locks what is published.
+    pub fn publisher(&self) -> MutexGuard<'_, Publisher> {
+        self.publisher.lock().expect(NO_PANIC)
+    }
+
+    /// Locks the list of what is worked on.
+    pub fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().expect(NO_PANIC)
     }
 
     /// Passes on what the store answered to a sync. Any failure but a full disk poisons the engine:

@@ -25,6 +25,7 @@ pub(crate) mod tree;
 
 use std::sync::Arc;
 
+use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Document, Value};
 
 use crate::error::QueryError;
@@ -39,6 +40,10 @@ pub(crate) use pattern::Pattern;
 #[derive(Clone, Debug)]
 pub struct Filter {
     root: Arc<Node>,
+    /// The names of outermost fields that `root` asks for: one walk over a document finds them all.
+    names: Arc<ScannedNames>,
+    /// Whether it asks for no others.
+    asks_names_only: bool,
     /// What `$expr` sees besides the document.
     variables: Variables,
 }
@@ -50,12 +55,25 @@ impl Filter {
     /// MongoDB's codes and words, where it has them: unknown operators, operands of the wrong
     /// type, invalid patterns, a tree deeper than 100.
     pub fn parse(filter: Document<'_>) -> Result<Filter, QueryError> {
-        Ok(Filter { root: Arc::new(parse::document(filter, 0)?), variables: Variables::default() })
+        let mut root = parse::document(filter, 0)?;
+        let mut names = ScannedNames::default();
+        let asks_names_only = root.number_names(&mut names);
+        Ok(Filter {
+            root: root.into(),
+            names: names.into(),
+            asks_names_only,
+            variables: Variables::default(),
+        })
     }
 
     /// The filter that everything passes.
     pub fn all() -> Filter {
-        Filter { root: Arc::new(Node::And(Vec::new())), variables: Variables::default() }
+        Filter {
+            root: Arc::new(Node::And(Vec::new())),
+            names: Arc::default(),
+            asks_names_only: true,
+            variables: Variables::default(),
+        }
     }
 
     /// Gives `$expr` its variables (`$$NOW`, a command's `let`, those of `$lookup`).
@@ -75,7 +93,7 @@ impl Filter {
     /// # Errors
     /// What evaluating `$expr` failed with.
     pub fn try_matches(&self, document: Document<'_>) -> Result<bool, QueryError> {
-        let run = Run::new(&self.variables);
+        let run = Run::over(document, &self.names, &self.variables);
         let passes = evaluate::node(&self.root, document, &run);
         run.finish(passes)
     }
@@ -93,6 +111,11 @@ impl Filter {
     /// Whether every document passes.
     pub fn is_all(&self) -> bool {
         matches!(&*self.root, Node::And(nodes) if nodes.is_empty())
+    }
+
+    /// The outermost fields that decide whether a document passes; `None` if others may.
+    pub fn outermost_names(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        self.asks_names_only.then(|| self.names.iter())
     }
 
     /// The tree, for the planner.

@@ -17,6 +17,7 @@ mod group;
 mod limit;
 mod lookup;
 mod matching;
+mod nothing;
 mod out;
 mod parse;
 mod project;
@@ -37,7 +38,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use frond_doc::document::DOCUMENT_BYTES_MAX;
-use frond_doc::{Array, DocumentBuf};
+use frond_doc::{Array, Document, DocumentBuf};
 
 use crate::code::Code;
 use crate::error::QueryError;
@@ -94,6 +95,37 @@ impl Pipeline {
         Ok(Pipeline { stages, free: parser.expressions.free().clone() })
     }
 
+    /// Parses the pipeline that an update is: only stages that make one document of one.
+    ///
+    /// # Errors
+    /// As [`Pipeline::parse`], and `InvalidOptions` for other stages.
+    pub(crate) fn parse_update(stages: Array<'_>) -> Result<Pipeline, QueryError> {
+        let mut parser = parse::StageParser::of_update();
+        let stages = parser.stages(stages)?;
+        Ok(Pipeline { stages, free: parser.expressions.free().clone() })
+    }
+
+    /// Makes one document of one: what the pipeline of an update does.
+    pub(crate) fn transform(
+        &self,
+        document: Document<'_>,
+        variables: &Variables,
+    ) -> Result<DocumentBuf, QueryError> {
+        let collections = Arc::new(nothing::Nothing);
+        let context = Context { variables: variables.clone(), collections, wanted: None };
+        let input = Box::new(std::iter::once(Ok(document.to_buf())));
+        let mut made = self.clone().run_in(input, &context)?;
+        made.next().unwrap_or_else(|| Ok(DocumentBuf::empty()))
+    }
+
+    /// Refuses variables that nobody binds.
+    pub(crate) fn check_bound(&self, variables: &Variables) -> Result<(), QueryError> {
+        match self.free.iter().find(|name| !variables.contains(name)) {
+            Some(name) => Err(undefined(name)),
+            None => Ok(()),
+        }
+    }
+
     /// Cuts off a leading `$match`, for the planner to do; the filter that everything passes if
     /// there is none. Who evaluates it gives it the pipeline's variables
     /// ([`Filter::with_variables`]), which its `$expr` may use.
@@ -134,9 +166,7 @@ impl Pipeline {
         variables: Variables,
         collections: Arc<dyn Collections>,
     ) -> Result<Documents<'a>, QueryError> {
-        if let Some(name) = self.free.iter().find(|name| !variables.contains(name)) {
-            return Err(undefined(name));
-        }
+        self.check_bound(&variables)?;
         let context = Context { variables, collections, wanted: None };
         let documents = self.run_in(input, &context)?;
         Ok(bounded(documents))

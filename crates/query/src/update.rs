@@ -1,4 +1,4 @@
-//! Updates: operators, replacements, upserts.
+//! Updates: operators, replacements, pipelines, upserts.
 //!
 //! 1. `parse`: every path of every operator goes into one tree of steps ([`tree`]); two paths of
 //!    which one lies within the other conflict there.
@@ -8,13 +8,14 @@
 //! 3. Nothing changed if the bytes are the same.
 //!
 //! Reading order: `tree`, `operators` (the one table), the families (`assign`, `arithmetic`,
-//! `push`, `pull`), `walk`, `array_filters`.
+//! `push`, `pull`), `walk`, `array_filters`, `pipeline` (updates by aggregation stages).
 
 mod arithmetic;
 mod array_filters;
 mod assign;
 mod modifier;
 mod operators;
+mod pipeline;
 mod pull;
 mod push;
 mod tree;
@@ -25,15 +26,17 @@ use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ObjectId, Value, 
 
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::expression::Variables;
 use crate::filter::Filter;
 use crate::text;
 use array_filters::ArrayFilters;
 use assign::Rename;
 use modifier::Modifier;
+use pipeline::PipelineUpdate;
 use tree::Branch;
 use walk::Scope;
 
-/// A parsed update: operators, or a replacement document.
+/// A parsed update: operators, a replacement document, or a pipeline.
 #[derive(Clone, Debug)]
 pub struct Update {
     form: Form,
@@ -43,6 +46,7 @@ pub struct Update {
 enum Form {
     Operators(Operators),
     Replacement(DocumentBuf),
+    Pipeline(Box<PipelineUpdate>),
 }
 
 /// What the operators of an update ask for.
@@ -84,9 +88,9 @@ impl Update {
     ) -> Result<Update, QueryError> {
         let document = match update {
             Value::Document(document) => document,
-            Value::Array(_) => {
-                let message = "updates by an aggregation pipeline are not supported";
-                return Err(QueryError::new(Code::CommandNotSupported, message));
+            Value::Array(stages) => {
+                let pipeline = Box::new(PipelineUpdate::parse(stages, array_filters)?);
+                return Ok(Update { form: Form::Pipeline(pipeline) });
             }
             _ => {
                 let message = "Update argument must be either an object or an array";
@@ -109,6 +113,26 @@ impl Update {
         Ok(Update { form })
     }
 
+    /// Gives the expressions of a pipeline their variables: those of the command, and the
+    /// statement's `constants`.
+    ///
+    /// # Errors
+    /// Variables that nobody binds; constants for an update that is no pipeline (51198).
+    pub fn bind(
+        &mut self,
+        variables: &Variables,
+        constants: Option<Document<'_>>,
+    ) -> Result<(), QueryError> {
+        match &mut self.form {
+            Form::Pipeline(pipeline) => pipeline.bind(variables, constants),
+            _ if constants.is_some() => {
+                let message = "Constant values may only be specified for pipeline updates";
+                Err(QueryError::new(Code::Location(51198), message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether this is a replacement document (which `multi` forbids).
     pub fn is_replacement(&self) -> bool {
         matches!(self.form, Form::Replacement(_))
@@ -118,7 +142,7 @@ impl Update {
     pub fn needs_position(&self) -> bool {
         match &self.form {
             Form::Operators(operators) => operators.root.has_positional(),
-            Form::Replacement(_) => false,
+            Form::Replacement(_) | Form::Pipeline(_) => false,
         }
     }
 
@@ -140,18 +164,11 @@ impl Update {
                 })?
             }
             Form::Replacement(replacement) => {
-                let changed = match replacement.get("_id") {
-                    Some(_) => normalise::for_insert(replacement, || ObjectId([0; 12]))
-                        .map_err(|error| QueryError::new(Code::BadValue, error.to_string()))?,
-                    None => with_id(document.get("_id"), replacement.view()),
-                };
-                keep_id(document, changed, |id| {
-                    let id = id.map_or("missing".to_owned(), |id| text::field("_id", id));
-                    format!(
-                        "After applying the update, the (immutable) field '_id' was found to have \
-                         been altered to {id}"
-                    )
-                })?
+                keep_id_of_whole(document, replaced(document, replacement)?)?
+            }
+            Form::Pipeline(pipeline) => {
+                let made = pipeline.apply(document)?;
+                keep_id_of_whole(document, replaced(document, &made)?)?
             }
         };
         Ok((changed.as_bytes() != document.as_bytes()).then_some(changed))
@@ -170,11 +187,7 @@ impl Update {
     ) -> Result<DocumentBuf, QueryError> {
         let made = match &self.form {
             Form::Operators(operators) => {
-                let mut base = Operators::default();
-                for (path, value) in filter.equalities()? {
-                    base.root.insert(path, Modifier::Set(value.to_buf()))?;
-                }
-                let base = base.apply(Document::empty(), context, Occasion::Insert)?;
+                let base = equalities_document(filter, context)?;
                 let made = operators.apply(base.view(), context, Occasion::Insert)?;
                 match base.get("_id") {
                     Some(_) => keep_id(base.view(), made, |_| {
@@ -202,6 +215,11 @@ impl Update {
                     }
                     _ => replacement.clone(),
                 }
+            }
+            Form::Pipeline(pipeline) => {
+                let base = equalities_document(filter, context)?;
+                let made = pipeline.apply(base.view())?;
+                keep_id_of_whole(base.view(), replaced(base.view(), &made)?)?
             }
         };
         let made = normalise::for_insert(&made, new_id)
@@ -260,6 +278,27 @@ fn replacement(document: Document<'_>) -> Result<DocumentBuf, QueryError> {
     Ok(document.to_buf())
 }
 
+/// The document that the equalities of an upsert's filter make.
+fn equalities_document(
+    filter: &Filter,
+    context: &UpdateContext,
+) -> Result<DocumentBuf, QueryError> {
+    let mut base = Operators::default();
+    for (path, value) in filter.equalities()? {
+        base.root.insert(path, Modifier::Set(value.to_buf()))?;
+    }
+    base.apply(Document::empty(), context, Occasion::Insert)
+}
+
+/// The whole document `made` in the place of `document`, whose `_id` it gets if it has none.
+fn replaced(document: Document<'_>, made: &DocumentBuf) -> Result<DocumentBuf, QueryError> {
+    match made.get("_id") {
+        Some(_) => normalise::for_insert(made, || ObjectId([0; 12]))
+            .map_err(|error| QueryError::new(Code::BadValue, error.to_string())),
+        None => Ok(with_id(document.get("_id"), made.view())),
+    }
+}
+
 /// The document with `id` in front of its fields other than `_id`.
 fn with_id(id: Option<Value<'_>>, document: Document<'_>) -> DocumentBuf {
     let mut out = DocumentBuilder::with_capacity(document.as_bytes().len() + 32);
@@ -270,6 +309,17 @@ fn with_id(id: Option<Value<'_>>, document: Document<'_>) -> DocumentBuf {
         out.append_element(&element);
     }
     out.build()
+}
+
+/// Refuses a changed `_id` of a document that was replaced whole.
+fn keep_id_of_whole(before: Document<'_>, after: DocumentBuf) -> Result<DocumentBuf, QueryError> {
+    keep_id(before, after, |id| {
+        let id = id.map_or("missing".to_owned(), |id| text::field("_id", id));
+        format!(
+            "After applying the update, the (immutable) field '_id' was found to have been altered \
+             to {id}"
+        )
+    })
 }
 
 /// Refuses a changed `_id`; an equal one of another number type stays as it was.

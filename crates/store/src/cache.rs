@@ -1,20 +1,49 @@
 //! Decompressed chunks in memory, bounded by their bytes.
+//!
+//! 1. The cache proper (`quick_cache`: Clock-Pro, so a chunk read once, as by a scan, never drives out
+//!    one that is read again and again) holds every chunk that was read or written.
+//! 2. Before it lie *fronts*, one for each lane of threads: a few slots for chunks that reference
+//!    many others, which are the interior nodes of trees. Every point read passes the root; without
+//!    fronts all processors would write the same lock, the same clock bit and the same count for
+//!    each of them. A front's chunks are detached, so that nothing of a hit is shared.
+//!
+//! What may be surprising: a front's hits are unknown to the cache proper, which would take an
+//! interior node for one that nobody reads; so every so often a hit asks it too.
+
+use std::sync::Mutex;
 
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use crate::chunk::{Chunk, ChunkHash};
 use crate::index::NameHasherBuilder;
+use crate::lane::{LANE_COUNT, Lane, lane};
 
 /// What an entry costs beside its bytes: its name, the chunk's fields, the cache's own.
 const ENTRY_BYTES: u64 = 160;
 /// For the cache's first guess at how many entries it will hold.
 const CHUNK_BYTES_TYPICAL: u64 = 8 << 10;
+/// A chunk with so many references is an interior node, or as good as one.
+const REFERENCES_MIN: usize = 8;
+/// All fronts together hold about so much of the cache's bytes, if their chunks are as large as this.
+const FRONT_SHARE: u64 = 16;
+const FRONT_CHUNK_BYTES: u64 = 16 << 10;
+const FRONT_SLOTS_MAX: u64 = 64;
+/// Of a front's hits, one in so many is told to the cache proper.
+const HITS_A_TOUCH: u32 = 64;
 
 /// Most recently and most often used chunks.
-pub(crate) struct ChunkCache(
-    Cache<ChunkHash, Chunk, ByBytes, NameHasherBuilder, DefaultLifecycle<ChunkHash, Chunk>>,
-);
+pub(crate) struct ChunkCache {
+    cache: Cache<ChunkHash, Chunk, ByBytes, NameHasherBuilder, DefaultLifecycle<ChunkHash, Chunk>>,
+    fronts: [Lane<Mutex<Front>>; LANE_COUNT],
+}
+
+/// A chunk's slot follows from its name.
+#[derive(Default)]
+struct Front {
+    slots: Vec<Option<Chunk>>,
+    hits: u32,
+}
 
 #[derive(Clone)]
 struct ByBytes;
@@ -29,14 +58,101 @@ impl ChunkCache {
     pub(crate) fn new(bytes_max: u64) -> ChunkCache {
         let items = usize::try_from(bytes_max / CHUNK_BYTES_TYPICAL).unwrap_or(usize::MAX);
         let hasher = NameHasherBuilder;
-        ChunkCache(Cache::with(items, bytes_max, ByBytes, hasher, DefaultLifecycle::default()))
+        let slots = bytes_max / FRONT_SHARE / FRONT_CHUNK_BYTES / LANE_COUNT as u64;
+        let slots = slots.min(FRONT_SLOTS_MAX) as usize;
+        let front = |_| Lane(Mutex::new(Front { slots: vec![None; slots], hits: 0 }));
+        ChunkCache {
+            cache: Cache::with(items, bytes_max, ByBytes, hasher, DefaultLifecycle::default()),
+            fronts: std::array::from_fn(front),
+        }
     }
 
     pub(crate) fn get(&self, hash: ChunkHash) -> Option<Chunk> {
-        self.0.get(&hash)
+        // Where two threads share a lane, one of them needn't wait.
+        let Ok(mut front) = self.fronts[lane()].0.try_lock() else {
+            return self.cache.get(&hash);
+        };
+        let Front { slots, hits } = &mut *front;
+        let Some(slot) = slot(slots, hash) else {
+            return self.cache.get(&hash);
+        };
+        if let Some(chunk) = slot.as_ref().filter(|chunk| chunk.hash() == hash) {
+            *hits = hits.wrapping_add(1);
+            if hits.is_multiple_of(HITS_A_TOUCH) && self.cache.get(&hash).is_none() {
+                self.cache.insert(hash, chunk.clone());
+            }
+            return Some(chunk.clone());
+        }
+        let chunk = self.cache.get(&hash)?;
+        if chunk.reference_count() >= REFERENCES_MIN {
+            *slot = Some(chunk.detached());
+        }
+        Some(chunk)
     }
 
     pub(crate) fn insert(&self, chunk: Chunk) {
-        self.0.insert(chunk.hash(), chunk);
+        self.cache.insert(chunk.hash(), chunk);
+    }
+}
+
+fn slot(slots: &mut [Option<Chunk>], hash: ChunkHash) -> Option<&mut Option<Chunk>> {
+    // Not the bytes that the cache proper takes for its own table.
+    let (_, bytes) = hash.0.split_last_chunk()?;
+    let position = u64::from_le_bytes(*bytes).checked_rem(slots.len() as u64)?;
+    slots.get_mut(position as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::ChunkKind;
+
+    const CACHE_BYTES: u64 = 4 << 20;
+    const PAYLOAD_BYTES: usize = 4 << 10;
+
+    fn chunk(number: u32, references: usize) -> Chunk {
+        let mut payload = vec![0; PAYLOAD_BYTES];
+        payload[..4].copy_from_slice(&number.to_le_bytes());
+        Chunk::new(ChunkKind::Blob, &vec![ChunkHash([1; 32]); references], &payload)
+    }
+
+    #[test]
+    fn a_scan_leaves_hot_chunks() {
+        let cache = ChunkCache::new(CACHE_BYTES);
+        let hot: Vec<Chunk> = (0..200).map(|number| chunk(number, 0)).collect();
+        hot.iter().for_each(|chunk| cache.insert(chunk.clone()));
+        for _ in 0..3 {
+            assert!(hot.iter().all(|chunk| cache.get(chunk.hash()).is_some()));
+        }
+        // Ten times as much as fits.
+        (1_000..11_000).for_each(|number| cache.insert(chunk(number, 0)));
+        let left = hot.iter().filter(|chunk| cache.get(chunk.hash()).is_some()).count();
+        assert!(left > 180, "{left} of {} are left", hot.len());
+        assert!(cache.cache.weight() <= CACHE_BYTES);
+    }
+
+    #[test]
+    fn fronts_answer_what_was_asked_for() {
+        let cache = ChunkCache::new(CACHE_BYTES);
+        let nodes: Vec<Chunk> = (0..100).map(|number| chunk(number, 100)).collect();
+        nodes.iter().for_each(|chunk| cache.insert(chunk.clone()));
+        for _ in 0..300 {
+            for node in &nodes {
+                assert_eq!(cache.get(node.hash()).as_ref(), Some(node));
+            }
+        }
+        assert!(cache.get(chunk(200, 100).hash()).is_none());
+    }
+
+    #[test]
+    fn interior_nodes_stay_in_the_cache_proper() {
+        let cache = ChunkCache::new(CACHE_BYTES);
+        let root = chunk(0, 100);
+        cache.insert(root.clone());
+        for number in 1_000..11_000 {
+            assert!(cache.get(root.hash()).is_some(), "after {number}");
+            cache.insert(chunk(number, 0));
+        }
+        assert!(cache.cache.get(&root.hash()).is_some());
     }
 }

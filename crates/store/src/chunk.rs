@@ -14,6 +14,9 @@
 //! Whoever follows references (collection, push, fsck) needs no knowledge of payloads.
 
 use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
 
@@ -71,27 +74,65 @@ impl ChunkKind {
     }
 }
 
-/// An immutable chunk. Cloning shares the bytes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Chunk {
+/// An immutable chunk. Cloning shares it: one count goes up.
+#[derive(Clone)]
+pub struct Chunk(Arc<Inner>);
+
+struct Inner {
     hash: ChunkHash,
     encoded: Bytes,
     payload_offset: usize,
     kind: ChunkKind,
+    /// See [`Chunk::mark`].
+    mark: AtomicU8,
+}
+
+impl PartialEq for Chunk {
+    fn eq(&self, other: &Chunk) -> bool {
+        self.hash() == other.hash() && self.encoded() == other.encoded()
+    }
+}
+
+impl Eq for Chunk {}
+
+impl fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, bytes) = (self.kind(), self.encoded().len());
+        write!(f, "{kind:?} {:?}, {bytes} bytes", self.hash())
+    }
 }
 
 impl Chunk {
     /// Makes a chunk and names it.
     pub fn new(kind: ChunkKind, references: &[ChunkHash], payload: &[u8]) -> Chunk {
+        Chunk::from_parts(kind, references, &[payload])
+    }
+
+    /// As `new`; the payload is all `parts`, one after the other.
+    pub fn from_parts(kind: ChunkKind, references: &[ChunkHash], parts: &[&[u8]]) -> Chunk {
         let payload_offset = OFFSET_REFERENCES + references.len() * HASH_BYTES;
-        let mut encoded = Vec::with_capacity(payload_offset + payload.len());
+        let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let mut encoded = Vec::with_capacity(payload_offset + payload_bytes);
         encoded.extend_from_slice(&[kind as u8, 0, 0, 0]);
         let count = u32::try_from(references.len()).expect("a chunk holds far fewer references");
         encoded.extend_from_slice(&count.to_le_bytes());
         references.iter().for_each(|reference| encoded.extend_from_slice(&reference.0));
-        encoded.extend_from_slice(payload);
+        parts.iter().for_each(|part| encoded.extend_from_slice(part));
+        Chunk::named(encoded.into(), payload_offset, kind)
+    }
+
+    fn named(encoded: Bytes, payload_offset: usize, kind: ChunkKind) -> Chunk {
         let hash = ChunkHash(*blake3::hash(&encoded).as_bytes());
-        Chunk { hash, encoded: encoded.into(), payload_offset, kind }
+        Chunk(Arc::new(Inner { hash, encoded, payload_offset, kind, mark: AtomicU8::new(0) }))
+    }
+
+    /// The same chunk with a count of its own: clones of it don't touch that of `self`, so that
+    /// processors that both read it don't wait for each other.
+    pub(crate) fn detached(&self) -> Chunk {
+        let Inner { hash, encoded, payload_offset, kind, mark } = &*self.0;
+        let mark = AtomicU8::new(mark.load(Ordering::Relaxed));
+        let (encoded, payload_offset) = (encoded.clone(), *payload_offset);
+        Chunk(Arc::new(Inner { hash: *hash, encoded, payload_offset, kind: *kind, mark }))
     }
 
     /// Reads a chunk back from its encoded bytes and names it by what they hash to; the caller
@@ -114,31 +155,30 @@ impl Chunk {
             .and_then(|bytes| bytes.checked_add(OFFSET_REFERENCES))
             .filter(|offset| *offset <= encoded.len())
             .ok_or_else(|| damaged("a chunk's references exceed its bytes"))?;
-        let hash = ChunkHash(*blake3::hash(&encoded).as_bytes());
-        Ok(Chunk { hash, encoded, payload_offset, kind })
+        Ok(Chunk::named(encoded, payload_offset, kind))
     }
 
     /// The chunk's name.
     pub fn hash(&self) -> ChunkHash {
-        self.hash
+        self.0.hash
     }
 
     /// What the payload is.
     pub fn kind(&self) -> ChunkKind {
-        self.kind
+        self.0.kind
     }
 
     /// How many chunks this one references.
     pub fn reference_count(&self) -> usize {
-        (self.payload_offset - OFFSET_REFERENCES) / HASH_BYTES
+        (self.0.payload_offset - OFFSET_REFERENCES) / HASH_BYTES
     }
 
     /// The referenced chunk at `position`, which is less than `reference_count`.
     pub fn reference(&self, position: usize) -> ChunkHash {
         let start = OFFSET_REFERENCES + position * HASH_BYTES;
-        assert!(start + HASH_BYTES <= self.payload_offset);
+        assert!(start + HASH_BYTES <= self.0.payload_offset);
         let mut hash = [0; HASH_BYTES];
-        hash.copy_from_slice(&self.encoded[start..start + HASH_BYTES]);
+        hash.copy_from_slice(&self.0.encoded[start..start + HASH_BYTES]);
         ChunkHash(hash)
     }
 
@@ -149,16 +189,33 @@ impl Chunk {
 
     /// The payload's bytes.
     pub fn payload(&self) -> &[u8] {
-        &self.encoded[self.payload_offset..]
+        &self.0.encoded[self.0.payload_offset..]
     }
 
     /// The payload's bytes, shared with the chunk.
     pub fn payload_bytes(&self) -> Bytes {
-        self.encoded.slice(self.payload_offset..)
+        self.0.encoded.slice(self.0.payload_offset..)
+    }
+
+    /// A part of the payload's bytes, shared with the chunk. Panics if it isn't one.
+    pub fn payload_slice(&self, part: Range<usize>) -> Bytes {
+        let offset = self.0.payload_offset;
+        self.0.encoded.slice(offset + part.start..offset + part.end)
     }
 
     /// What is hashed and stored.
     pub fn encoded(&self) -> &Bytes {
-        &self.encoded
+        &self.0.encoded
+    }
+
+    /// The greatest number that `set_mark` was given, on any clone; 0 before. For whoever reads
+    /// payloads of this kind, to remember what of this one has been checked.
+    pub fn mark(&self) -> u8 {
+        self.0.mark.load(Ordering::Relaxed)
+    }
+
+    /// Raises the mark. It is not part of the chunk: neither stored nor compared.
+    pub fn set_mark(&self, mark: u8) {
+        self.0.mark.fetch_max(mark, Ordering::Relaxed);
     }
 }

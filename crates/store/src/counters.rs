@@ -3,18 +3,25 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::StoreCounters;
+use crate::lane::{LANE_COUNT, Lane, lane};
 
-/// A number that only grows.
+/// A number that grows, or (of what is stored) shrinks: the sum of the lanes', which may wrap.
 #[derive(Default)]
-pub(crate) struct Counter(AtomicU64);
+pub(crate) struct Counter([Lane<AtomicU64>; LANE_COUNT]);
 
 impl Counter {
     pub(crate) fn add(&self, count: u64) {
-        self.0.fetch_add(count, Ordering::Relaxed);
+        self.0[lane()].0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// For the one that can fall.
+    pub(crate) fn subtract(&self, count: u64) {
+        self.0[lane()].0.fetch_sub(count, Ordering::Relaxed);
     }
 
     fn now(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        let lanes = self.0.iter().map(|lane| lane.0.load(Ordering::Relaxed));
+        lanes.fold(0, u64::wrapping_add)
     }
 }
 

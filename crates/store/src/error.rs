@@ -57,6 +57,13 @@ impl StoreError {
         StoreError::Io { file: file.into(), source }
     }
 
+    /// Whether the disk is full: the one failure of a write that leaves everything as it was.
+    pub fn is_full(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        let StoreError::Io { source, .. } = self else { return false };
+        matches!(source.kind(), StorageFull | QuotaExceeded)
+    }
+
     /// Says that `file` is damaged at `offset`.
     pub fn damaged(file: &str, offset: u64, what: &str) -> StoreError {
         StoreError::Damaged { file: file.to_owned(), offset, what: what.to_owned() }

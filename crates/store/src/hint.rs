@@ -2,7 +2,7 @@
 
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
-use crate::{ChunkStore, Lifetime, StoreCounters};
+use crate::{ChunkStore, Collected, Collection, Lifetime, Session, StoreCounters};
 
 /// `store`, with `lifetime` as the hint of every chunk that is put without one: for code that writes
 /// trees and doesn't know how long they are needed.
@@ -50,6 +50,14 @@ impl ChunkStore for PutFor<'_> {
         new: Option<ChunkHash>,
     ) -> Result<(), StoreError> {
         self.store.swap_root(name, expected, new)
+    }
+
+    fn session(&self) -> Session {
+        self.store.session()
+    }
+
+    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
+        self.store.collect(collection)
     }
 
     fn counters(&self) -> StoreCounters {

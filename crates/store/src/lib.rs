@@ -13,16 +13,21 @@ pub mod local;
 pub mod memory;
 
 mod cache;
+mod collection;
 mod counters;
 mod hint;
 mod index;
+mod lane;
 mod manifest;
 mod pack;
+mod session;
 
 pub use chunk::{Chunk, ChunkHash, ChunkKind};
+pub use collection::{CollectOptions, Collected, Collection};
 pub use error::StoreError;
 pub use hint::PutFor;
 pub use manifest::ROOT_NAME_BYTES_MAX;
+pub use session::Session;
 
 /// How long chunks are expected to be needed: a hint that decides which pack they go to and how hard
 /// they are compressed, never what is stored.
@@ -57,7 +62,8 @@ pub trait ChunkStore: Send + Sync {
         hashes.iter().map(|hash| self.get(*hash)).collect()
     }
 
-    /// Tells for each of `hashes` whether its chunk is stored.
+    /// Tells for each of `hashes` whether its chunk is stored. That says nothing of the chunks that it
+    /// refers to: it may be garbage, of which a part is gone.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError>;
 
     /// Adds chunks; those already present cost a look-up and are not written again.
@@ -88,6 +94,18 @@ pub trait ChunkStore: Send + Sync {
         expected: Option<ChunkHash>,
         new: Option<ChunkHash>,
     ) -> Result<(), StoreError>;
+
+    /// Protects from collection what is put, or found by `has_many` or `put_many`, from now until the
+    /// result is dropped. Whoever puts chunks holds one until something lasting refers to them.
+    fn session(&self) -> Session;
+
+    /// Removes chunks that can't be reached from the named roots, from the roots that `collection`
+    /// gives, or from what sessions protect. Readers and writers go on. One runs at a time.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] or [`StoreError::Damaged`] if something reachable can't be read: nothing
+    /// was removed that isn't garbage. [`StoreError::Io`] with a full disk: likewise.
+    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError>;
 
     /// Returns what the store has done since it was opened.
     fn counters(&self) -> StoreCounters;

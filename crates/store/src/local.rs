@@ -10,13 +10,19 @@
 //! 4. When a sync fails, what the disk holds is unknown: the store is *poisoned* and refuses to write
 //!    until it is opened again; reads go on.
 //!
-//! *Locks*, in the order in which they may be taken: `publisher` (one sync or swap at a time), then
-//! `writer` (the end of the open pack), then `index` or `roots` (in memory only). Readers take the
-//! last kind alone, so they wait for no disk but their own reads; `writer` is held across a write but
+//! *Locks*, in the order in which they may be taken: `collector` (one collection at a time), then
+//! `publisher` (one sync or swap at a time), then `writer` (the ends of the open packs), then `index`
+//! or `roots` (in memory only), then that of `sessions`. Readers take the
+//! last kinds alone, so they wait for no disk but their own reads; `writer` is held across a write but
 //! never across a sync; `publisher` is held across syncs, and only those who want one too wait for it
 //! (most find then that theirs is done).
 
+mod collect;
+pub mod examine;
+mod fetch;
+mod mark;
 mod open;
+mod repack;
 mod verify;
 
 use std::collections::{BTreeMap, HashSet};
@@ -25,21 +31,19 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use crate::cache::ChunkCache;
 use crate::chunk::{Chunk, ChunkHash};
+use crate::collection::{Collected, Collection};
 use crate::counters::Counters;
 use crate::error::StoreError;
-use crate::index::{Index, Location, NameHasherBuilder};
+use crate::index::{Index, NameHasherBuilder};
 use crate::io::{Disk, Machine};
 use crate::manifest::{self, Manifest, PackEntry, PackState, PublishError};
-use crate::pack::Pack;
-use crate::pack::format::encode_frame;
-use crate::pack::reader::{decode_chunk, read_chunk};
-use crate::pack::writer::{NamedFrame, UnsyncedPack, Writer, Written};
+use crate::pack::Purpose;
+use crate::pack::codec::Effort;
+use crate::pack::format::{NewFrame, encode_frame};
+use crate::pack::writer::{UnsyncedPack, Writer, Written};
+use crate::session::{Session, Sessions};
 use crate::{ChunkStore, Lifetime, ROOT_NAME_BYTES_MAX, StoreCounters};
 
-/// Frames that lie this near are fetched by one read: cheaper than a second call.
-const READ_GAP_BYTES: u64 = 4 << 10;
-/// Most bytes of such a read.
-const READ_BYTES_MAX: u64 = 1 << 20;
 /// Largest `pack_bytes_target`: with the largest chunk behind it, a pack ends below 4 GiB.
 const PACK_BYTES_TARGET_MAX: u64 = 1 << 30;
 
@@ -75,6 +79,10 @@ pub struct LocalStore {
     publisher: Mutex<Publisher>,
     roots: RwLock<BTreeMap<String, ChunkHash>>,
     poisoned: AtomicBool,
+    sessions: Arc<Sessions>,
+    /// Held by the one collection that runs.
+    collector: Mutex<()>,
+    pack_bytes_target: u64,
     counters: Counters,
 }
 
@@ -125,6 +133,15 @@ impl LocalStore {
         verify::verify(self, progress)
     }
 
+    /// Follows references from the named roots, and returns chunks that should be there and aren't.
+    /// Garbage is not looked at: parts of it may be gone.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if a chunk on the way can't be read; [`StoreError::Io`].
+    pub fn missing_parts(&self) -> Result<Vec<ChunkHash>, StoreError> {
+        mark::missing_parts(self)
+    }
+
     /// The names of all chunks, sorted.
     pub fn chunk_hashes(&self) -> Vec<ChunkHash> {
         let mut hashes: Vec<_> = self.index(|index| index.chunks.keys().copied().collect());
@@ -151,17 +168,6 @@ impl LocalStore {
     fn poison(&self, error: StoreError) -> StoreError {
         self.poisoned.store(true, Ordering::SeqCst);
         error
-    }
-
-    /// Finds where chunks lie; each with its pack.
-    fn locate(&self, hashes: &[ChunkHash]) -> Result<Vec<(Arc<Pack>, Location)>, StoreError> {
-        self.index(|index| {
-            let locate = |hash: &ChunkHash| {
-                let location = *index.chunks.get(hash).ok_or(StoreError::Missing(*hash))?;
-                Ok((Arc::clone(&index.packs[&location.pack]), location))
-            };
-            hashes.iter().map(locate).collect()
-        })
     }
 
     /// Makes all that was put before this call durable in the packs, and notes it. Returns whether
@@ -202,55 +208,58 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Writes frames and makes what was written readable, also if a later part failed.
-    fn append(
+    /// Writes frames of one chunk each, unless their chunk is there by now, and makes what was written
+    /// readable, also if a later part failed. Returns what was written.
+    fn append_absent(
         &self,
-        mut frames: Vec<NamedFrame>,
+        purpose: Purpose,
+        mut frames: Vec<NewFrame>,
     ) -> Result<HashSet<ChunkHash, NameHasherBuilder>, StoreError> {
         let mut writer = self.writer();
         self.check_poison()?;
         // Another thread may have put some of these meanwhile.
-        self.index(|index| frames.retain(|(hash, _)| !index.chunks.contains_key(hash)));
+        self.index(|index| {
+            let is_present = |frame: &NewFrame| {
+                frame.chunks.iter().all(|chunk| index.chunks.contains_key(&chunk.hash))
+            };
+            let present = frames.iter().filter(|frame| is_present(frame));
+            self.sessions.touch(present.flat_map(|frame| &frame.chunks).map(|chunk| chunk.hash));
+            frames.retain(|frame| !is_present(frame));
+        });
         let mut written = Written::default();
-        let result = writer.append(&frames, &mut written);
-        self.counters.bytes_written.add(written.bytes);
-        self.counters.bytes_stored.add(written.bytes);
+        let result = writer.append(purpose, &frames, &mut written);
         let added = written.chunks.iter().map(|(hash, _)| *hash).collect();
-        let mut index = self.index.write().expect("no panic while the lock is held");
-        index.packs.extend(written.packs.into_iter().map(|pack| (pack.number, pack)));
-        index.chunks.extend(written.chunks);
+        self.note_written(written);
         result.map(|()| added)
     }
 
-    /// Fetches the chunks `wanted`, which lie in `run`'s order in one pack, near each other.
-    fn fetch_run(
-        &self,
-        run: &[(Arc<Pack>, Location, ChunkHash)],
-    ) -> Result<Vec<Chunk>, StoreError> {
-        let [(pack, first, _), .., (_, last, _)] = run else {
-            let fetch =
-                |(pack, at, hash): &(Arc<Pack>, Location, _)| read_chunk(pack, at.place, *hash);
-            return run.iter().map(fetch).collect();
-        };
-        let start = u64::from(first.place.offset);
-        let bytes = pack.read(start, (last.place.end() - start) as usize)?;
-        let decode = |(pack, at, hash): &(Arc<Pack>, Location, ChunkHash)| {
-            let offset = u64::from(at.place.offset);
-            let frame = &bytes[(offset - start) as usize..(at.place.end() - start) as usize];
-            decode_chunk(pack, offset, frame, *hash)
-        };
-        run.iter().map(decode).collect()
+    /// Makes what was written readable: its places are in force from now on. The caller holds the
+    /// writer's lock.
+    fn note_written(&self, written: Written) {
+        self.counters.bytes_written.add(written.bytes);
+        self.counters.bytes_stored.add(written.bytes);
+        let mut index = self.index.write().expect("no panic while the lock is held");
+        index.packs.extend(written.packs.into_iter().map(|pack| (pack.number, pack)));
+        index.chunks.extend(written.chunks);
     }
 }
 
 /// Notes that `pack` is durable up to its length. Returns whether it wasn't before.
 fn note_durable(packs: &mut Vec<PackEntry>, pack: &UnsyncedPack) -> bool {
     let state = if pack.sealed { PackState::Sealed } else { PackState::Open };
-    let entry = PackEntry { number: pack.pack.number, state, bytes: pack.bytes };
+    let entry = PackEntry {
+        number: pack.pack.number,
+        state,
+        purpose: pack.pack.purpose,
+        bytes: pack.bytes,
+    };
     match packs.iter_mut().find(|known| known.number == entry.number) {
         Some(known) if *known == entry => return false,
         Some(known) => *known = entry,
-        None => packs.push(entry),
+        None => {
+            let place = packs.partition_point(|known| known.number < entry.number);
+            packs.insert(place, entry);
+        }
     }
     true
 }
@@ -261,71 +270,40 @@ impl ChunkStore for LocalStore {
         if let Some(chunk) = self.cache.get(hash) {
             return Ok(chunk);
         }
-        let located = self.locate(&[hash])?;
-        let (pack, location) = &located[0];
         self.counters.chunks_fetched.add(1);
-        let chunk = read_chunk(pack, location.place, hash)?;
-        self.cache.insert(chunk.clone());
-        Ok(chunk)
+        self.fetch(hash)
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
         self.counters.chunks_read.add(hashes.len() as u64);
-        let mut chunks: BTreeMap<ChunkHash, Chunk> = BTreeMap::new();
-        let mut missed: Vec<ChunkHash> = Vec::new();
-        for hash in hashes {
-            match self.cache.get(*hash) {
-                Some(chunk) => drop(chunks.insert(*hash, chunk)),
-                None => missed.push(*hash),
-            }
-        }
-        missed.sort_unstable();
-        missed.dedup();
-        let located = self.locate(&missed)?;
-        let mut wanted: Vec<_> =
-            located.into_iter().zip(missed).map(|((pack, at), hash)| (pack, at, hash)).collect();
-        wanted.sort_unstable_by_key(|(_, at, _)| *at);
-        self.counters.chunks_fetched.add(wanted.len() as u64);
-        let mut run_start = u64::MAX;
-        let runs = wanted.chunk_by(|(_, left, _), (_, right, _)| {
-            let left_offset = u64::from(left.place.offset);
-            run_start = run_start.min(left_offset);
-            let near = left.pack == right.pack
-                && u64::from(right.place.offset) <= left.place.end() + READ_GAP_BYTES
-                && right.place.end() <= run_start + READ_BYTES_MAX;
-            if !near {
-                run_start = u64::MAX;
-            }
-            near
-        });
-        for run in runs {
-            for chunk in self.fetch_run(run)? {
-                self.cache.insert(chunk.clone());
-                chunks.insert(chunk.hash(), chunk);
-            }
-        }
-        let take = |hash| chunks.get(hash).cloned().ok_or(StoreError::Missing(*hash));
-        hashes.iter().map(take).collect()
+        self.fetch_through_cache(hashes)
     }
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        Ok(self.index(|index| hashes.iter().map(|hash| index.chunks.contains_key(hash)).collect()))
+        Ok(self.index(|index| {
+            let found: Vec<bool> =
+                hashes.iter().map(|hash| index.chunks.contains_key(hash)).collect();
+            let present = hashes.iter().zip(&found).filter(|(_, found)| **found);
+            self.sessions.touch(present.map(|(hash, _)| *hash));
+            found
+        }))
     }
 
-    fn put_many_for(&self, _lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
+    fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
         self.check_poison()?;
         let mut seen = HashSet::with_hasher(NameHasherBuilder);
         let absent: Vec<&Chunk> = self.index(|index| {
-            let is_new = |chunk: &&Chunk| {
-                !index.chunks.contains_key(&chunk.hash()) && seen.insert(chunk.hash())
-            };
+            let is_present = |chunk: &&Chunk| index.chunks.contains_key(&chunk.hash());
+            self.sessions.touch(chunks.iter().filter(is_present).map(Chunk::hash));
+            let is_new = |chunk: &&Chunk| !is_present(chunk) && seen.insert(chunk.hash());
             chunks.iter().filter(is_new).collect()
         });
         if absent.is_empty() {
             return Ok(());
         }
-        let encode = |chunk: &&Chunk| (chunk.hash(), encode_frame(chunk.hash(), chunk.encoded()));
-        let added = self.append(absent.iter().map(encode).collect())?;
+        let effort = Effort::from(lifetime);
+        let frames = absent.iter().map(|chunk| encode_frame(effort, &[chunk])).collect();
+        let added = self.append_absent(lifetime.into(), frames)?;
         for chunk in absent.into_iter().filter(|chunk| added.contains(&chunk.hash())) {
             self.counters.chunks_written.add(1);
             self.counters.bytes_put.add(chunk.encoded().len() as u64);
@@ -376,6 +354,14 @@ impl ChunkStore for LocalStore {
         self.publish(&mut publisher, roots.clone())?;
         *self.roots.write().expect("no panic while the lock is held") = roots;
         Ok(())
+    }
+
+    fn session(&self) -> Session {
+        self.sessions.begin()
+    }
+
+    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
+        collect::collect(self, collection)
     }
 
     fn counters(&self) -> StoreCounters {

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
 use crate::io::Disk;
-use crate::pack::PackNumber;
+use crate::pack::{PackNumber, Purpose};
 
 /// The manifest's file.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
@@ -22,15 +22,15 @@ pub const ROOT_NAME_BYTES_MAX: usize = u8::MAX as usize;
 
 /// Whether frames may still be appended. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
+#[repr(u16)]
 pub(crate) enum PackState {
     Open = 0,
     Sealed = 1,
 }
 
 impl PackState {
-    fn from_stored(number: u32) -> Option<PackState> {
-        [PackState::Open, PackState::Sealed].into_iter().find(|state| *state as u32 == number)
+    fn from_stored(number: u16) -> Option<PackState> {
+        [PackState::Open, PackState::Sealed].into_iter().find(|state| *state as u16 == number)
     }
 }
 
@@ -39,11 +39,12 @@ impl PackState {
 pub(crate) struct PackEntry {
     pub(crate) number: PackNumber,
     pub(crate) state: PackState,
+    pub(crate) purpose: Purpose,
     /// How much of it was durable when the manifest was written: all of a sealed pack.
     pub(crate) bytes: u64,
 }
 
-/// What the file holds. *Invariants*: packs ascend; only the last one may be open.
+/// What the file holds. *Invariants*: packs ascend; at most one of each purpose is open.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Manifest {
     /// Counts the manifests that this store has had.

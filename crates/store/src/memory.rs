@@ -1,16 +1,18 @@
 //! Chunks in memory: for tests, and for trees that nobody keeps.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
-use crate::{ChunkStore, Lifetime, ROOT_NAME_BYTES_MAX, StoreCounters};
+use crate::session::{Session, Sessions};
+use crate::{ChunkStore, Collected, Collection, Lifetime, ROOT_NAME_BYTES_MAX, StoreCounters};
 
 /// A [`ChunkStore`] that is gone when it is dropped.
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    sessions: Arc<Sessions>,
 }
 
 #[derive(Default)]
@@ -45,11 +47,13 @@ impl ChunkStore for MemoryStore {
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         let state = self.state();
+        self.sessions.touch(hashes.iter().copied());
         Ok(hashes.iter().map(|hash| state.chunks.contains_key(hash)).collect())
     }
 
     fn put_many_for(&self, _lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
         let mut state = self.state();
+        self.sessions.touch(chunks.iter().map(Chunk::hash));
         for chunk in chunks {
             if state.chunks.insert(chunk.hash(), chunk.clone()).is_none() {
                 let bytes = chunk.encoded().len() as u64;
@@ -92,7 +96,52 @@ impl ChunkStore for MemoryStore {
         Ok(())
     }
 
+    fn session(&self) -> Session {
+        self.sessions.begin()
+    }
+
+    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
+        // Whoever puts waits meanwhile: this store is small.
+        let roots = (collection.roots)()?;
+        let mut state = self.state();
+        let bytes_before = state.counters.bytes_stored;
+        let mut live = HashSet::new();
+        for hash in roots.iter().chain(state.roots.values()) {
+            if let Some(missing) = follow(&state, *hash, &mut live) {
+                return Err(StoreError::Missing(missing));
+            }
+        }
+        for hash in self.sessions.protected().1 {
+            // It may be garbage, of which a part is gone.
+            follow(&state, hash, &mut live);
+        }
+        let count = state.chunks.len();
+        state.chunks.retain(|hash, _| live.contains(hash));
+        let left = state.chunks.values().map(|chunk| chunk.encoded().len() as u64).sum();
+        state.counters.bytes_stored = left;
+        Ok(Collected {
+            chunks_live: state.chunks.len() as u64,
+            chunks_dead: (count - state.chunks.len()) as u64,
+            bytes_before,
+            bytes_after: left,
+            ..Collected::default()
+        })
+    }
+
     fn counters(&self) -> StoreCounters {
         self.state().counters
     }
+}
+
+/// Adds what `root` reaches to `live`. Returns a chunk that should be there and isn't.
+fn follow(state: &State, root: ChunkHash, live: &mut HashSet<ChunkHash>) -> Option<ChunkHash> {
+    let (mut stack, mut missing) = (vec![root], None);
+    while let Some(hash) = stack.pop() {
+        match state.chunks.get(&hash) {
+            Some(chunk) if live.insert(hash) => stack.extend(chunk.references()),
+            Some(_) => {}
+            None => missing = Some(hash),
+        }
+    }
+    missing
 }

@@ -3,6 +3,7 @@
 //! A pack is *open* while frames are appended to it, then *sealed* by an index at its end. Frames
 //! describe themselves, so an open pack needs no index: it is scanned when the store is opened.
 
+pub(crate) mod codec;
 pub(crate) mod format;
 pub(crate) mod reader;
 pub(crate) mod writer;
@@ -10,6 +11,7 @@ pub(crate) mod writer;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::Lifetime;
 use crate::error::StoreError;
 use crate::io::DiskFile;
 
@@ -32,16 +34,54 @@ impl fmt::Display for PackNumber {
     }
 }
 
+/// Which chunks a pack is for: those that live about as long lie together, so that packs die whole.
+/// Stored: never renumber.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u16)]
+pub(crate) enum Purpose {
+    /// [`Lifetime::Brief`].
+    Brief = 0,
+    /// [`Lifetime::Working`].
+    Working = 1,
+    /// [`Lifetime::Lasting`].
+    Lasting = 2,
+    /// What a collection found to be history only, in groups of related chunks.
+    Packed = 3,
+}
+
+/// How many purposes there are.
+pub(crate) const PURPOSE_COUNT: usize = 4;
+
+impl Purpose {
+    pub(crate) const ALL: [Purpose; PURPOSE_COUNT] =
+        [Purpose::Brief, Purpose::Working, Purpose::Lasting, Purpose::Packed];
+
+    pub(crate) fn from_stored(number: u16) -> Option<Purpose> {
+        Purpose::ALL.into_iter().find(|purpose| *purpose as u16 == number)
+    }
+}
+
+impl From<Lifetime> for Purpose {
+    fn from(lifetime: Lifetime) -> Purpose {
+        match lifetime {
+            Lifetime::Brief => Purpose::Brief,
+            Lifetime::Working => Purpose::Working,
+            Lifetime::Lasting => Purpose::Lasting,
+        }
+    }
+}
+
 /// A pack's file, open.
 pub(crate) struct Pack {
     pub(crate) number: PackNumber,
+    pub(crate) purpose: Purpose,
     pub(crate) name: String,
     pub(crate) file: Arc<dyn DiskFile>,
 }
 
 impl Pack {
-    pub(crate) fn new(number: PackNumber, file: Arc<dyn DiskFile>) -> Pack {
-        Pack { number, name: number.to_string(), file }
+    pub(crate) fn new(number: PackNumber, purpose: Purpose, file: Arc<dyn DiskFile>) -> Pack {
+        Pack { number, purpose, name: number.to_string(), file }
     }
 
     pub(crate) fn io(&self, source: std::io::Error) -> StoreError {

@@ -94,8 +94,13 @@ impl BoundaryRule {
         may_end && self.ends(hash, before, after)
     }
 
+    /// Whether a node of so many bytes may end at all, whatever the hash: saves hashing.
+    pub(crate) fn may_end(&self, after: u64) -> bool {
+        self.bytes_min <= after
+    }
+
     fn ends(&self, hash: u64, before: u64, after: u64) -> bool {
-        if after < self.bytes_min {
+        if !self.may_end(after) {
             return false;
         }
         if after >= self.bytes_forced {

@@ -19,6 +19,9 @@ pub mod sequence;
 
 pub use error::TreeError;
 pub use format::TreeFormat;
-pub use map::{Bounds, Change, Cursor, Diff, Direction, Edit, Entry, MergeConflict, Summary, Tree};
-pub use sequence::Sequence;
+pub use map::{
+    Bounds, Change, ContentRef, Cursor, Diff, Direction, Edit, Entry, EntryRef, MergeConflict,
+    Summary, Tree,
+};
+pub use sequence::{Refers, Sequence};
 pub use value::{Content, Value};

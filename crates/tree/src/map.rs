@@ -27,6 +27,7 @@ use crate::value::Value;
 
 pub use cursor::Cursor;
 pub use diff::Diff;
+pub use node::{ContentRef, EntryRef};
 
 /// An ordered map of bytes: a root hash and the format it was made with. The nodes lie in a store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -30,6 +30,9 @@ use writer::SequenceBuilder;
 pub use read::Items;
 pub(crate) use read::read_all;
 
+/// Tells of an item's bytes whether they end with the hash of a chunk that the item refers to.
+pub type Refers = fn(&[u8]) -> bool;
+
 /// A list of byte strings: a root hash and the format it was made with. Items are at most
 /// [`item_bytes_max`](TreeFormat::item_bytes_max) long; the caller cuts longer ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -50,7 +53,22 @@ impl Sequence {
         format: TreeFormat,
         items: &mut dyn Iterator<Item = Result<Bytes, TreeError>>,
     ) -> Result<Sequence, TreeError> {
-        let mut builder = SequenceBuilder::new(store, format);
+        Sequence::build_referring(store, format, items, |_| false)
+    }
+
+    /// As [`Sequence::build`], of items some of which refer to chunks: those of which `refers` says
+    /// so end with a chunk's hash, and their leaf lists it among its references. Whoever changes
+    /// the sequence says the same of each item.
+    ///
+    /// # Errors
+    /// As [`Sequence::build`].
+    pub fn build_referring(
+        store: &dyn ChunkStore,
+        format: TreeFormat,
+        items: &mut dyn Iterator<Item = Result<Bytes, TreeError>>,
+        refers: Refers,
+    ) -> Result<Sequence, TreeError> {
+        let mut builder = SequenceBuilder::new(store, format, refers);
         for item in items {
             builder.push(&item?)?;
         }

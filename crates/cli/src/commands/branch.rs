@@ -6,7 +6,7 @@ use frond_doc::{Document, DocumentBuilder, Value};
 
 use crate::arguments::Target;
 use crate::failure::Failure;
-use crate::output::{documents_of, plain, text_of};
+use crate::output::{array_of, date, documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -16,6 +16,9 @@ Examples:
   frond branch shop old main~5          make one at an older version
   frond branch shop --delete sale       delete one that was merged
   frond branch shop --delete sale -f    delete it in any case
+  frond branch shop main --protect      main only moves forward from now on
+  frond branch shop try --expire 604800 may be removed in a week
+  frond branch shop --remove-expired    remove those whose time is over
 
 A branch is one small record, however large the database is. shop@sale then is a database that is
 read and written like any other.";
@@ -42,6 +45,22 @@ pub struct Branch {
     #[arg(short, long, requires = "delete")]
     force: bool,
 
+    /// The branch only moves forward: no reset, amending, rebase, forced push or deletion
+    #[arg(long, requires = "branch", conflicts_with = "unprotect")]
+    protect: bool,
+
+    /// Take the protection away
+    #[arg(long, requires = "branch")]
+    unprotect: bool,
+
+    /// The branch may be removed after so many seconds; 0: never
+    #[arg(long, value_name = "SECONDS", requires = "branch")]
+    expire: Option<u32>,
+
+    /// Remove the branches whose time is over
+    #[arg(long, conflicts_with_all = ["branch", "delete"])]
+    remove_expired: bool,
+
     #[command(flatten)]
     target: Target,
 }
@@ -61,21 +80,32 @@ impl Branch {
             command.append("delete", Value::Boolean(true));
             command.append("forceDelete", Value::Boolean(self.force));
         }
+        if self.protect || self.unprotect {
+            command.append("protected", Value::Boolean(self.protect));
+        }
+        if let Some(seconds) = self.expire {
+            command.append("expireAfterSeconds", Value::Int64(i64::from(seconds)));
+        }
+        if self.remove_expired {
+            command.append("removeExpired", Value::Boolean(true));
+        }
+        let changes_policy = self.protect || self.unprotect || self.expire.is_some();
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
         let answer = answer.view();
-        if self.delete.is_some() {
+        if self.remove_expired {
+            for branch in array_of(answer, "removed").iter().filter_map(|name| name.as_str()) {
+                writeln!(terminal, "removed branch {}", plain(branch))?;
+            }
+        } else if changes_policy && self.start.is_none() {
+            tell_branch(terminal, answer)?;
+        } else if self.delete.is_some() {
             writeln!(terminal, "deleted branch {}", plain(text_of(answer, "deleted")))?;
         } else if self.branch.is_some() {
             self.tell_made(terminal, answer)?;
         } else {
             for branch in documents_of(answer, "branches") {
-                let name = format!("{:<24}", plain(text_of(branch, "branch")));
-                let head = match text_of(branch, "commitId") {
-                    "" => "no commits yet".to_owned(),
-                    head => terminal.paint(Style::Changed, head),
-                };
-                writeln!(terminal, "{} {head}", terminal.paint(Style::Strong, name))?;
+                tell_branch(terminal, branch)?;
             }
         }
         backend.close()
@@ -88,4 +118,21 @@ impl Branch {
         let head = terminal.paint(Style::Changed, text_of(answer, "commitId"));
         Ok(writeln!(terminal, "made branch {branch} at {head}: use it as database {name}")?)
     }
+}
+
+/// Prints a branch, its commit and its policy on one line.
+fn tell_branch(terminal: &mut Terminal, branch: Document<'_>) -> Result<(), Failure> {
+    let name = format!("{:<24}", plain(text_of(branch, "branch")));
+    let head = match text_of(branch, "commitId") {
+        "" => "no commits yet".to_owned(),
+        head => terminal.paint(Style::Changed, head),
+    };
+    write!(terminal, "{} {head}", terminal.paint(Style::Strong, name))?;
+    if branch.get("protected").is_some_and(|protected| protected.is_truthy()) {
+        write!(terminal, "  protected")?;
+    }
+    if let Some(Value::DateTime(millis)) = branch.get("expires") {
+        write!(terminal, "  until {}", date(millis))?;
+    }
+    Ok(writeln!(terminal)?)
 }

@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use frond_doc::{DocumentBuf, document};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::arguments::{Author, Target};
+use crate::commands::log::parse_date;
 use crate::failure::Failure;
 use crate::output::{plain, text_of};
 use crate::terminal::{Style, Terminal};
@@ -13,6 +14,9 @@ const EXAMPLES: &str = "\
 Examples:
   frond commit shop -m 'first items'
   frond commit shop@sale -m 'half price' --author 'Ada <ada@example.org>'
+  frond commit shop --amend                             put what changed into the last commit
+  frond commit shop --amend -m 'better words'
+  frond commit shop -m 'census of 1990' --date 1990-07-01
   frond commit shop -m 'nightly' --uri 127.0.0.1:27017";
 
 /// Record a branch's working state as a version
@@ -23,8 +27,24 @@ pub struct Commit {
     database: String,
 
     /// Why: what this version is about
-    #[arg(short, long)]
-    message: String,
+    #[arg(short, long, required_unless_present = "amend")]
+    message: Option<String>,
+
+    /// Replace the last commit by one that has what changed since, too
+    #[arg(long)]
+    amend: bool,
+
+    /// Commit though nothing changed
+    #[arg(long)]
+    allow_empty: bool,
+
+    /// Who commits, if not the author
+    #[arg(long, value_name = "COMMITTER")]
+    committer: Option<String>,
+
+    /// When the changes were made, if not now: YYYY-MM-DD or YYYY-MM-DDTHH:MM:SSZ
+    #[arg(long, value_name = "DATE")]
+    date: Option<String>,
 
     #[command(flatten)]
     author: Author,
@@ -36,11 +56,39 @@ pub struct Commit {
 impl Commit {
     /// Makes the commit and tells its id.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let command = self.command()?;
         let mut backend = self.target.open()?;
-        let answer =
-            backend.execute(&self.database, &command(&self.message, &self.author.name()))?;
+        let answer = backend.execute(&self.database, &command)?;
         tell(terminal, &answer)?;
         backend.close()
+    }
+
+    fn command(&self) -> Result<DocumentBuf, Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondCommit", Value::Int32(1));
+        if let Some(message) = &self.message {
+            command.append("message", Value::String(message));
+        }
+        // Who amends keeps the author, unless one is named.
+        let author = if self.amend {
+            self.author.given().map(str::to_owned)
+        } else {
+            Some(self.author.name())
+        };
+        for (name, text) in [("author", &author), ("committer", &self.committer)] {
+            if let Some(text) = text {
+                command.append(name, Value::String(text));
+            }
+        }
+        if let Some(date) = &self.date {
+            command.append("time", Value::DateTime(parse_date(date)?));
+        }
+        for (name, is_set) in [("amend", self.amend), ("allowEmpty", self.allow_empty)] {
+            if is_set {
+                command.append(name, Value::Boolean(true));
+            }
+        }
+        Ok(command.build())
     }
 }
 

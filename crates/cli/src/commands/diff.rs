@@ -1,17 +1,18 @@
 //! `frond diff`: how two versions differ, document by document and field by field.
 //!
 //! A line begins with `+` for what only the right side has, `-` for what only the left side has,
-//! `~` for what both have and is different.
+//! `~` for what both have and is different. The rows come from the `$diff` stage, in batches, so that
+//! a diff of any size is printed as it is read.
 
 use std::io::Write;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::arguments::Target;
+use crate::backend::Backend;
+use crate::commands::log;
 use crate::failure::Failure;
-use crate::output::{
-    answer_json, array_of, counted, documents_of, plain, short_json, shown_json, text_of,
-};
+use crate::output::{counted, documents_of, json, plain, short_json, shown_json, text_of};
 use crate::terminal::{Style, Terminal};
 
 /// Columns after which a document that was added or removed is cut, unless all is asked for.
@@ -21,13 +22,15 @@ const VALUE_COLUMNS: usize = 40;
 
 const EXAMPLES: &str = "\
 Examples:
-  frond diff shop                    the last commit against what is there now
-  frond diff shop main~1 main        two versions
-  frond diff shop main sale --stat   two branches, counted
-  frond diff shop main sale --json   for other programs
+  frond diff shop                          the last commit against what is there now
+  frond diff shop main~1 main              two versions
+  frond diff shop main sale --stat         two branches, counted
+  frond diff shop main sale -c items       only one collection
+  frond diff shop -c items --id 17         only one document
+  frond diff shop main sale --json         one difference a line, for other programs
 
-A version is a branch, a commit's id or the first letters of one, HEAD, or any of these followed by ~2
-or ^.";
+A version is a branch, a tag, a commit's id or the first letters of one, HEAD, or any of these followed
+by ~2 or ^; WORKING is what is there now, NOTHING the empty database.";
 
 /// Show how two versions differ
 #[derive(clap::Args)]
@@ -42,11 +45,19 @@ pub struct Diff {
     /// Right side; otherwise the branch as it is now
     to: Option<String>,
 
+    /// Only this collection
+    #[arg(short, long)]
+    collection: Option<String>,
+
+    /// Only the document with this _id (JSON, or else plain text)
+    #[arg(long, value_name = "ID", requires = "collection")]
+    id: Option<String>,
+
     /// Only how many documents differ, a collection
     #[arg(long)]
     stat: bool,
 
-    /// The answer as JSON
+    /// One difference a line, as JSON
     #[arg(long, conflicts_with_all = ["stat", "full"])]
     json: bool,
 
@@ -62,95 +73,169 @@ impl Diff {
     /// Shows the difference.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut backend = self.target.open()?;
-        let command = command(self.from.as_deref(), self.to.as_deref());
-        let answer = backend.execute(&self.database, &command)?;
-        if self.json {
-            writeln!(terminal, "{}", answer_json(&answer))?;
-        } else if self.stat {
-            tell_counts(terminal, &answer)?;
-        } else {
-            let printer =
-                Printer { terminal, indent: "", is_full: self.full, modified_shown: None };
-            printer.tell(&answer)?;
-        }
+        let shown = Shown {
+            collection: self.collection.clone(),
+            id: self.id.clone(),
+            counts: self.stat,
+            json: self.json,
+            is_full: self.full,
+        };
+        let versions = (self.from.as_deref(), self.to.as_deref());
+        show(&mut *backend, terminal, &self.database, versions, &shown)?;
         backend.close()
     }
 }
 
-/// The command that compares two versions.
-pub fn command(from: Option<&str>, to: Option<&str>) -> DocumentBuf {
+/// What of a diff is shown, and how.
+#[derive(Default)]
+pub struct Shown {
+    /// Only this collection.
+    pub collection: Option<String>,
+    /// Only this document in it.
+    pub id: Option<String>,
+    /// Counts only.
+    pub counts: bool,
+    /// Rows as JSON.
+    pub json: bool,
+    /// Whether long values are printed whole.
+    pub is_full: bool,
+}
+
+/// Shows how two versions differ.
+pub fn show(
+    backend: &mut dyn Backend,
+    terminal: &mut Terminal,
+    database: &str,
+    versions: (Option<&str>, Option<&str>),
+    shown: &Shown,
+) -> Result<(), Failure> {
+    let command = command(versions, shown);
+    if shown.json {
+        return backend.for_each_document(database, &command, &mut |row| {
+            Ok(writeln!(terminal, "{}", json(Value::Document(row)))?)
+        });
+    }
+    if shown.counts {
+        let mut counts: Vec<Counts> = Vec::new();
+        backend.for_each_document(database, &command, &mut |row| {
+            count(&mut counts, row);
+            Ok(())
+        })?;
+        return tell_counts(terminal, &counts);
+    }
+    let mut printer = Printer::new(terminal, "", shown.is_full, None);
+    backend.for_each_document(database, &command, &mut |row| printer.row(row))?;
+    printer.finish()
+}
+
+fn command((from, to): (Option<&str>, Option<&str>), shown: &Shown) -> DocumentBuf {
     let mut command = DocumentBuilder::new();
-    command.append("frondDiff", Value::Int32(1));
-    for (name, version) in [("from", from), ("to", to)] {
-        if let Some(version) = version {
-            command.append(name, Value::String(version));
+    command.append("aggregate", Value::Int32(1));
+    command.begin_array("pipeline").push_begin_document().begin_document("$diff");
+    for (name, text) in [("from", from), ("to", to), ("collection", shown.collection.as_deref())] {
+        if let Some(text) = text {
+            command.append(name, Value::String(text));
         }
     }
+    if let Some(id) = &shown.id {
+        log::append_id(&mut command, "document", id);
+    }
+    command.append("whole", Value::Boolean(!shown.counts));
+    command.end().end().end();
+    command.begin_document("cursor").end();
     command.build()
 }
 
-/// Prints the answer of `frondDiff`.
+/// Prints the rows of a diff as they come.
 pub struct Printer<'a> {
-    /// Where to.
-    pub terminal: &'a mut Terminal,
+    terminal: &'a mut Terminal,
     /// What each line begins with.
-    pub indent: &'a str,
+    indent: &'a str,
     /// Whether long values are printed whole.
-    pub is_full: bool,
+    is_full: bool,
     /// The text `_id`s of the modified documents that are printed; `None` is all. Of the others
     /// only the count is told.
-    pub modified_shown: Option<&'static [&'static str]>,
+    modified_shown: Option<&'static [&'static str]>,
+    /// The collection whose rows come.
+    collection: Option<String>,
+    passed_over: u64,
 }
 
-impl Printer<'_> {
-    /// Prints all collections.
-    pub fn tell(mut self, answer: &DocumentBuf) -> Result<(), Failure> {
-        let mut is_first = true;
-        for collection in documents_of(answer.view(), "collections") {
-            if !is_first {
-                writeln!(self.terminal)?;
-            }
-            is_first = false;
-            self.tell_collection(collection)?;
-        }
-        Ok(())
+impl<'a> Printer<'a> {
+    /// A printer that has printed nothing yet.
+    pub fn new(
+        terminal: &'a mut Terminal,
+        indent: &'a str,
+        is_full: bool,
+        modified_shown: Option<&'static [&'static str]>,
+    ) -> Printer<'a> {
+        Printer { terminal, indent, is_full, modified_shown, collection: None, passed_over: 0 }
     }
 
-    fn tell_collection(&mut self, collection: Document<'_>) -> Result<(), Failure> {
-        let name = self.terminal.paint(Style::Strong, plain(text_of(collection, "collection")));
-        let what = match text_of(collection, "change") {
-            "added" => "  (new collection)",
-            "removed" => "  (dropped)",
-            _ => "",
+    /// Prints one row.
+    pub fn row(&mut self, row: Document<'_>) -> Result<(), Failure> {
+        let collection = text_of(row, "collection");
+        let change = text_of(row, "change");
+        let is_new = self.collection.as_deref() != Some(collection);
+        if is_new {
+            self.tell_passed_over()?;
+            if self.collection.is_some() {
+                writeln!(self.terminal)?;
+            }
+            self.collection = Some(collection.to_owned());
+            let name = self.terminal.paint(Style::Strong, plain(collection));
+            let what = match (text_of(row, "kind"), change) {
+                ("collection", "added") => "  (new collection)",
+                ("collection", _) => "  (dropped)",
+                _ => "",
+            };
+            writeln!(self.terminal, "{}{name}{what}", self.indent)?;
+        }
+        let (style, mark) = match change {
+            "added" => (Style::Added, '+'),
+            "removed" => (Style::Removed, '-'),
+            _ => (Style::Changed, '~'),
         };
-        writeln!(self.terminal, "{}{name}{what}", self.indent)?;
-        for index in array_of(collection, "indexes").iter().filter_map(|index| index.as_str()) {
-            let line = format!("~ index {}", plain(index));
-            self.line(Style::Changed, 2, &line)?;
-        }
-        for document in documents_of(collection, "removed") {
-            self.document(Style::Removed, '-', document)?;
-        }
-        for document in documents_of(collection, "added") {
-            self.document(Style::Added, '+', document)?;
-        }
-        let mut passed_over = 0;
-        for modified in documents_of(collection, "modified") {
-            let id = modified.get("_id").unwrap_or(Value::Null);
-            if !self.shows(id) {
-                passed_over += 1;
-                continue;
+        match text_of(row, "kind") {
+            "document" => self.document(row, style, mark),
+            "index" => {
+                let line = format!("{mark} index {}", plain(text_of(row, "name")));
+                self.line(style, 2, &line)
             }
-            let line = format!("~ {}", self.shortened(id, DOCUMENT_COLUMNS));
-            self.line(Style::Changed, 2, &line)?;
-            for change in documents_of(modified, "changes") {
-                self.field(change)?;
+            "options" => self.line(style, 2, "~ options"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Prints what is left to say.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        self.tell_passed_over()
+    }
+
+    fn tell_passed_over(&mut self) -> Result<(), Failure> {
+        let passed_over = std::mem::take(&mut self.passed_over);
+        if passed_over == 0 {
+            return Ok(());
+        }
+        self.line(Style::Quiet, 2, &format!("… and {passed_over} more"))
+    }
+
+    fn document(&mut self, row: Document<'_>, style: Style, mark: char) -> Result<(), Failure> {
+        let id = row.get("_id").unwrap_or(Value::Null);
+        let side = match mark {
+            '+' => row.get("after"),
+            '-' => row.get("before"),
+            _ if !self.shows(id) => {
+                self.passed_over += 1;
+                return Ok(());
             }
-        }
-        if passed_over > 0 {
-            self.line(Style::Quiet, 2, &format!("… and {passed_over} more"))?;
-        }
-        Ok(())
+            _ => None,
+        };
+        let shown = side.unwrap_or(id);
+        let text =
+            if self.is_full { shown_json(shown) } else { short_json(shown, DOCUMENT_COLUMNS) };
+        self.line(style, 2, &format!("{mark} {text}"))?;
+        tell_indented_fields(self.terminal, self.indent, row, 6, self.is_full)
     }
 
     fn shows(&self, id: Value<'_>) -> bool {
@@ -160,63 +245,94 @@ impl Printer<'_> {
         }
     }
 
-    fn document(
-        &mut self,
-        style: Style,
-        mark: char,
-        document: Document<'_>,
-    ) -> Result<(), Failure> {
-        let text = self.shortened(Value::Document(document), DOCUMENT_COLUMNS);
-        self.line(style, 2, &format!("{mark} {text}"))
-    }
-
-    fn field(&mut self, change: Document<'_>) -> Result<(), Failure> {
-        let path = plain(text_of(change, "path"));
-        let side = |name: &str| {
-            let value = change.get(name).unwrap_or(Value::Null);
-            self.shortened(value, VALUE_COLUMNS)
-        };
-        let (style, line) = match text_of(change, "type") {
-            "added" => (Style::Added, format!("+ {path}: {}", side("to"))),
-            "removed" => (Style::Removed, format!("- {path}: {}", side("from"))),
-            _ => (Style::Changed, format!("~ {path}: {} → {}", side("from"), side("to"))),
-        };
-        self.line(style, 6, &line)
-    }
-
-    fn shortened(&self, value: Value<'_>, columns: usize) -> String {
-        if self.is_full { shown_json(value) } else { short_json(value, columns) }
-    }
-
     fn line(&mut self, style: Style, inset: usize, line: &str) -> Result<(), Failure> {
         let line = self.terminal.paint(style, line);
         Ok(writeln!(self.terminal, "{}{:inset$}{line}", self.indent, "")?)
     }
 }
 
+/// Prints the `changes` of a row, a field on each line.
+pub fn tell_fields(
+    terminal: &mut Terminal,
+    row: Document<'_>,
+    inset: usize,
+    is_full: bool,
+) -> Result<(), Failure> {
+    tell_indented_fields(terminal, "", row, inset, is_full)
+}
+
+fn tell_indented_fields(
+    terminal: &mut Terminal,
+    indent: &str,
+    row: Document<'_>,
+    inset: usize,
+    is_full: bool,
+) -> Result<(), Failure> {
+    for change in documents_of(row, "changes") {
+        let path = plain(text_of(change, "path"));
+        let side = |name: &str| {
+            let value = change.get(name).unwrap_or(Value::Null);
+            if is_full { shown_json(value) } else { short_json(value, VALUE_COLUMNS) }
+        };
+        let (style, line) = match text_of(change, "type") {
+            "added" => (Style::Added, format!("+ {path}: {}", side("to"))),
+            "removed" => (Style::Removed, format!("- {path}: {}", side("from"))),
+            _ => (Style::Changed, format!("~ {path}: {} → {}", side("from"), side("to"))),
+        };
+        let line = terminal.paint(style, line);
+        writeln!(terminal, "{indent}{:inset$}{line}", "")?;
+    }
+    Ok(())
+}
+
+/// What differs in one collection.
+struct Counts {
+    collection: String,
+    added: u64,
+    removed: u64,
+    modified: u64,
+    /// Indexes and options.
+    others: u64,
+}
+
+fn count(counts: &mut Vec<Counts>, row: Document<'_>) {
+    let collection = text_of(row, "collection");
+    if counts.last().is_none_or(|last| last.collection != collection) {
+        let collection = collection.to_owned();
+        counts.push(Counts { collection, added: 0, removed: 0, modified: 0, others: 0 });
+    }
+    let Some(last) = counts.last_mut() else { return };
+    match (text_of(row, "kind"), text_of(row, "change")) {
+        ("document", "added") => last.added += 1,
+        ("document", "removed") => last.removed += 1,
+        ("document", _) => last.modified += 1,
+        ("index" | "options", _) => last.others += 1,
+        _ => {}
+    }
+}
+
 /// Prints `countries | 1 added, 2 modified`, a collection.
-fn tell_counts(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
-    let collections: Vec<Document<'_>> = documents_of(answer.view(), "collections").collect();
-    let name_of = |collection: Document<'_>| plain(text_of(collection, "collection"));
-    let width = collections.iter().map(|each| name_of(*each).chars().count()).max().unwrap_or(0);
+fn tell_counts(terminal: &mut Terminal, counts: &[Counts]) -> Result<(), Failure> {
+    let name_of = |counts: &Counts| plain(&counts.collection);
+    let width = counts.iter().map(|each| name_of(each).chars().count()).max().unwrap_or(0);
     let mut total = 0;
-    for collection in &collections {
-        let mut counts = Vec::new();
-        for (name, style) in
-            [("added", Style::Added), ("removed", Style::Removed), ("modified", Style::Changed)]
-        {
-            let count = documents_of(*collection, name).count();
-            total += count as u64;
+    for each in counts {
+        let mut parts = Vec::new();
+        for (count, name, style) in [
+            (each.added, "added", Style::Added),
+            (each.removed, "removed", Style::Removed),
+            (each.modified, "modified", Style::Changed),
+        ] {
+            total += count;
             if count > 0 {
-                counts.push(terminal.paint(style, format!("{count} {name}")));
+                parts.push(terminal.paint(style, format!("{count} {name}")));
             }
         }
-        let indexes = array_of(*collection, "indexes").iter().count() as u64;
-        if indexes > 0 {
-            counts.push(counted(indexes, "index change"));
+        if each.others > 0 {
+            parts.push(counted(each.others, "index change"));
         }
-        writeln!(terminal, " {:width$} | {}", name_of(*collection), counts.join(", "))?;
+        writeln!(terminal, " {:width$} | {}", name_of(each), parts.join(", "))?;
     }
-    let collections = counted(collections.len() as u64, "collection");
+    let collections = counted(counts.len() as u64, "collection");
     Ok(writeln!(terminal, " {collections}, {}", counted(total, "document"))?)
 }

@@ -52,8 +52,10 @@ impl Fsck {
         }
         terminal.finish()?;
         Err(Failure::failed(format!(
-            "{directory} is damaged in {}: keep a copy of it as it is before anything else",
-            counted(report.damages.len() as u64, "place")
+            "{directory} is damaged in {}, {} of it are whole: keep a copy of it as it is before \
+             anything else",
+            counted(report.damages.len() as u64, "place"),
+            counted(report.chunks, "chunk")
         )))
     }
 }

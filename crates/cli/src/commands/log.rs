@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use frond_doc::{Document, DocumentBuilder, Value, extended_json};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, extended_json};
 
 use crate::arguments::Target;
+use crate::commands::graph::Graph;
 use crate::failure::Failure;
-use crate::output::{answer_json, array_of, cut, date_of, documents_of, plain, text_of};
+use crate::output::{answer_json, array_of, cut, date, date_of, documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
 /// How many letters of a commit's id a short line shows: enough to name it.
@@ -16,8 +17,13 @@ const EXAMPLES: &str = "\
 Examples:
   frond log shop
   frond log shop@sale --oneline -n 5
+  frond log shop main..sale                    commits that sale has and main hasn't
+  frond log shop --graph                       with the lines of descent beside it
   frond log shop --collection items            commits that changed the collection
-  frond log shop --collection items --id 17    commits that changed one document";
+  frond log shop --collection items --id 17    commits that changed one document
+  frond log shop --author ada --since 2026-11-01
+
+Dates are YYYY-MM-DD or YYYY-MM-DDTHH:MM:SSZ, in UTC.";
 
 /// List the versions of a database, newest first
 #[derive(clap::Args)]
@@ -26,13 +32,28 @@ pub struct Log {
     /// Database, or DATABASE@VERSION to begin there
     database: String,
 
+    /// Version to begin at, or FROM..TO: what TO has and FROM hasn't
+    range: Option<String>,
+
     /// One line a commit
     #[arg(long)]
     oneline: bool,
 
+    /// Draw the lines of descent; one line a commit
+    #[arg(long, conflicts_with_all = ["json", "skip", "after"])]
+    graph: bool,
+
     /// At most this many commits
     #[arg(short = 'n', long = "limit", value_name = "COUNT")]
     limit: Option<u32>,
+
+    /// Pass over this many first
+    #[arg(long, value_name = "COUNT")]
+    skip: Option<u32>,
+
+    /// Only what comes behind this commit: the next page
+    #[arg(long, value_name = "COMMIT")]
+    after: Option<String>,
 
     /// Only commits that changed this collection
     #[arg(short, long)]
@@ -41,6 +62,26 @@ pub struct Log {
     /// Only commits that changed the document with this _id (JSON, or else plain text)
     #[arg(long, value_name = "ID", requires = "collection")]
     id: Option<String>,
+
+    /// Only commits whose author holds this text
+    #[arg(long, value_name = "TEXT")]
+    author: Option<String>,
+
+    /// Only commits whose message holds this text
+    #[arg(long, value_name = "TEXT")]
+    grep: Option<String>,
+
+    /// Only commits made then or later
+    #[arg(long, value_name = "DATE")]
+    since: Option<String>,
+
+    /// Only commits made then or before
+    #[arg(long, value_name = "DATE")]
+    until: Option<String>,
+
+    /// Of merges, follow the first parent only
+    #[arg(long)]
+    first_parent: bool,
 
     /// The answer as JSON
     #[arg(long, conflicts_with = "oneline")]
@@ -53,25 +94,20 @@ pub struct Log {
 impl Log {
     /// Lists the commits.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let mut command = DocumentBuilder::new();
-        command.append("frondLog", Value::Int32(1));
-        if let Some(limit) = self.limit {
-            command.append("limit", Value::Int64(i64::from(limit)));
-        }
-        if let Some(collection) = &self.collection {
-            command.append("collection", Value::String(collection));
-        }
-        if let Some(id) = &self.id {
-            append_id(&mut command, id);
-        }
+        let command = self.command()?;
         let mut backend = self.target.open()?;
-        let answer = backend.execute(&self.database, &command.build())?;
+        let answer = backend.execute(&self.database, &command)?;
         if self.json {
             writeln!(terminal, "{}", answer_json(&answer))?;
             return backend.close();
         }
         let mut is_first = true;
+        let mut graph = Graph::default();
         for commit in documents_of(answer.view(), "commits") {
+            if self.graph {
+                draw(terminal, &mut graph, commit)?;
+                continue;
+            }
             if self.oneline {
                 one_line(terminal, commit)?;
                 continue;
@@ -84,6 +120,67 @@ impl Log {
         }
         backend.close()
     }
+
+    fn command(&self) -> Result<DocumentBuf, Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondLog", Value::Int32(1));
+        let texts = [
+            ("range", &self.range),
+            ("after", &self.after),
+            ("collection", &self.collection),
+            ("author", &self.author),
+            ("message", &self.grep),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                command.append(name, Value::String(text));
+            }
+        }
+        for (name, count) in [("limit", self.limit), ("skip", self.skip)] {
+            if let Some(count) = count {
+                command.append(name, Value::Int64(i64::from(count)));
+            }
+        }
+        for (name, text) in [("since", &self.since), ("until", &self.until)] {
+            if let Some(text) = text {
+                command.append(name, Value::DateTime(parse_date(text)?));
+            }
+        }
+        if let Some(id) = &self.id {
+            append_id(&mut command, "document", id);
+        }
+        if self.first_parent {
+            command.append("firstParent", Value::Boolean(true));
+        }
+        Ok(command.build())
+    }
+}
+
+/// Draws a commit beside its line of descent, and the lines to its parents.
+fn draw(terminal: &mut Terminal, graph: &mut Graph, commit: Document<'_>) -> Result<(), Failure> {
+    let parents: Vec<&str> =
+        array_of(commit, "parents").iter().filter_map(|parent| parent.as_str()).collect();
+    let drawn = graph.commit(text_of(commit, "commitId"), &parents);
+    write!(terminal, "{} ", terminal.paint(Style::Quiet, drawn.commit))?;
+    one_line(terminal, commit)?;
+    for line in drawn.below {
+        writeln!(terminal, "{}", terminal.paint(Style::Quiet, line))?;
+    }
+    Ok(())
+}
+
+/// A date as milliseconds since 1970: a day (its beginning in UTC), or a moment as RFC 3339 has it.
+pub fn parse_date(text: &str) -> Result<i64, Failure> {
+    let day = text.parse::<jiff::civil::Date>().ok();
+    let of_day = day.and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok());
+    let moment = match of_day {
+        // A date parses from a moment, too, and would lose its time.
+        Some(day) if !text.contains([':', 'T', ' ']) => Some(day.timestamp()),
+        _ => text.parse::<jiff::Timestamp>().ok(),
+    };
+    moment.map(jiff::Timestamp::as_millisecond).ok_or_else(|| {
+        Failure::Usage(format!("{text} is no date: YYYY-MM-DD or YYYY-MM-DDTHH:MM:SSZ is"))
+    })
 }
 
 /// A commit on one line: the beginning of its id, and the first line of its message.
@@ -94,7 +191,8 @@ pub fn one_line(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Fai
     Ok(writeln!(terminal, "{} {first}", terminal.paint(Style::Changed, id))?)
 }
 
-fn whole(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Failure> {
+/// A commit as a paragraph: its id, author and date, and its message.
+pub fn whole(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Failure> {
     let heading = format!("commit {}", text_of(commit, "commitId"));
     writeln!(terminal, "{}", terminal.paint(Style::Changed, heading))?;
     let parents: Vec<String> = array_of(commit, "parents")
@@ -106,7 +204,13 @@ fn whole(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Failure> {
         writeln!(terminal, "Merge:  {}", parents.join(" "))?;
     }
     writeln!(terminal, "Author: {}", plain(text_of(commit, "author")))?;
+    if !text_of(commit, "committer").is_empty() {
+        writeln!(terminal, "Commit: {}", plain(text_of(commit, "committer")))?;
+    }
     writeln!(terminal, "Date:   {}", date_of(commit))?;
+    if let Some(Value::DateTime(millis)) = commit.get("authored") {
+        writeln!(terminal, "Made:   {}", date(millis))?;
+    }
     writeln!(terminal)?;
     for line in plain(text_of(commit, "message")).lines() {
         writeln!(terminal, "    {line}")?;
@@ -114,19 +218,26 @@ fn whole(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Appends `_id` as JSON where it reads as JSON, otherwise as text: `17`, `"17"`, `DEU`.
-fn append_id(command: &mut DocumentBuilder, id: &str) {
+/// Appends an `_id` as `name`: as JSON where it reads as JSON, otherwise as text: `17`, `"17"`, `DEU`.
+pub fn append_id(command: &mut DocumentBuilder, name: &str, id: &str) {
     let parsed = extended_json::parse(&format!("{{\"_id\":{id}}}")).ok();
     let parsed = parsed.filter(|parsed| parsed.iter().count() == 1);
     match parsed.as_ref().and_then(|parsed| parsed.get("_id")) {
-        Some(value) => command.append("document", value),
-        None => command.append("document", Value::String(id)),
+        Some(value) => command.append(name, value),
+        None => command.append(name, Value::String(id)),
     };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates() {
+        assert_eq!(parse_date("1970-01-02").ok(), Some(86_400_000));
+        assert_eq!(parse_date("1970-01-01T00:00:01Z").ok(), Some(1_000));
+        assert!(parse_date("yesterday").is_err() && parse_date("").is_err());
+    }
 
     #[test]
     fn ids_are_json_or_text() {
@@ -138,7 +249,7 @@ mod tests {
             ("1,\"x\":2", "String(\"1,\\\"x\\\":2\")"),
         ] {
             let mut command = DocumentBuilder::new();
-            append_id(&mut command, id);
+            append_id(&mut command, "document", id);
             let command = command.build();
             assert_eq!(format!("{:?}", command.get("document").unwrap()), expected, "{id}");
         }

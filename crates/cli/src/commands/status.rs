@@ -2,16 +2,20 @@
 
 use std::io::Write;
 
-use frond_doc::{Document, document};
+use frond_doc::{Document, Value, document};
 
 use crate::arguments::Target;
 use crate::failure::Failure;
-use crate::output::{answer_json, count_of, counted, documents_of, plain, text_of};
+use crate::output::{answer_json, count_of, counted, documents_of, plain, short_json, text_of};
 use crate::terminal::{Style, Terminal};
+
+/// Columns after which an `_id` is cut.
+const ID_COLUMNS: usize = 80;
 
 const EXAMPLES: &str = "\
 Examples:
   frond status shop
+  frond status shop --documents 20    with the documents that changed, 20 a collection at most
   frond status shop@sale --uri 127.0.0.1:27017";
 
 /// Show what changed on a branch since its last commit
@@ -20,6 +24,10 @@ Examples:
 pub struct Status {
     /// Database, or DATABASE@BRANCH
     database: String,
+
+    /// Name the documents that changed, at most so many a collection
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    documents: u32,
 
     /// The answer as JSON
     #[arg(long)]
@@ -32,8 +40,10 @@ pub struct Status {
 impl Status {
     /// Shows the status.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let documents = i64::from(self.documents);
+        let command = document! { "frondStatus": 1_i32, "documents": documents };
         let mut backend = self.target.open()?;
-        let answer = backend.execute(&self.database, &document! { "frondStatus": 1_i32 })?;
+        let answer = backend.execute(&self.database, &command)?;
         if self.json {
             writeln!(terminal, "{}", answer_json(&answer))?;
         } else {
@@ -106,5 +116,18 @@ fn tell_collection(terminal: &mut Terminal, collection: Document<'_>) -> Result<
     let line = format!("  {mark:<16}{name}");
     let counts =
         if counts.is_empty() { String::new() } else { format!("  ({})", counts.join(", ")) };
-    Ok(writeln!(terminal, "{}{counts}", terminal.paint(style, line))?)
+    writeln!(terminal, "{}{counts}", terminal.paint(style, line))?;
+    for document in documents_of(collection, "documents") {
+        let (mark, style) = match text_of(document, "change") {
+            "added" => ('+', Style::Added),
+            "removed" => ('-', Style::Removed),
+            _ => ('~', Style::Changed),
+        };
+        let id = short_json(document.get("_id").unwrap_or(Value::Null), ID_COLUMNS);
+        writeln!(terminal, "      {}", terminal.paint(style, format!("{mark} {id}")))?;
+    }
+    if collection.get("more").is_some() {
+        writeln!(terminal, "      {}", terminal.paint(Style::Quiet, "…"))?;
+    }
+    Ok(())
 }

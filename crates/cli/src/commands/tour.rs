@@ -157,16 +157,15 @@ fn change_both_sides(stage: &mut Stage<'_>) -> Result<(), Failure> {
 }
 
 fn show_difference(stage: &mut Stage<'_>) -> Result<(), Failure> {
-    let answer = stage.run("world", r#"{"frondDiff": 1, "from": "main", "to": "census"}"#)?;
+    let diff = r#"{"aggregate": 1, "pipeline": [{"$diff": {"from": "main", "to": "census"}}], "cursor": {}}"#;
+    let answer = stage.run("world", diff)?;
     stage.heading("Compare, field by field")?;
-    stage.typed("world", "db.runCommand({frondDiff: 1, from: \"main\", to: \"census\"})")?;
-    let printer = Printer {
-        terminal: stage.terminal,
-        indent: INDENT,
-        is_full: false,
-        modified_shown: Some(&["CIV", "TUR"]),
-    };
-    printer.tell(&answer)
+    stage.typed("world", "db.aggregate([{$diff: {from: \"main\", to: \"census\"}}])")?;
+    let mut printer = Printer::new(stage.terminal, INDENT, false, Some(&["CIV", "TUR"]));
+    for row in first_batch(&answer) {
+        printer.row(row.view())?;
+    }
+    printer.finish()
 }
 
 fn merge(stage: &mut Stage<'_>) -> Result<(), Failure> {

@@ -37,10 +37,10 @@ fn status_diff_commit_log() {
     assert!(status.contains("modified        items  (1 added, 1 modified)"), "{status}");
     let expected = concat!(
         "items\n",
-        "  + {\"_id\":3,\"name\":\"chair\"}\n",
         "  ~ 1\n",
         "      ~ price: 30 → 25\n",
-        "      + new: true\n"
+        "      + new: true\n",
+        "  + {\"_id\":3,\"name\":\"chair\"}\n"
     );
     assert_eq!(frond(&directory, "diff shop").ok(), expected);
     frond(&directory, "commit shop -m second --author Bob").ok();
@@ -49,7 +49,10 @@ fn status_diff_commit_log() {
     let stat = frond(&directory, "diff shop main~1 main --stat").ok();
     assert_eq!(stat, " items | 1 added, 1 modified\n 1 collection, 2 documents\n");
     let json = frond(&directory, "diff shop main~1 main --json").ok();
-    assert!(json.starts_with("{\"collections\":[{\"collection\":\"items\""), "{json}");
+    assert!(json.starts_with("{\"_id\":1,\"collection\":\"items\""), "{json}");
+    assert_eq!(json.lines().count(), 2, "{json}");
+    let one = frond(&directory, "diff shop main~1 main -c items --id 3").ok();
+    assert_eq!(one, "items\n  + {\"_id\":3,\"name\":\"chair\"}\n");
 
     let log = frond(&directory, "log shop").ok();
     assert!(log.starts_with("commit "), "{log}");
@@ -174,4 +177,92 @@ fn resets() {
     frond(&directory, "reset shop --hard").ok();
     assert!(!items(&directory, "shop").contains("{\"_id\":3}"));
     frond(&directory, "reset shop nowhere").fails(1);
+}
+
+#[test]
+fn the_log_is_narrowed_and_drawn() {
+    let directory = shop();
+    frond(&directory, "branch shop sale").ok();
+    upsert(&directory, "shop@sale", "{\"_id\":2,\"name\":\"desk\",\"price\":120}");
+    frond(&directory, "commit shop@sale -m half --author Bob --date 2001-02-03").ok();
+    upsert(&directory, "shop", "{\"_id\":1,\"name\":\"lamp\",\"price\":31}");
+    frond(&directory, "commit shop -m dearer").ok();
+    frond(&directory, "merge shop sale -m together").ok();
+    let short = |line: &str| -> Vec<String> {
+        let out = frond(&directory, line).ok();
+        out.lines().filter_map(|line| line.split(' ').next_back().map(str::to_owned)).collect()
+    };
+    assert_eq!(short("log shop sale..main --oneline"), ["together", "dearer"]);
+    assert_eq!(short("log shop --oneline --author bob"), ["half"]);
+    assert_eq!(short("log shop --oneline --skip 1 -n 1").len(), 1);
+    assert_eq!(short("log shop --oneline --since 2999-01-01").len(), 0);
+    assert_eq!(short("log shop --oneline --grep TOGE"), ["together"]);
+    frond(&directory, "log shop --since yesterday").fails(2);
+    let graph = frond(&directory, "log shop --graph").ok();
+    let lines: Vec<&str> = graph.lines().collect();
+    assert!(lines[0].starts_with("* ") && lines[1] == "|\\", "{graph}");
+    assert!(graph.contains("|/"), "{graph}");
+    let page = frond(&directory, "log shop -n 2 --json").ok();
+    let next = page.split("\"next\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert_eq!(short(&format!("log shop --oneline --after {next}")).len(), 2);
+    assert!(frond(&directory, "log shop").ok().contains("Made:   Sat Feb 3 00:00:00 2001"));
+    let shown = frond(&directory, "show shop sale").ok();
+    assert!(shown.contains("half") && shown.contains("~ price: 240 → 120"), "{shown}");
+    let stat = frond(&directory, "show shop main~2 --stat").ok();
+    assert!(stat.contains(" items | 2 added\n"), "{stat}");
+}
+
+#[test]
+fn fields_documents_and_tags_have_histories() {
+    let directory = shop();
+    upsert(&directory, "shop", "{\"_id\":1,\"name\":\"lamp\",\"price\":25}");
+    frond(&directory, "commit shop -m cheaper --author Bob").ok();
+    upsert(&directory, "shop", "{\"_id\":1,\"name\":\"lamp\",\"price\":26}");
+    let history = frond(&directory, "history shop items 1").ok();
+    assert!(history.starts_with("not committed yet\n  ~ price: 25 → 26\n"), "{history}");
+    assert!(history.contains("cheaper\n  ~ price: 30 → 25\n"), "{history}");
+    assert_eq!(frond(&directory, "history shop items 1 --json").ok().lines().count(), 3);
+    frond(&directory, "history shop items 99").fails(1);
+    let blame = frond(&directory, "blame shop items 1").ok();
+    let lines: Vec<&str> = blame.lines().collect();
+    assert!(lines[1].contains("Ada") && lines[1].contains("name"), "{blame}");
+    assert!(lines[2].starts_with("not yet") && lines[2].contains("price"), "{blame}");
+    frond(&directory, "tag shop v1 main~1").ok();
+    frond(&directory, "tag shop v2 -m released").ok();
+    assert!(items(&directory, "shop@v1").contains("\"price\":30"));
+    let tags = frond(&directory, "tag shop").ok();
+    assert!(tags.starts_with("v1 ") && tags.contains("released"), "{tags}");
+    frond(&directory, "tag shop v1").fails(1);
+    frond(&directory, "tag shop --delete v1").ok();
+    frond(&directory, "export -d shop@v1 -c items").fails(1);
+    let status = frond(&directory, "status shop --documents 5").ok();
+    assert!(status.contains("      ~ 1\n"), "{status}");
+}
+
+#[test]
+fn what_was_done_can_be_undone() {
+    let directory = shop();
+    upsert(&directory, "shop", "{\"_id\":3}");
+    frond(&directory, "commit shop -m third").ok();
+    frond(&directory, "reset shop main~1 --hard").ok();
+    assert!(frond(&directory, "undo shop").ok().contains("undone: reset: moving to main~1"));
+    assert!(items(&directory, "shop").contains("{\"_id\":3}"));
+    assert!(frond(&directory, "undo shop").ok().contains("undone: commit: third"));
+    assert!(frond(&directory, "status shop").ok().contains("(1 added)"));
+    let reflog = frond(&directory, "reflog shop").ok();
+    let newest = reflog.lines().next().unwrap();
+    assert!(newest.contains("undo: commit: third"), "{reflog}");
+    let number = newest.split(' ').next().unwrap();
+    frond(&directory, &format!("undo shop --change {number}")).ok();
+    assert!(frond(&directory, "log shop --oneline").ok().contains("third"));
+    frond(&directory, "branch shop gone").ok();
+    frond(&directory, "branch shop --delete gone --force").ok();
+    frond(&directory, "undo shop --branch gone").ok();
+    assert!(items(&directory, "shop@gone").contains("{\"_id\":3}"));
+    frond(&directory, "branch shop main --protect").ok();
+    assert!(frond(&directory, "branch shop").ok().contains("  protected"));
+    assert!(frond(&directory, "reset shop main~1").fails(1).contains("protected"));
+    frond(&directory, "branch shop main --unprotect").ok();
+    frond(&directory, "commit shop --amend -m thirdly").ok();
+    assert!(frond(&directory, "log shop --oneline").ok().contains("thirdly"));
 }

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::name;
 use crate::reader::{Reader, TreePlace};
 use crate::system::{self, WorkingEntry};
+use crate::version::merge_rules;
 
 /// Options of `create` that are kept but ask for nothing that isn't so anyway.
 const ACCEPTED_OPTIONS: &[&str] = &["autoIndexId", "flags", "storageEngine", "indexOptionDefaults"];
@@ -62,6 +63,7 @@ impl Database {
             let Some(found) = adopt::find(transaction, self, branch, name)? else {
                 return Ok(Outcome::Discard(false));
             };
+            self.remember_drop(transaction, branch, name)?;
             drop_trees(transaction, &found)?;
             self.remove_entry(transaction, branch, name)?;
             Ok(Outcome::Commit(true))
@@ -91,6 +93,7 @@ impl Database {
                     let message = "target namespace exists";
                     return Err(Error::invalid(Code::NamespaceExists, message));
                 }
+                self.remember_drop(transaction, branch, to)?;
                 drop_trees(transaction, &target)?;
             }
             let live = adopt::adopt(transaction, self, branch, from, &found)?;
@@ -107,7 +110,7 @@ impl Database {
         let name = self.repository_name();
         let scope = Scope::branch(name, branch);
         self.frond().transact(scope, Role::Remover, Durability::Synced, |transaction| {
-            let (keys, trees) = {
+            let (keys, trees, repository) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 let Some(repository) = database::repository(&reader, name)? else {
                     return Ok(Outcome::Discard(()));
@@ -120,8 +123,10 @@ impl Database {
                     );
                     return Err(Error::invalid(Code::IllegalOperation, message));
                 }
-                records_of(&reader, name)?
+                let (keys, trees) = records_of(&reader, name)?;
+                (keys, trees, repository)
             };
+            crate::version::dropped::remember(transaction, self, &repository)?;
             for tree in trees {
                 transaction.drop_tree(tree)?;
             }
@@ -209,6 +214,8 @@ fn check_options(options: Document<'_>) -> Result<(), Error> {
                 let locale = value.as_document().and_then(|collation| collation.get("locale"));
                 locale == Some(BsonValue::String("simple"))
             }
+            // How its documents are merged; refused here if it isn't proper.
+            merge_rules::OPTION => merge_rules::DocumentRules::parse(value).map(|_| true)?,
             _ => ACCEPTED_OPTIONS.contains(&option),
         };
         if !harmless {

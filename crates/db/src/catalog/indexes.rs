@@ -22,6 +22,7 @@ use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME, IndexSpec, adopt, b
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
+use crate::large::read_document;
 use crate::name;
 use crate::reader::TreePlace;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
@@ -116,8 +117,7 @@ impl Database {
         let mut documents_read =
             documents.range(store, Bounds::all(), Direction::Ascending).map(|entry| {
                 let entry = entry?;
-                let bytes = entry.value.read(&**store)?;
-                Ok((entry.key, DocumentBuf::from_validated(bytes)))
+                Ok((entry.key, read_document(&**store, &entry.value)?))
             });
         let namespace = self.namespace(name);
         build::index_tree(&**store, documents.format, &index, &namespace, &mut documents_read)

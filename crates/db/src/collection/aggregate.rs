@@ -71,11 +71,26 @@ impl Database {
         variables: Variables,
         context: Arc<Stages>,
     ) -> Result<Documents<'static>, Error> {
+        let source = crate::version::source::split(stages);
+        let stages = match source.as_ref().and_then(|(_, rest)| rest.as_value().as_array()) {
+            Some(rest) => rest,
+            None => stages,
+        };
         let mut pipeline = Pipeline::parse(stages)?;
         if let Some((database, _)) = pipeline.output() {
             self.output_database(database.as_deref())?.writable_branch()?;
         }
+        let first = source.as_ref().and_then(|(first, _)| first.as_value().as_document());
         let input = match collection {
+            _ if first.is_some() && pipeline.is_source() => {
+                let message = "$documents is only valid as the first stage in a pipeline";
+                return Err(Error::invalid(Code::Location(40602), message));
+            }
+            _ if let Some(first) = first => {
+                let put_aside = context.put_aside.clone();
+                let rows = self.source(collection, first)?;
+                Box::new(rows.map(move |row| row.map_err(|error| put_aside.keep(error))))
+            }
             _ if pipeline.is_source() => Box::new(std::iter::empty()) as Documents<'static>,
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());

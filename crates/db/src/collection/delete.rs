@@ -1,6 +1,6 @@
 //! `delete`.
 
-use frond_doc::ValueBuf;
+use frond_doc::{DocumentBuf, ValueBuf};
 use frond_engine::Durability;
 use frond_query::Filter;
 
@@ -34,6 +34,9 @@ impl Database {
     ) -> Result<WriteReport, Error> {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), collection)?;
+        if let Some(statement) = statements.first() {
+            self.parse_variables(statement.variables.as_ref())?;
+        }
         let mut report = WriteReport::default();
         for (number, batch) in statements.chunks(BATCH_COUNT_MAX).enumerate() {
             if ordered && !report.errors.is_empty() {
@@ -42,7 +45,10 @@ impl Database {
             let first = number * BATCH_COUNT_MAX;
             let parse = |statement: &DeleteStatement| {
                 Ok(ParsedStatement {
-                    filter: self.parse_filter(Some(statement.filter.view()), None)?,
+                    filter: self.parse_filter(
+                        Some(statement.filter.view()),
+                        statement.variables.as_ref().map(DocumentBuf::view),
+                    )?,
                     limit: statement.only_first.then_some(1),
                     hint: statement.hint.clone(),
                 })

@@ -32,10 +32,11 @@ impl Database {
         collection: &str,
         path: &str,
         filter: Option<Document<'_>>,
+        hint: Option<&ValueBuf>,
     ) -> Result<Vec<ValueBuf>, Error> {
         let reader = self.reader();
         let filter = self.parse_filter(filter, None)?;
-        let access = self.access(&reader, collection, &filter, &Order::Any, None)?;
+        let access = self.access(&reader, collection, &filter, &Order::Any, hint)?;
         let Some((collection, access)) = access else {
             return Ok(Vec::new());
         };

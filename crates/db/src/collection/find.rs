@@ -96,6 +96,15 @@ impl Database {
         Ok(Some((collection, access)))
     }
 
+    /// Evaluates a command's `let`, and notes the time for `$$NOW`.
+    pub(crate) fn parse_variables(
+        &self,
+        variables: Option<&DocumentBuf>,
+    ) -> Result<Variables, Error> {
+        let variables = variables.map(DocumentBuf::view);
+        Ok(Variables::new(self.frond().now_millis(), variables)?)
+    }
+
     /// Parses a projection; `None` if documents go through unchanged.
     pub(crate) fn parse_projection(
         &self,

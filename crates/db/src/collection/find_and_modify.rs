@@ -1,6 +1,6 @@
 //! `findAndModify`.
 
-use frond_doc::DocumentBuf;
+use frond_doc::{DocumentBuf, ValueBuf};
 use frond_engine::Durability;
 use frond_query::{Code, Filter, Projection};
 
@@ -20,6 +20,7 @@ struct Parsed {
     /// `None` removes.
     update: Option<ParsedUpdate>,
     projection: Option<Projection>,
+    hint: Option<ValueBuf>,
     upsert: bool,
     return_new: bool,
 }
@@ -54,14 +55,19 @@ impl Database {
                  deleted document",
             );
         }
+        let variables = self.parse_variables(request.variables.as_ref())?;
+        let array_filters = request.array_filters.as_ref();
         let update = request.update.as_ref();
-        let update = update.map(|update| self.parse_update(update, request.array_filters.as_ref()));
+        let update =
+            update.map(|update| self.parse_update(update, array_filters, &variables, None));
         let projection = request.projection.as_ref().map(DocumentBuf::view);
+        let let_values = request.variables.as_ref().map(DocumentBuf::view);
         Ok(Parsed {
-            filter: self.parse_filter(Some(request.filter.view()), None)?,
+            filter: Filter::parse(request.filter.view())?.with_variables(variables),
             order: Order::parse(request.sort.as_ref().map(DocumentBuf::view))?,
             update: update.transpose()?,
-            projection: self.parse_projection(projection, None)?,
+            projection: self.parse_projection(projection, let_values)?,
+            hint: request.hint.clone(),
             upsert: request.upsert,
             return_new: request.return_new,
         })
@@ -72,7 +78,8 @@ impl Database {
         writer: &mut CollectionWriter<'_>,
         parsed: &Parsed,
     ) -> Result<FindAndModifyReport, Error> {
-        let found = writer.matching(&parsed.filter, &parsed.order, None, Some(1))?.pop();
+        let found =
+            writer.matching(&parsed.filter, &parsed.order, parsed.hint.as_ref(), Some(1))?.pop();
         let Some(update) = &parsed.update else {
             let Some(found) = found else {
                 return Ok(FindAndModifyReport::default());

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use frond_doc::{DocumentBuf, Value as BsonValue, key, normalise};
 use frond_engine::{Durability, Transaction};
 use frond_query::pipeline::Documents;
-use frond_tree::{Entry, Tree, TreeFormat, Value};
+use frond_tree::{Entry, Tree, TreeFormat};
 
 use crate::catalog::view::Index;
 use crate::catalog::{CatalogView, IndexSpec, adopt, build};
@@ -23,6 +23,7 @@ use crate::collection::insert::check_document;
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
+use crate::large::value_of;
 use crate::name;
 use crate::reader::TreePlace;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
@@ -89,8 +90,7 @@ impl Database {
     ) -> Result<Built, Error> {
         let store = &**self.frond().engine().store();
         let mut entries = content.iter().map(|(key, document)| {
-            let value = Value::inline(document.clone().into_bytes());
-            Ok(Entry { key: key.clone(), value })
+            Ok(Entry { key: key.clone(), value: value_of(store, format, document)? })
         });
         let documents = Tree::build(store, format, &mut entries)?;
         let namespace = self.namespace(collection);

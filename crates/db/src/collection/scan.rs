@@ -7,10 +7,11 @@
 use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
+use frond_doc::pieces::LargeDocument;
 use frond_doc::{DocumentBuf, key};
 use frond_query::Filter;
 use frond_query::sort::SortField;
-use frond_tree::{Bounds, Direction, Entry};
+use frond_tree::{Bounds, Direction, Entry, Value};
 
 use crate::catalog::Collection;
 use crate::collection::plan::{Access, AccessPath};
@@ -22,8 +23,10 @@ use crate::reader::{Entries, Reader, TreePlace};
 pub(crate) struct Found {
     /// Its key in the documents' tree.
     pub id_key: Bytes,
-    /// The document.
+    /// The document; of a large one that was asked for in part, the fields that the filter asks for.
     pub document: DocumentBuf,
+    /// The document's pieces, if it is large.
+    pub large: Option<LargeDocument>,
 }
 
 /// The documents of an access that pass a filter. Owns what it needs if its reader does.
@@ -35,6 +38,8 @@ pub(crate) struct Scan<'a> {
     ranges: VecDeque<Bounds>,
     direction: Direction,
     entries: Option<Entries>,
+    /// Whether large documents are read in part only.
+    in_part: bool,
     /// Entries of indexes that were read.
     pub keys_examined: u64,
     /// Documents that were read.
@@ -77,9 +82,16 @@ impl<'a> Scan<'a> {
             ranges: access.ranges.into(),
             direction: access.direction,
             entries: None,
+            in_part: false,
             keys_examined: 0,
             documents_examined: 0,
         }
+    }
+
+    /// Reads of large documents only what the filter asks for.
+    pub fn in_part(mut self) -> Scan<'a> {
+        self.in_part = true;
+        self
     }
 
     fn step(&mut self) -> Result<Option<Found>, Error> {
@@ -87,12 +99,17 @@ impl<'a> Scan<'a> {
             let Some(entry) = self.next_entry()? else {
                 return Ok(None);
             };
-            let Some(found) = self.document_of(entry)? else {
+            let Some((id_key, value)) = self.value_of(entry)? else {
                 continue;
             };
+            let found = self.document_of(id_key, &value)?;
             self.documents_examined += 1;
             if self.filter.is_all() || self.filter.try_matches(found.document.view())? {
-                return Ok(Some(found));
+                let is_part = found.large.is_some() && !self.in_part;
+                return match is_part {
+                    true => Ok(Some(Found { document: self.reader.document(&value)?, ..found })),
+                    false => Ok(Some(found)),
+                };
             }
         }
     }
@@ -132,11 +149,26 @@ impl<'a> Scan<'a> {
         rest.is_empty().then(|| start.clone())
     }
 
-    fn document_of(&mut self, entry: Entry) -> Result<Option<Found>, Error> {
+    /// The document, or what the filter asks for of a large one.
+    fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Found, Error> {
+        let large = self.reader.head(value)?;
+        let names = self.filter.outermost_names().filter(|_| self.in_part || !self.filter.is_all());
+        let document = match (&large, names) {
+            (Some(large), Some(names)) => {
+                let id: &[u8] = b"_id";
+                let names: Vec<&[u8]> =
+                    names.filter(|name| *name != id).chain(std::iter::once(id)).collect();
+                self.reader.project(large, &names)?
+            }
+            _ => self.reader.document(value)?,
+        };
+        Ok(Found { id_key, document, large })
+    }
+
+    /// The key and value of the document that an entry leads to.
+    fn value_of(&mut self, entry: Entry) -> Result<Option<(Bytes, Value)>, Error> {
         let Some(index) = &mut self.index else {
-            let bytes = self.reader.read(&entry.value)?;
-            let document = DocumentBuf::from_validated(bytes);
-            return Ok(Some(Found { id_key: entry.key, document }));
+            return Ok(Some((entry.key, entry.value)));
         };
         self.keys_examined += 1;
         let id_key = if index.unique {
@@ -149,9 +181,9 @@ impl<'a> Scan<'a> {
         {
             return Ok(None);
         }
-        let bytes = self.reader.get_bytes(self.documents, &id_key)?;
-        let bytes = bytes.ok_or_else(|| Error::damaged("an index names an absent document"))?;
-        Ok(Some(Found { id_key, document: DocumentBuf::from_validated(bytes) }))
+        let value = self.reader.get(self.documents, &id_key)?;
+        let value = value.ok_or_else(|| Error::damaged("an index names an absent document"))?;
+        Ok(Some((id_key, value)))
     }
 }
 

@@ -1,7 +1,8 @@
 //! `update`.
 
-use frond_doc::{DocumentBuf, Value, ValueBuf};
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_engine::Durability;
+use frond_query::expression::Variables;
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Filter, Update};
 
@@ -19,6 +20,7 @@ use crate::name;
 struct ParsedStatement {
     filter: Filter,
     update: ParsedUpdate,
+    order: Order,
     upsert: bool,
     multi: bool,
     hint: Option<ValueBuf>,
@@ -27,7 +29,9 @@ struct ParsedStatement {
 /// An update, and what it needs to know besides the document.
 pub(crate) struct ParsedUpdate {
     update: Update,
-    context: UpdateContext,
+    /// As it came.
+    pub source: ValueBuf,
+    pub context: UpdateContext,
 }
 
 /// What a statement did.
@@ -54,6 +58,10 @@ impl Database {
     ) -> Result<UpdateReport, Error> {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), collection)?;
+        // What is wrong with a command's `let` concerns the command, not its first statement.
+        if let Some(statement) = statements.first() {
+            self.parse_variables(statement.variables.as_ref())?;
+        }
         let mut report = UpdateReport::default();
         for (number, batch) in statements.chunks(BATCH_COUNT_MAX).enumerate() {
             if ordered && !report.errors.is_empty() {
@@ -109,14 +117,22 @@ impl Database {
     }
 
     fn parse(&self, statement: &UpdateStatement) -> Result<ParsedStatement, Error> {
-        let update = self.parse_update(&statement.update, statement.array_filters.as_ref())?;
+        let variables = self.parse_variables(statement.variables.as_ref())?;
+        let constants = statement.constants.as_ref().map(DocumentBuf::view);
+        let array_filters = statement.array_filters.as_ref();
+        let update = self.parse_update(&statement.update, array_filters, &variables, constants)?;
+        if statement.multi && statement.sort.is_some() {
+            let message = "Cannot specify sort with multi=true";
+            return Err(Error::invalid(Code::FailedToParse, message));
+        }
         if statement.multi && update.update.is_replacement() {
             let message = "multi update is not supported for replacement-style update";
             return Err(Error::invalid(Code::FailedToParse, message));
         }
         Ok(ParsedStatement {
-            filter: self.parse_filter(Some(statement.filter.view()), None)?,
+            filter: Filter::parse(statement.filter.view())?.with_variables(variables),
             update,
+            order: Order::parse(statement.sort.as_ref().map(DocumentBuf::view))?,
             upsert: statement.upsert,
             multi: statement.multi,
             hint: statement.hint.clone(),
@@ -130,15 +146,20 @@ impl Database {
     ) -> Result<Done, Error> {
         let limit = if statement.multi { None } else { Some(1) };
         let hint = statement.hint.as_ref();
-        let matching = writer.matching(&statement.filter, &Order::Any, hint, limit)?;
+        let matching = writer.matching_in_part(&statement.filter, &statement.order, hint, limit)?;
         let mut done = Done { matched: matching.len() as u64, ..Done::default() };
-        for found in &matching {
+        for found in matching {
+            if let Some(modified) = writer.update_large(&found, &statement.update)? {
+                done.modified += u64::from(modified);
+                continue;
+            }
+            let found = &writer.whole(found)?;
             if let Some(after) = statement.update.apply(&statement.filter, found)? {
                 writer.replace(found, &after)?;
                 done.modified += 1;
             }
         }
-        if matching.is_empty() && statement.upsert {
+        if done.matched == 0 && statement.upsert {
             let document = self.upsert(writer, &statement.update, &statement.filter)?;
             done.upserted = document.get("_id").map(|id| id.to_buf());
         }
@@ -150,6 +171,8 @@ impl Database {
         &self,
         update: &ValueBuf,
         array_filters: Option<&ValueBuf>,
+        variables: &Variables,
+        constants: Option<Document<'_>>,
     ) -> Result<ParsedUpdate, Error> {
         let array_filters = match array_filters.map(ValueBuf::as_value) {
             None | Some(Value::Null) => None,
@@ -159,8 +182,12 @@ impl Database {
                 return Err(Error::invalid(Code::TypeMismatch, message));
             }
         };
+        let source = update.clone();
+        let mut update = Update::parse(update.as_value(), array_filters)?;
+        update.bind(variables, constants)?;
         Ok(ParsedUpdate {
-            update: Update::parse(update.as_value(), array_filters)?,
+            update,
+            source,
             context: UpdateContext {
                 now_millis: self.frond().now_millis(),
                 timestamp: self.frond().engine().visible().0,

@@ -11,6 +11,8 @@
 //! would file two documents under one key write the same key, and the second one to commit
 //! conflicts, runs again, and then finds the first one's entry.
 
+mod large;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -105,8 +107,41 @@ impl<'t> CollectionWriter<'t> {
         hint: Option<&frond_doc::ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Vec<Found>, Error> {
+        let Some((scan, in_order)) = self.scan(filter, order, hint)? else { return Ok(Vec::new()) };
+        match order {
+            Order::By(pattern) if !in_order => sort::sorted(scan, pattern, limit),
+            _ => scan.take(limit.unwrap_or(usize::MAX)).collect(),
+        }
+    }
+
+    /// As [`CollectionWriter::matching`], but where the order doesn't matter large documents are
+    /// found in part: with the fields that the filter asks for.
+    pub fn matching_in_part(
+        &self,
+        filter: &Filter,
+        order: &Order,
+        hint: Option<&frond_doc::ValueBuf>,
+        limit: Option<usize>,
+    ) -> Result<Vec<Found>, Error> {
+        if !matches!(order, Order::Any) {
+            return self.matching(filter, order, hint, limit);
+        }
+        match self.scan(filter, order, hint)? {
+            Some((scan, _)) => scan.in_part().take(limit.unwrap_or(usize::MAX)).collect(),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// A scan for documents, and whether it gives them in the order; `None` if there is no
+    /// collection.
+    fn scan(
+        &self,
+        filter: &Filter,
+        order: &Order,
+        hint: Option<&frond_doc::ValueBuf>,
+    ) -> Result<Option<(Scan<'_>, bool)>, Error> {
         let Some(now) = &self.now else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         let reader = Reader::within(self.database.frond().engine(), self.transaction);
         let hint = match hint {
@@ -118,11 +153,7 @@ impl<'t> CollectionWriter<'t> {
             None => Access::everything(order),
         };
         let in_order = access.gives_order;
-        let scan = Scan::new(reader, now, access, filter.clone());
-        match order {
-            Order::By(pattern) if !in_order => sort::sorted(scan, pattern, limit),
-            _ => scan.take(limit.unwrap_or(usize::MAX)).collect(),
-        }
+        Ok(Some((Scan::new(reader, now, access, filter.clone()), in_order)))
     }
 
     /// Inserts a document, normalised before.
@@ -135,7 +166,7 @@ impl<'t> CollectionWriter<'t> {
             if writer.transaction.get(documents, &id_key)?.is_some() {
                 return Err(duplicate::of_id(&writer.namespace, document.view()));
             }
-            let value = Value::inline(document.clone().into_bytes());
+            let value = writer.store_document(document, None)?;
             writer.transaction.put(documents, id_key.clone(), value)?;
             writer.change_indexes(&id_key, None, Some(document.view()))
         })
@@ -151,7 +182,7 @@ impl<'t> CollectionWriter<'t> {
         self.ensure()?;
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
-            let value = Value::inline(after.clone().into_bytes());
+            let value = writer.store_document(after, found.large.as_ref())?;
             writer.transaction.put(documents, found.id_key.clone(), value)?;
             let before = found.document.view();
             writer.change_indexes(&found.id_key, Some(before), Some(after.view()))

@@ -6,16 +6,16 @@
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::ChunkHash;
-use frond_tree::{Bounds, Direction, Value};
+use frond_tree::{Bounds, Direction, Tree, Value};
 
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
 use crate::system::{self, BranchRef};
-use crate::version::reflog::RefChange;
+use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::state::BranchState;
-use crate::version::{BranchInfo, CommitId, adopt, conflict, format, history, merge_base};
+use crate::version::{BranchInfo, CommitId, adopt, conflict, format, history, merge_base, tag};
 
 /// Longest name of a branch.
 const NAME_BYTES_MAX: usize = 200;
@@ -32,7 +32,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
         "it is empty"
     } else if name.len() > NAME_BYTES_MAX {
         "it is longer than 200 bytes"
-    } else if name == history::HEAD || name == history::WORKING {
+    } else if [history::HEAD, history::WORKING, history::NOTHING].contains(&name) {
         "the word is taken"
     } else if CommitId::parse(name).is_some() {
         // Otherwise `shop@<commit>` would lead to whatever the branch holds.
@@ -91,25 +91,27 @@ impl Database {
                     let message = format!("branch {name} of {repository} exists");
                     return Err(Error::invalid(Code::NamespaceExists, message));
                 }
+                if tag::target(&reader, repository, name)?.is_some() {
+                    let message =
+                        format!("{name} is a tag of {repository}: a branch needs another name");
+                    return Err(Error::invalid(Code::NamespaceExists, message));
+                }
                 self.revision_or_nothing(&reader, start.unwrap_or(history::HEAD))?
             };
             let head = head.map(format::id_of);
             transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
+            transaction.validate(TreeId::SYSTEM, system::tag_key(repository, name));
             let record = Value::inline(BranchRef { commit: head }.encode());
             transaction.put(TreeId::SYSTEM, system::branch_key(repository, name), record)?;
             let why = format!("branch: created from {}", start.unwrap_or(history::HEAD));
-            let time_millis = self.frond().now_millis();
-            RefChange { from: None, to: head, why: &why, time_millis }.log(
-                transaction,
-                repository,
-                name,
-            )?;
+            let why = RefWhy::plain(&why, self.frond().now_millis());
+            RefChange { from: None, to: head, why }.log(transaction, repository, name)?;
             Ok(Outcome::Commit(BranchInfo { name: name.to_owned(), head }))
         })
     }
 
     /// As `revision`, but a branch without commits gives `None`.
-    fn revision_or_nothing(
+    pub(crate) fn revision_or_nothing(
         &self,
         reader: &Reader<'_>,
         text: &str,
@@ -120,6 +122,11 @@ impl Database {
         }
         if database::branch_ref(reader, repository, text)?.is_some() {
             return history::branch_head(reader, repository, text);
+        }
+        // Of a database that doesn't exist yet there is only the branch that it will begin with.
+        let is_first = text == system::DEFAULT_BRANCH;
+        if is_first && database::repository(reader, repository)?.is_none() {
+            return Ok(None);
         }
         self.revision(reader, text).map(Some)
     }
@@ -142,9 +149,14 @@ impl Database {
                 let message = format!("{name} is the default branch: it can't be deleted");
                 return Err(Error::invalid(Code::IllegalOperation, message));
             }
+            state.refuse_protected(transaction, self, "deleting it")?;
+            let engine = self.frond().engine();
+            let working = state.working_catalog(engine, transaction.snapshot())?;
             if !force {
-                self.check_nothing_is_lost(transaction, &state)?;
+                self.check_nothing_is_lost(transaction, &state, &working)?;
             }
+            // The reflog keeps what the branch had.
+            engine.store().sync()?;
             for (_, live) in state.live() {
                 adopt::drop_trees(transaction, live)?;
             }
@@ -153,9 +165,12 @@ impl Database {
             }
             conflict::clear(self.frond().engine(), transaction, repository, name)?;
             transaction.delete(TreeId::SYSTEM, system::branch_key(repository, name))?;
-            let from = state.head_id();
-            let time_millis = self.frond().now_millis();
-            RefChange { from, to: None, why: "branch: deleted", time_millis }.log(
+            let policy = system::policy_key(repository, name);
+            if transaction.get(TreeId::SYSTEM, &policy)?.is_some() {
+                transaction.delete(TreeId::SYSTEM, policy)?;
+            }
+            let why = RefWhy::replacing("branch: deleted", self.frond().now_millis(), working);
+            RefChange { from: state.head_id(), to: None, why }.log(
                 transaction,
                 repository,
                 name,
@@ -169,6 +184,7 @@ impl Database {
         &self,
         transaction: &mut Transaction,
         state: &BranchState,
+        working: &Tree,
     ) -> Result<(), Error> {
         let engine = self.frond().engine();
         let store = engine.store();
@@ -176,7 +192,6 @@ impl Database {
             let message = format!("branch {} {why}: force is needed to delete it", state.branch);
             Err(Error::invalid(Code::IllegalOperation, message))
         };
-        let working = state.working_catalog(engine, transaction.snapshot())?;
         if working.root != state.head_catalog(&**store)?.root || state.merging.is_some() {
             return refuse("has changes that are not committed");
         }

@@ -13,7 +13,7 @@
 
 use frond_engine::{Durability, Engine, Transaction, TreeId};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash};
+use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::Tree;
 
 use crate::contention::{Outcome, Role, Scope};
@@ -21,6 +21,7 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::system::{self, WorkingEntry};
 use crate::version::format::{self, Commit};
+use crate::version::reflog::RefWhy;
 use crate::version::state::BranchState;
 use crate::version::{CommitInfo, history};
 
@@ -31,11 +32,32 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Longest author.
 const AUTHOR_BYTES_MAX: usize = 1 << 10;
 
+/// How to commit.
+#[derive(Clone, Debug, Default)]
+pub struct CommitRequest {
+    /// Why; when amending, `None` keeps what the commit says.
+    pub message: Option<String>,
+    /// Who made the changes; when amending, `None` keeps who the commit says. Empty is `frond`.
+    pub author: Option<String>,
+    /// Who commits them, if that is somebody else.
+    pub committer: Option<String>,
+    /// When the changes were made, in milliseconds since 1970, if not now.
+    pub time_millis: Option<i64>,
+    /// Replace HEAD by a commit of its content, its parents and what changed since.
+    pub amend: bool,
+    /// Commit also if nothing changed.
+    pub allow_empty: bool,
+}
+
 /// What a commit says of itself.
 #[derive(Clone, Copy)]
 pub(crate) struct Signature<'a> {
     pub author: &'a str,
     pub message: &'a str,
+    /// If it isn't the author.
+    pub committer: Option<&'a str>,
+    /// When the changes were made, if not now.
+    pub authored_millis: Option<i64>,
     /// Now.
     pub time_millis: i64,
 }
@@ -50,23 +72,23 @@ impl<'a> Signature<'a> {
         message: &'a str,
         time_millis: i64,
     ) -> Result<Signature<'a>, Error> {
-        let too_long = |what: &str, max: usize| {
-            Error::invalid(Code::BadValue, format!("the {what} is longer than {max} bytes"))
-        };
-        if message.len() > MESSAGE_BYTES_MAX {
-            return Err(too_long("message", MESSAGE_BYTES_MAX));
-        }
-        if author.len() > AUTHOR_BYTES_MAX {
-            return Err(too_long("author", AUTHOR_BYTES_MAX));
-        }
+        check_length("message", message, MESSAGE_BYTES_MAX)?;
+        check_length("author", author, AUTHOR_BYTES_MAX)?;
         let author = if author.is_empty() { AUTHOR_DEFAULT } else { author };
-        Ok(Signature { author, message, time_millis })
+        Ok(Signature { author, message, committer: None, authored_millis: None, time_millis })
     }
 
     /// What the reflog says of a commit.
     pub fn why(&self, what: &str) -> String {
         format!("{what}: {}", self.message.lines().next().unwrap_or_default())
     }
+}
+
+fn check_length(what: &str, text: &str, max: usize) -> Result<(), Error> {
+    if text.len() <= max {
+        return Ok(());
+    }
+    Err(Error::invalid(Code::BadValue, format!("the {what} is longer than {max} bytes")))
 }
 
 impl Database {
@@ -77,27 +99,93 @@ impl Database {
     /// `BadValue` if nothing changed; `IllegalOperation` if this version is a commit, or a merge
     /// waits for its conflicts.
     pub fn commit(&self, message: &str, author: &str) -> Result<CommitInfo, Error> {
+        self.commit_as(&CommitRequest {
+            message: Some(message.to_owned()),
+            author: Some(author.to_owned()),
+            ..CommitRequest::default()
+        })
+    }
+
+    /// Records the branch's working state as a commit, as `request` says.
+    ///
+    /// # Errors
+    /// As [`Database::commit`]; `BadValue` if there is no commit to amend.
+    pub fn commit_as(&self, request: &CommitRequest) -> Result<CommitInfo, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
-        let signature = Signature::new(author, message, self.frond().now_millis())?;
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
         self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
             if crate::database::repository(&self.reader(), name)?.is_none() {
-                return Err(nothing_to_commit());
+                if !request.allow_empty {
+                    return Err(nothing_to_commit());
+                }
+                crate::catalog::adopt::ensure_repository(transaction, self, branch)?;
             }
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
-            state.refuse_while_merging("a commit")?;
-            let catalog = state.working_catalog(engine, transaction.snapshot())?;
-            if catalog.root == state.head_catalog(&**engine.store())?.root {
-                return Err(nothing_to_commit());
+            // A merge that waits for decisions about the schema has merged nothing yet.
+            if state.merging.as_ref().is_some_and(|merge| merge.decisions.is_none()) {
+                state.refuse_while_merging("a commit")?;
             }
+            let catalog = state.working_catalog(engine, transaction.snapshot())?;
+            let info = if request.amend {
+                self.amend(transaction, &state, catalog, request)?
+            } else {
+                let is_unchanged = catalog.root == state.head_catalog(&**engine.store())?.root;
+                if is_unchanged && !request.allow_empty {
+                    return Err(nothing_to_commit());
+                }
+                let message = request.message.as_deref().unwrap_or_default();
+                let author = request.author.as_deref().unwrap_or_default();
+                let signature = self.signature(request, author, message)?;
+                let parents: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
+                let (chunk, info) = make(engine, catalog, &parents, &signature)?;
+                state.record(transaction, &chunk, &signature.why("commit"), &signature)?;
+                info
+            };
             state.forget_dropped(transaction)?;
-            let parents: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
-            let (chunk, info) = make(engine, catalog, &parents, &signature)?;
-            state.record(transaction, &chunk, &signature.why("commit"), signature.time_millis)?;
             Ok(Outcome::Commit(info))
         })
+    }
+
+    fn signature<'a>(
+        &self,
+        request: &'a CommitRequest,
+        author: &'a str,
+        message: &'a str,
+    ) -> Result<Signature<'a>, Error> {
+        let signature = Signature::new(author, message, self.frond().now_millis())?;
+        if let Some(committer) = &request.committer {
+            check_length("committer", committer, AUTHOR_BYTES_MAX)?;
+        }
+        let committer =
+            request.committer.as_deref().filter(|committer| *committer != signature.author);
+        Ok(Signature { committer, authored_millis: request.time_millis, ..signature })
+    }
+
+    /// Replaces HEAD by a commit of the same parents.
+    fn amend(
+        &self,
+        transaction: &mut Transaction,
+        state: &BranchState,
+        catalog: Tree,
+        request: &CommitRequest,
+    ) -> Result<CommitInfo, Error> {
+        let Some((_, head)) = &state.head else {
+            let message = format!("{} has no commit to amend", state.branch);
+            return Err(Error::invalid(Code::BadValue, message));
+        };
+        state.refuse_protected(transaction, self, "amending a commit")?;
+        let message = request.message.as_deref().unwrap_or(&head.message);
+        let author = request.author.as_deref().unwrap_or(&head.author);
+        let mut signature = self.signature(request, author, message)?;
+        if request.time_millis.is_none() {
+            let authored = head.authored_millis.unwrap_or(head.timestamp_millis);
+            signature.authored_millis = Some(authored);
+        }
+        let (chunk, info) = make(self.frond().engine(), catalog, &head.parents, &signature)?;
+        state.record(transaction, &chunk, &signature.why("commit (amend)"), &signature)?;
+        Ok(info)
     }
 }
 
@@ -114,23 +202,29 @@ pub(crate) fn make(
 ) -> Result<(Chunk, CommitInfo), Error> {
     let store = engine.store();
     // A clock that was set back must not make a commit older than its parents: the log of a
-    // history is ordered by time.
-    let (mut timestamp_millis, mut generation) = (signature.time_millis, 1);
+    // history is ordered by time. A time that is given may lie in the past, as that of a history
+    // that is imported does, never in the future, where it would hold for all that comes after.
+    let now = signature.time_millis;
+    let authored = signature.authored_millis.unwrap_or(now);
+    let (mut timestamp_millis, mut generation) = (authored.min(now), 1);
     for parent in parents {
         let parent = history::load(&**store, *parent)?;
         timestamp_millis = timestamp_millis.max(parent.timestamp_millis);
         generation = generation.max(parent.generation.saturating_add(1));
     }
+    let is_told = signature.authored_millis.is_some() && authored != timestamp_millis;
     let commit = Commit {
         catalog,
         parents: parents.to_vec(),
         author: signature.author.to_owned(),
         message: signature.message.to_owned(),
+        committer: signature.committer.map(str::to_owned),
         timestamp_millis,
+        authored_millis: is_told.then_some(authored),
         generation,
     };
     let chunk = commit.encode();
-    store.put_many(std::slice::from_ref(&chunk))?;
+    store.put_many_for(Lifetime::Lasting, std::slice::from_ref(&chunk))?;
     store.sync()?;
     let info = history::info(chunk.hash(), &commit);
     Ok((chunk, info))
@@ -143,11 +237,16 @@ impl BranchState {
         transaction: &mut Transaction,
         chunk: &Chunk,
         why: &str,
-        time_millis: i64,
+        signature: &Signature<'_>,
     ) -> Result<(), Error> {
+        self.register(transaction, chunk)?;
+        self.move_ref(transaction, chunk.hash(), RefWhy::plain(why, signature.time_millis))
+    }
+
+    /// Registers the id of a commit.
+    pub fn register(&self, transaction: &mut Transaction, chunk: &Chunk) -> Result<(), Error> {
         let key = system::commit_key(&self.database, &format::id_of(chunk.hash()).0);
-        transaction.put(TreeId::SYSTEM, key, system::commit_value(chunk))?;
-        self.move_ref(transaction, chunk.hash(), why, time_millis)
+        Ok(transaction.put(TreeId::SYSTEM, key, system::commit_value(chunk))?)
     }
 
     /// Removes the marks of dropped collections: the new HEAD doesn't have them.

@@ -14,17 +14,18 @@ use crate::catalog::entry::CatalogEntry;
 use crate::catalog::view;
 use crate::database::{self, Database};
 use crate::error::Error;
+use crate::large::read_document;
 use crate::reader::Reader;
 use crate::version::field_diff::diff_documents;
 use crate::version::state::BranchState;
-use crate::version::{CollectionChange, CollectionDiff, DocumentDiff, history};
+use crate::version::{CollectionChange, CollectionDiff, DocumentDiff, IndexChange, history};
 
 /// A collection that differs between two catalogs.
 pub(crate) struct ChangedCollection {
     pub name: String,
     pub from: Option<CatalogEntry>,
     pub to: Option<CatalogEntry>,
-    format: TreeFormat,
+    pub format: TreeFormat,
 }
 
 impl Database {
@@ -36,17 +37,8 @@ impl Database {
     /// `BadValue` if there is no such version.
     pub fn diff(&self, from: Option<&str>, to: Option<&str>) -> Result<Vec<CollectionDiff>, Error> {
         let reader = self.reader();
-        if database::repository(&reader, self.repository_name())?.is_none() {
-            // What doesn't exist yet has no versions; two that are named are an error all the same.
-            for name in [from, to].into_iter().flatten() {
-                self.revision(&reader, name)?;
-            }
+        let Some((from, to)) = self.two_catalogs(&reader, from, to)? else {
             return Ok(Vec::new());
-        }
-        let from = self.catalog_of(&reader, from.unwrap_or(history::HEAD))?;
-        let to = match to {
-            Some(to) => self.catalog_of(&reader, to)?,
-            None => self.catalog(&reader)?,
         };
         let store = reader.store();
         let mut diffs = Vec::new();
@@ -54,6 +46,28 @@ impl Database {
             diffs.push(collection.diff(store)?);
         }
         Ok(diffs)
+    }
+
+    /// The catalogs of two versions, as `diff` takes them; `None` if the database doesn't exist yet.
+    pub(crate) fn two_catalogs(
+        &self,
+        reader: &Reader<'_>,
+        from: Option<&str>,
+        to: Option<&str>,
+    ) -> Result<Option<(Tree, Tree)>, Error> {
+        if database::repository(reader, self.repository_name())?.is_none() {
+            // What doesn't exist yet has no versions; two that are named are an error all the same.
+            for name in [from, to].into_iter().flatten() {
+                self.revision(reader, name)?;
+            }
+            return Ok(None);
+        }
+        let from = self.catalog_of(reader, from.unwrap_or(history::HEAD))?;
+        let to = match to {
+            Some(to) => self.catalog_of(reader, to)?,
+            None => self.catalog(reader)?,
+        };
+        Ok(Some((from, to)))
     }
 
     /// The catalog of this version: of a branch, its working state's.
@@ -69,10 +83,16 @@ impl Database {
         state.working_catalog(self.frond().engine(), reader.snapshot())
     }
 
-    /// The catalog of what `text` names: `WORKING`, a branch's working state, or a revision.
-    fn catalog_of(&self, reader: &Reader<'_>, text: &str) -> Result<Tree, Error> {
+    /// The catalog of what `text` names: `WORKING`, `NOTHING`, a branch's working state, or a revision.
+    pub(crate) fn catalog_of(&self, reader: &Reader<'_>, text: &str) -> Result<Tree, Error> {
         if text == history::WORKING {
             return self.working_catalog(reader, self.writable_branch()?);
+        }
+        if text == history::NOTHING {
+            let repository = database::repository(reader, self.repository_name())?;
+            let format =
+                repository.ok_or_else(|| history::no_branch(self.repository_name(), text))?;
+            return Ok(Tree::empty(&**reader.store(), format.format())?);
         }
         if text == history::HEAD && self.head(reader)?.is_none() {
             return self.branch_state(reader)?.head_catalog(&**reader.store());
@@ -130,6 +150,26 @@ impl ChangedCollection {
         Ok(from.diff(store, &to).map(|change| change.map_err(Error::from)))
     }
 
+    /// Indexes that are not the same on both sides, in the order of names.
+    pub fn index_changes(&self) -> Vec<IndexChange> {
+        let spec = |entry: &Option<CatalogEntry>, name: &str| {
+            let indexes = entry.iter().flat_map(|entry| &entry.indexes);
+            let mut named = indexes.filter(|(spec, _): &&(_, ChunkHash)| spec.name == name);
+            named.next().map(|(spec, _)| spec.to_document())
+        };
+        let change = |name: String| {
+            let (from, to) = (spec(&self.from, &name), spec(&self.to, &name));
+            IndexChange { name, from, to }
+        };
+        self.indexes().into_iter().map(change).collect()
+    }
+
+    /// The options on both sides, if both have the collection and they differ.
+    pub fn options(&self) -> Option<(DocumentBuf, DocumentBuf)> {
+        let (from, to) = (self.from.as_ref()?, self.to.as_ref()?);
+        (from.options != to.options).then(|| (from.options.clone(), to.options.clone()))
+    }
+
     /// Names of indexes that are not the same on both sides, in the order of names.
     pub fn indexes(&self) -> Vec<String> {
         let specs = |entry: &Option<CatalogEntry>| -> BTreeMap<String, crate::catalog::IndexSpec> {
@@ -154,7 +194,8 @@ impl ChangedCollection {
             added: Vec::new(),
             removed: Vec::new(),
             modified: Vec::new(),
-            indexes: self.indexes(),
+            indexes: self.index_changes(),
+            options: self.options(),
         };
         for change in self.documents(store)? {
             let change = change?;
@@ -174,13 +215,4 @@ impl ChangedCollection {
         }
         Ok(diff)
     }
-}
-
-/// Reads a document from the value that a tree of documents has for it.
-pub(crate) fn read_document(
-    store: &dyn ChunkStore,
-    value: &Value,
-) -> Result<DocumentBuf, frond_tree::TreeError> {
-    // It was validated when it came in, and every chunk is compared with its name when it is read.
-    Ok(DocumentBuf::from_validated(value.read(store)?))
 }

@@ -27,8 +27,12 @@ pub(crate) struct Commit {
     pub author: String,
     /// Why.
     pub message: String,
+    /// Who made the commit, if that is not who made the changes.
+    pub committer: Option<String>,
     /// Milliseconds since 1970; not before any parent's.
     pub timestamp_millis: i64,
+    /// When the changes were made, if that is another time.
+    pub authored_millis: Option<i64>,
     /// 1 + the greatest of the parents', so that no ancestor has as much.
     pub generation: u64,
 }
@@ -51,7 +55,14 @@ impl Commit {
             .append("version", Value::Int32(VERSION))
             .append("author", Value::String(&self.author))
             .append("message", Value::String(&self.message))
-            .append("timestamp", Value::DateTime(self.timestamp_millis))
+            .append("timestamp", Value::DateTime(self.timestamp_millis));
+        if let Some(committer) = &self.committer {
+            builder.append("committer", Value::String(committer));
+        }
+        if let Some(authored) = self.authored_millis {
+            builder.append("authored", Value::DateTime(authored));
+        }
+        builder
             .append("generation", Value::Int64(self.generation as i64))
             .append("parents", Value::Int64(self.parents.len() as i64))
             .begin_document("format")
@@ -90,6 +101,12 @@ impl Commit {
         let Some(Value::DateTime(timestamp_millis)) = payload.get("timestamp") else {
             return Err(damaged("no proper field timestamp"));
         };
+        let authored_millis = match payload.get("authored") {
+            None => None,
+            Some(Value::DateTime(millis)) => Some(millis),
+            Some(_) => return Err(damaged("no proper field authored")),
+        };
+        let committer = payload.get("committer").map(|_| text("committer")).transpose()?;
         let Some(Value::Document(format)) = payload.get("format") else {
             return Err(damaged("no proper field format"));
         };
@@ -116,7 +133,9 @@ impl Commit {
             parents: parents.to_vec(),
             author: text("author")?,
             message: text("message")?,
+            committer,
             timestamp_millis,
+            authored_millis,
             generation,
         })
     }
@@ -140,7 +159,9 @@ mod tests {
             parents: (0..parents).map(|parent| ChunkHash([parent as u8; 32])).collect(),
             author: "Ada <ada@example.org>".to_owned(),
             message: "first".to_owned(),
+            committer: (parents > 0).then(|| "Grace".to_owned()),
             timestamp_millis: 1_767_225_600_000,
+            authored_millis: (parents > 1).then_some(5),
             generation: 1,
         }
     }

@@ -9,13 +9,15 @@ use crate::database::{self, Database, Target};
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
 use crate::system;
-use crate::version::CommitInfo;
 use crate::version::commit_id::{self, CommitId, PREFIX_LETTERS_MIN};
 use crate::version::format::{self, Commit};
 use crate::version::revision::{Revision, Step};
+use crate::version::{CommitInfo, tag};
 
 /// The word for the commit that a version stands on.
 pub(crate) const HEAD: &str = "HEAD";
+/// The word for the version before all: without collections.
+pub const NOTHING: &str = "NOTHING";
 /// The word for a branch's working state.
 pub(crate) const WORKING: &str = "WORKING";
 
@@ -32,6 +34,8 @@ pub(crate) fn info(hash: ChunkHash, commit: &Commit) -> CommitInfo {
         author: commit.author.clone(),
         message: commit.message.clone(),
         timestamp_millis: commit.timestamp_millis,
+        committer: commit.committer.clone().unwrap_or_else(|| commit.author.clone()),
+        authored_millis: commit.authored_millis.unwrap_or(commit.timestamp_millis),
     }
 }
 
@@ -81,7 +85,7 @@ pub(crate) fn resolve(
     walk(reader, start, &revision)
 }
 
-/// What a revision begins at: a branch's commit, or a commit by its id.
+/// What a revision begins at: a branch's commit, a tag's, a remote's branch's, or a commit by its id.
 fn find_start(
     reader: &Reader<'_>,
     repository: &str,
@@ -89,6 +93,11 @@ fn find_start(
 ) -> Result<Option<ChunkHash>, Error> {
     if database::branch_ref(reader, repository, start)?.is_some() {
         return branch_head(reader, repository, start);
+    }
+    if let Some(id) = tag::target(reader, repository, start)? {
+        let chunk = database::commit_chunk(reader, repository, &id)?;
+        let unknown = || Error::damaged(format!("the commit of the tag {start} is not known"));
+        return chunk.map(Some).ok_or_else(unknown);
     }
     if start.len() < PREFIX_LETTERS_MIN {
         return Ok(None);

@@ -1,29 +1,63 @@
-//! The log: commits, newest first.
+//! The log: commits, newest first, those that a request asks for.
 //!
-//! The walk keeps the commits whose children were all visited or that a tip named, and visits the
-//! one with the latest time; of one time, the one of the greatest generation. No commit is older
-//! than its parents, so a commit always comes before them. Nothing is read beyond the limit.
+//! `walk` orders them and leaves out what a range (`a..b`) doesn't want; `path_filter` tells which
+//! of them changed a collection or a document. What is left is filtered by who and when. Nothing is
+//! read beyond the limit, and nothing older than `since`: no commit is older than its parents.
 //!
-//! *With a path* a commit is told if what lies at the path differs from what each of its parents
-//! has there (a merge that took one side's version is not). Equal catalogs, entries and trees are told
-//! by their hashes, so that a commit that didn't touch the collection costs its chunk and a catalog's
-//! path, and one that didn't touch the document a path of the documents' tree more.
+//! *Paging*: a page ends with a commit; the next one is asked for with `after` that commit. The order
+//! depends on the history alone, so pages fit together while new commits come on top. A page costs
+//! reading the commits of the pages before it, but not comparing what they changed.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use frond_doc::ValueBuf;
+use frond_store::ChunkHash;
 
-use frond_doc::{ValueBuf, key};
-use frond_store::{ChunkHash, ChunkStore};
-use frond_tree::{Tree, Value};
-
-use crate::catalog::view;
 use crate::database::Database;
 use crate::error::Error;
 use crate::version::format::Commit;
+use crate::version::path_filter::PathFilter;
+use crate::version::walk::{Turn, Walk, turn_of};
 use crate::version::{CommitInfo, history};
 
-/// Where a commit stands in the order of visits: the last is visited first.
-type Turn = (i64, u64, Reverse<ChunkHash>);
+/// Between the two sides of a range.
+const RANGE: &str = "..";
+
+/// Which commits are wanted, and how many.
+#[derive(Clone, Debug, Default)]
+pub struct LogRequest {
+    /// A revision to begin at, or `a..b`: what `b` has and `a` hasn't; a side that is left out is
+    /// this version. Default: this version.
+    pub range: Option<String>,
+    /// Only commits that changed this collection.
+    pub collection: Option<String>,
+    /// Only commits that changed the document with this `_id` in it.
+    pub document: Option<ValueBuf>,
+    /// Only commits whose author holds this text, in upper or lower case.
+    pub author: Option<String>,
+    /// Only commits whose message holds this text, in upper or lower case.
+    pub message: Option<String>,
+    /// Only commits made then or later, in milliseconds since 1970.
+    pub since_millis: Option<i64>,
+    /// Only commits made then or before.
+    pub until_millis: Option<i64>,
+    /// Of merges, follow the first parent only.
+    pub first_parent: bool,
+    /// Only what comes behind this commit: the last one of the page before.
+    pub after: Option<String>,
+    /// So many of them are passed over first.
+    pub skip: u64,
+    /// At most so many.
+    pub limit: Option<u64>,
+}
+
+/// Commits, newest first, read as they are asked for. Ends after an error.
+pub struct Log {
+    walk: Option<Walk>,
+    filter: Option<PathFilter>,
+    request: LogRequest,
+    after: Option<Turn>,
+    skip: u64,
+    left: u64,
+}
 
 impl Database {
     /// The commits reachable from this version, newest first, at most `limit`; with `path`
@@ -33,147 +67,121 @@ impl Database {
         limit: Option<u64>,
         path: Option<(&str, Option<&ValueBuf>)>,
     ) -> Result<Vec<CommitInfo>, Error> {
+        let request = LogRequest {
+            limit,
+            collection: path.map(|(collection, _)| collection.to_owned()),
+            document: path.and_then(|(_, id)| id.cloned()),
+            ..LogRequest::default()
+        };
+        self.log_of(request)?.collect()
+    }
+
+    /// The commits that `request` asks for, newest first.
+    ///
+    /// # Errors
+    /// `BadValue` if a revision names nothing.
+    pub fn log_of(&self, mut request: LogRequest) -> Result<Log, Error> {
         let reader = self.reader();
-        let Some(head) = self.head(&reader)? else {
-            return Ok(Vec::new());
-        };
-        let store = &**reader.store();
-        let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let mut filter = path.map(|(collection, id)| PathFilter::new(store, collection, id));
-        let mut walk = Walk::begin(store, head)?;
-        let mut commits = Vec::new();
-        while commits.len() < limit
-            && let Some((hash, commit)) = walk.next()?
-        {
-            let is_told = match &mut filter {
-                Some(filter) => filter.changed(hash, &commit)?,
-                None => true,
-            };
-            if is_told {
-                commits.push(history::info(hash, &commit));
-            }
-        }
-        Ok(commits)
-    }
-}
-
-/// Visits commits, newest first, each once.
-struct Walk<'a> {
-    store: &'a dyn ChunkStore,
-    waiting: BTreeMap<Turn, Commit>,
-    seen: HashSet<ChunkHash>,
-}
-
-impl<'a> Walk<'a> {
-    fn begin(store: &'a dyn ChunkStore, tip: ChunkHash) -> Result<Walk<'a>, Error> {
-        let mut walk = Walk { store, waiting: BTreeMap::new(), seen: HashSet::new() };
-        walk.add(tip)?;
-        Ok(walk)
-    }
-
-    fn add(&mut self, hash: ChunkHash) -> Result<(), Error> {
-        if self.seen.insert(hash) {
-            let commit = history::load(self.store, hash)?;
-            let turn = (commit.timestamp_millis, commit.generation, Reverse(hash));
-            self.waiting.insert(turn, commit);
-        }
-        Ok(())
-    }
-
-    /// The commit that was visited last is behind: only now its parents are looked at.
-    fn next(&mut self) -> Result<Option<(ChunkHash, Commit)>, Error> {
-        let Some(((_, _, Reverse(hash)), commit)) = self.waiting.pop_last() else {
-            return Ok(None);
-        };
-        for parent in &commit.parents {
-            self.add(*parent)?;
-        }
-        Ok(Some((hash, commit)))
-    }
-}
-
-/// What lies at the path in one commit: names of content, compared without reading it.
-#[derive(Clone, PartialEq)]
-enum Found {
-    Nothing,
-    Collection(Value),
-    Document(Value),
-}
-
-/// Tells which commits changed what lies at a path.
-struct PathFilter<'a> {
-    store: &'a dyn ChunkStore,
-    collection: &'a str,
-    document: Option<bytes::Bytes>,
-    /// What was found below a catalog, and in a tree of documents: most commits share these.
-    by_catalog: HashMap<ChunkHash, Found>,
-    by_documents: HashMap<ChunkHash, Found>,
-    /// Catalogs of commits that were looked at as somebody's parents.
-    catalogs: HashMap<ChunkHash, Tree>,
-}
-
-impl<'a> PathFilter<'a> {
-    fn new(
-        store: &'a dyn ChunkStore,
-        collection: &'a str,
-        id: Option<&ValueBuf>,
-    ) -> PathFilter<'a> {
-        PathFilter {
-            store,
-            collection,
-            document: id.map(|id| key::of_value(id.as_value())),
-            by_catalog: HashMap::new(),
-            by_documents: HashMap::new(),
-            catalogs: HashMap::new(),
-        }
-    }
-
-    /// Whether the commit differs at the path from each of its parents; the first one: from nothing.
-    fn changed(&mut self, hash: ChunkHash, commit: &Commit) -> Result<bool, Error> {
-        self.catalogs.insert(hash, commit.catalog);
-        if commit.parents.is_empty() {
-            return Ok(self.find(&commit.catalog)? != Found::Nothing);
-        }
-        for parent in &commit.parents {
-            let catalog = match self.catalogs.get(parent) {
-                Some(catalog) => *catalog,
-                None => history::load(self.store, *parent)?.catalog,
-            };
-            self.catalogs.insert(*parent, catalog);
-            if catalog.root == commit.catalog.root
-                || self.find(&catalog)? == self.find(&commit.catalog)?
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn find(&mut self, catalog: &Tree) -> Result<Found, Error> {
-        if let Some(found) = self.by_catalog.get(&catalog.root) {
-            return Ok(found.clone());
-        }
-        let found = match catalog.get(self.store, self.collection.as_bytes())? {
-            None => Found::Nothing,
-            Some(entry) => match self.document.clone() {
-                None => Found::Collection(entry),
-                Some(key) => {
-                    let entry = view::read_entry(self.store, &entry)?;
-                    self.find_document(&entry.documents_tree(catalog.format), &key)?
-                }
+        let store = reader.store();
+        let (tips, without) = match request.range.as_deref() {
+            None => (self.head(&reader)?, None),
+            Some(range) => match range.split_once(RANGE) {
+                Some((left, right)) => (
+                    self.revision_or_nothing(&reader, or_head(right))?,
+                    self.revision_or_nothing(&reader, or_head(left))?,
+                ),
+                None => (self.revision_or_nothing(&reader, range)?, None),
             },
         };
-        self.by_catalog.insert(catalog.root, found.clone());
-        Ok(found)
+        let after = match &request.after {
+            Some(after) => {
+                let hash = self.revision(&reader, after)?;
+                Some(turn_of(hash, &history::load(&**store, hash)?))
+            }
+            None => None,
+        };
+        for text in [&mut request.author, &mut request.message].into_iter().flatten() {
+            *text = text.to_lowercase();
+        }
+        let tips: Vec<ChunkHash> = tips.into_iter().collect();
+        let without: Vec<ChunkHash> = without.into_iter().collect();
+        let filter = request
+            .collection
+            .as_ref()
+            .map(|collection| PathFilter::new(store, collection, request.document.as_ref()));
+        Ok(Log {
+            walk: Some(Walk::begin(store, &tips, &without, request.first_parent)?),
+            filter,
+            after,
+            skip: request.skip,
+            left: request.limit.unwrap_or(u64::MAX),
+            request,
+        })
+    }
+}
+
+fn or_head(side: &str) -> &str {
+    if side.is_empty() { history::HEAD } else { side }
+}
+
+impl Log {
+    /// The next commit, with its chunk's name and itself.
+    pub(crate) fn next_commit(&mut self) -> Result<Option<(ChunkHash, Commit)>, Error> {
+        while self.left > 0
+            && let Some(walk) = &mut self.walk
+        {
+            let Some((hash, commit)) = walk.next()? else { break };
+            let is_too_old =
+                self.request.since_millis.is_some_and(|since| commit.timestamp_millis < since);
+            if is_too_old {
+                break;
+            }
+            if !self.is_told(hash, &commit)? {
+                continue;
+            }
+            if self.skip > 0 {
+                self.skip -= 1;
+                continue;
+            }
+            self.left -= 1;
+            return Ok(Some((hash, commit)));
+        }
+        self.walk = None;
+        Ok(None)
     }
 
-    fn find_document(&mut self, documents: &Tree, key: &[u8]) -> Result<Found, Error> {
-        if let Some(found) = self.by_documents.get(&documents.root) {
-            return Ok(found.clone());
+    /// The dear question, what the commit changed, comes last.
+    fn is_told(&mut self, hash: ChunkHash, commit: &Commit) -> Result<bool, Error> {
+        let request = &self.request;
+        let holds = |text: &str, part: &Option<String>| {
+            part.as_ref().is_none_or(|part| text.to_lowercase().contains(part.as_str()))
+        };
+        let is_wanted = self.after.is_none_or(|after| turn_of(hash, commit) < after)
+            && request.until_millis.is_none_or(|until| commit.timestamp_millis <= until)
+            && holds(&commit.author, &request.author)
+            && holds(&commit.message, &request.message);
+        match &mut self.filter {
+            _ if !is_wanted => Ok(false),
+            Some(filter) => filter.changed(hash, commit),
+            None => Ok(true),
         }
-        let value = documents.get(self.store, key)?;
-        let found = value.map_or(Found::Nothing, Found::Document);
-        self.by_documents.insert(documents.root, found.clone());
-        Ok(found)
+    }
+
+    /// What lies at the path that the log was asked for, in one commit.
+    pub(crate) fn path(&mut self) -> Option<&mut PathFilter> {
+        self.filter.as_mut()
+    }
+}
+
+impl Iterator for Log {
+    type Item = Result<CommitInfo, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_commit();
+        if next.is_err() {
+            self.walk = None;
+        }
+        let told = |(hash, commit): (ChunkHash, Commit)| history::info(hash, &commit);
+        next.map(|found| found.map(told)).transpose()
     }
 }

@@ -18,8 +18,8 @@ use crate::catalog::view::Index;
 use crate::collection::duplicate;
 use crate::collection::write::entries;
 use crate::error::Error;
+use crate::large::read_document;
 use crate::reader::TreePlace;
-use crate::version::diff::read_document;
 
 /// What happens to one key of the index.
 #[derive(Default)]

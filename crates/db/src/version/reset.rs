@@ -4,14 +4,16 @@
 //! working state stays as it is, and is then a change against another HEAD.
 
 use frond_query::Code;
+use frond_store::ChunkHash;
 
 use crate::contention::Outcome;
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::adopt::Adoption;
+use crate::version::reflog::{Lost, RefWhy};
 use crate::version::state::BranchState;
-use crate::version::{CommitId, conflict, format, history};
+use crate::version::{CommitId, conflict, format, history, merge_base};
 
 impl Database {
     /// Moves the branch to `target` (default HEAD). Hard: the working state becomes the target's;
@@ -34,19 +36,31 @@ impl Database {
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
             let chunk = self.revision(&Reader::within(engine, transaction), target)?;
             let commit = history::load(&**store, chunk)?;
+            if !self.is_forward(&state, chunk)? {
+                state.refuse_protected(transaction, self, "a reset to what is not ahead")?;
+            }
+            let why = format!("reset: moving to {target}");
+            let mut why = RefWhy::plain(&why, self.frond().now_millis());
             if hard {
                 let before = state.working_catalog(engine, transaction.snapshot())?;
                 let adoption = Adoption { head: commit.catalog, before, after: commit.catalog };
                 state.adopt(engine, transaction, &adoption)?;
                 conflict::clear(engine, transaction, name, branch)?;
+                why.lost = Lost::Working(before);
             } else {
                 state.refuse_while_merging("a soft reset")?;
                 state.keep(engine, transaction, &commit.catalog)?;
             }
-            let why = format!("reset: moving to {target}");
-            state.move_ref(transaction, chunk, &why, self.frond().now_millis())?;
+            state.move_ref(transaction, chunk, why)?;
             Ok(Outcome::Commit(format::id_of(chunk)))
         })
+    }
+
+    /// Whether a branch's HEAD is `chunk` or one of its ancestors.
+    pub(crate) fn is_forward(&self, state: &BranchState, chunk: ChunkHash) -> Result<bool, Error> {
+        let Some(head) = state.head_chunk() else { return Ok(true) };
+        let store = self.frond().engine().store();
+        merge_base::is_ancestor(head, chunk, &mut |hash| history::load(&**store, hash))
     }
 
     /// Gives a merge up: the working state is HEAD's again.

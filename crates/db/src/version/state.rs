@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_engine::{Durability, Engine, Snapshot, Transaction, TreeId};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, PutFor};
 use frond_tree::{Content, Edit, Tree, TreeError, Value};
 
 use crate::catalog::entry::CatalogEntry;
@@ -29,7 +29,7 @@ use crate::version::CommitId;
 use crate::version::conflict::MergeState;
 use crate::version::format::{self, Commit};
 use crate::version::history;
-use crate::version::reflog::RefChange;
+use crate::version::reflog::{RefChange, RefWhy};
 
 /// A branch at one moment.
 pub(crate) struct BranchState {
@@ -110,15 +110,15 @@ impl BranchState {
     /// The catalog of the working state at `snapshot`, the moment in which this was read. Folds
     /// the live trees: the cost follows what changed since they were last folded.
     pub fn working_catalog(&self, engine: &Engine, snapshot: &Snapshot) -> Result<Tree, Error> {
-        let store = engine.store();
-        let head = self.head_catalog(&**store)?;
+        let store = PutFor { store: &**engine.store(), lifetime: Lifetime::Lasting };
+        let head = self.head_catalog(&store)?;
         let trees: Vec<TreeId> = self.live().flat_map(|(_, live)| live.trees()).collect();
         let mut folded = engine.fold(snapshot, &trees)?.into_iter();
         let mut chunks = Vec::new();
         let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
         for (name, entry) in &self.entries {
             let key = Bytes::copy_from_slice(name.as_bytes());
-            let committed = head.get(&**store, &key)?;
+            let committed = head.get(&store, &key)?;
             match entry {
                 WorkingEntry::Live(live) => {
                     let roots = folded.by_ref().take(live.trees().len());
@@ -136,7 +136,7 @@ impl BranchState {
             }
         }
         store.put_many(&chunks)?;
-        Ok(head.apply(&**store, &mut edits.into_iter())?)
+        Ok(head.apply(&store, &mut edits.into_iter())?)
     }
 
     /// The collections that lie in trees of the engine.
@@ -175,20 +175,28 @@ impl BranchState {
         &self,
         transaction: &mut Transaction,
         chunk: ChunkHash,
-        why: &str,
-        time_millis: i64,
+        why: RefWhy<'_>,
     ) -> Result<(), Error> {
-        let to = Some(format::id_of(chunk));
+        self.move_ref_to(transaction, Some(format::id_of(chunk)), why)
+    }
+
+    /// Moves the branch to a commit, or to before the first one, and remembers why.
+    pub fn move_ref_to(
+        &self,
+        transaction: &mut Transaction,
+        to: Option<CommitId>,
+        why: RefWhy<'_>,
+    ) -> Result<(), Error> {
         let record = Value::inline(BranchRef { commit: to }.encode());
         let key = system::branch_key(&self.database, &self.branch);
         transaction.put(TreeId::SYSTEM, key, record)?;
-        let change = RefChange { from: self.head_id(), to, why, time_millis };
+        let change = RefChange { from: self.head_id(), to, why };
         change.log(transaction, &self.database, &self.branch)
     }
 }
 
 /// The entry that a commit has for a live collection whose trees were folded to `trees`.
-fn committed_form(
+pub(crate) fn committed_form(
     live: &LiveCollection,
     mut trees: impl Iterator<Item = Tree>,
 ) -> Result<CatalogEntry, Error> {
@@ -205,6 +213,25 @@ fn committed_form(
 pub(crate) fn entry_value(chunk: &Chunk) -> Value {
     let bytes = chunk.payload().len() as u64;
     Value { flags: 0, content: Content::Chunk { hash: chunk.hash(), bytes } }
+}
+
+/// A catalog with another entry of `collection`, or none. The chunks are put, not synced.
+pub(crate) fn with_entry(
+    store: &dyn ChunkStore,
+    catalog: &Tree,
+    collection: &str,
+    entry: Option<&CatalogEntry>,
+) -> Result<Tree, Error> {
+    let edit = match entry {
+        Some(entry) => {
+            let chunk = entry.encode();
+            store.put_many(std::slice::from_ref(&chunk))?;
+            Edit::Put(entry_value(&chunk))
+        }
+        None => Edit::Delete,
+    };
+    let key = Bytes::copy_from_slice(collection.as_bytes());
+    Ok(catalog.apply(store, &mut std::iter::once(Ok((key, edit))))?)
 }
 
 /// The entry of `collection` in a catalog.

@@ -53,6 +53,8 @@ fn find_and_modify_hands_out_each_number_once() {
         return_new: true,
         projection: None,
         array_filters: None,
+        hint: None,
+        variables: None,
     };
     let mut numbers: Vec<i64> = thread::scope(|scope| {
         let take = || {
@@ -98,7 +100,7 @@ fn unique_keys_are_given_to_one_of_many() {
     });
     assert_eq!(inserted, 20);
     assert_eq!(shop.count("users", None, 0, None, None).expect("a count"), 20);
-    let names = shop.distinct("users", "name", None).expect("distinct");
+    let names = shop.distinct("users", "name", None, None).expect("distinct");
     assert_eq!(names.len(), 20);
 }
 

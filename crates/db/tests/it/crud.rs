@@ -163,8 +163,12 @@ fn deletes() {
     assert_eq!(delete(&shop, "things", "{'a': 17}"), 0);
     assert_eq!(delete(&shop, "nothing", "{}"), 0);
     insert(&shop, "things", "[{'_id': 1, 'a': 3}]");
-    let first =
-        frond_db::DeleteStatement { filter: json("{'a': 3}"), only_first: true, hint: None };
+    let first = frond_db::DeleteStatement {
+        filter: json("{'a': 3}"),
+        only_first: true,
+        hint: None,
+        variables: None,
+    };
     let report = shop.delete("things", &[first], true, Durability::Synced).expect("a report");
     assert_eq!(report.count, 1);
     assert_eq!(all(&shop, "things"), "[{'_id':3,'a':3}]");
@@ -179,6 +183,8 @@ fn modify(filter: &str, update: Option<&str>) -> FindAndModify {
         return_new: false,
         projection: None,
         array_filters: None,
+        hint: None,
+        variables: None,
     }
 }
 
@@ -213,4 +219,40 @@ fn find_and_modify() {
     let wrong = FindAndModify { upsert: true, ..modify("{}", None) };
     let error = shop.find_and_modify("things", &wrong, Durability::Synced).unwrap_err();
     assert_eq!(error.code, Code::FailedToParse);
+}
+
+#[test]
+fn pipelines_variables_sorts_and_hints_in_writes() {
+    let shop = shop();
+    insert(&shop, "things", "[{'_id': 1, 'a': 5, 'b': 1}, {'_id': 2, 'a': 3, 'b': 1}]");
+    let let_values = Some(json("{'wanted': 1, 'step': 10}"));
+    let by_expression = "{'$expr': {'$eq': ['$b', '$$wanted']}}";
+    let change = UpdateStatement {
+        variables: let_values.clone(),
+        sort: Some(json("{'a': 1}")),
+        ..statement(by_expression, "[{'$set': {'a': {'$add': ['$a', '$$step']}}}]")
+    };
+    let report = update(&shop, "things", change);
+    assert_eq!((report.matched, report.modified, report.errors.len()), (1, 1, 0));
+    assert_eq!(all(&shop, "things"), "[{'_id':1,'a':5,'b':1},{'_id':2,'a':13,'b':1}]");
+    let modify = FindAndModify {
+        hint: Some(value("'_id_'")),
+        variables: let_values.clone(),
+        return_new: true,
+        ..modify(by_expression, Some("[{'$unset': 'b'}]"))
+    };
+    let report = shop.find_and_modify("things", &modify, Durability::Relaxed).expect("right");
+    assert_eq!(report.value.as_ref().map(text), Some("{'_id':1,'a':5}".to_owned()));
+    let unhinted = FindAndModify { hint: Some(value("'nope'")), ..modify };
+    let error = shop.find_and_modify("things", &unhinted, Durability::Relaxed).unwrap_err();
+    assert_eq!(error.code, Code::BadValue);
+    let statement = frond_db::DeleteStatement {
+        filter: json(by_expression),
+        only_first: false,
+        hint: None,
+        variables: let_values,
+    };
+    let report = shop.delete("things", &[statement], true, Durability::Relaxed).expect("right");
+    assert_eq!(report.count, 1);
+    assert_eq!(all(&shop, "things"), "[{'_id':1,'a':5}]");
 }

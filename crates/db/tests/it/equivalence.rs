@@ -150,7 +150,7 @@ fn change(database: &Database, model: &mut BTreeMap<i32, DocumentBuf>, random: &
     let document = random_document(random, id);
     if random.one_in(4) {
         let filter = frond_doc::document! { "_id": id };
-        let statement = DeleteStatement { filter, only_first: true, hint: None };
+        let statement = DeleteStatement { filter, only_first: true, hint: None, variables: None };
         let report = database.delete("things", &[statement], true, Durability::Relaxed);
         assert!(report.expect("the request is right").errors.is_empty());
         model.remove(&id);
@@ -163,6 +163,9 @@ fn change(database: &Database, model: &mut BTreeMap<i32, DocumentBuf>, random: &
         multi: false,
         array_filters: None,
         hint: None,
+        sort: None,
+        constants: None,
+        variables: None,
     };
     let report = database.update("things", &[replacement], true, Durability::Relaxed);
     let report = report.expect("the request is right");

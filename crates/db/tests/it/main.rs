@@ -8,6 +8,7 @@ mod durability;
 mod equivalence;
 mod errors;
 mod indexes;
+mod large;
 mod queries;
 mod support;
 mod version;

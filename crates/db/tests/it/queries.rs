@@ -96,7 +96,7 @@ fn distinct_values() {
     let distinct = |path: &str, filter: Option<&str>| {
         let filter = filter.map(json);
         let view = filter.as_ref().map(|filter| filter.view());
-        let values = shop.distinct("things", path, view).expect("the request is right");
+        let values = shop.distinct("things", path, view, None).expect("the request is right");
         let values: Vec<String> =
             values.iter().map(|value| format!("{:?}", value.as_value())).collect();
         values.join(" ")

@@ -65,8 +65,11 @@ pub fn statement(filter: &str, update: &str) -> UpdateStatement {
         update: value(update),
         upsert: false,
         multi: false,
+        sort: None,
         array_filters: None,
+        constants: None,
         hint: None,
+        variables: None,
     }
 }
 
@@ -78,7 +81,8 @@ pub fn update(database: &Database, collection: &str, statement: UpdateStatement)
 
 /// Deletes all documents that pass the filter; how many there were.
 pub fn delete(database: &Database, collection: &str, filter: &str) -> u64 {
-    let statement = DeleteStatement { filter: json(filter), only_first: false, hint: None };
+    let statement =
+        DeleteStatement { filter: json(filter), only_first: false, hint: None, variables: None };
     let report = database.delete(collection, &[statement], true, Durability::Relaxed);
     let report = report.expect("the request is right");
     assert!(report.errors.is_empty(), "{:?}", report.errors);

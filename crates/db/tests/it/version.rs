@@ -4,10 +4,13 @@ mod basics;
 mod concurrency;
 mod cost;
 mod crash;
+mod history;
 mod limits;
+mod merge_options;
 mod merging;
 mod model;
 mod races;
+mod reclaim;
 mod storm;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};
@@ -51,6 +54,9 @@ pub fn put(database: &Database, collection: &str, document: &DocumentBuf) -> Res
         multi: false,
         array_filters: None,
         hint: None,
+        sort: None,
+        constants: None,
+        variables: None,
     };
     let report = database.update(collection, &[statement], true, Durability::Relaxed)?;
     match report.errors.into_iter().next() {
@@ -62,7 +68,7 @@ pub fn put(database: &Database, collection: &str, document: &DocumentBuf) -> Res
 /// Removes the document with an `_id`.
 pub fn remove(database: &Database, collection: &str, id: i32) {
     let filter = document! { "_id": id };
-    let statement = DeleteStatement { filter, only_first: true, hint: None };
+    let statement = DeleteStatement { filter, only_first: true, hint: None, variables: None };
     let report = database.delete(collection, &[statement], true, Durability::Relaxed);
     assert!(report.expect("a good delete").errors.is_empty());
 }

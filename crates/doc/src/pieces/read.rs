@@ -1,164 +1,321 @@
-//! Pieces back into a document. They come from disk: every step is checked, and the result too.
-
-use std::iter::Peekable;
-use std::sync::Arc;
+//! Pieces back into BSON: whole, some outermost fields, one path. They come from disk: every step is
+//! checked, and nothing is reserved by a length that they tell.
 
 use bytes::Bytes;
 use frond_store::ChunkStore;
-use frond_tree::{Sequence, TreeError};
+use frond_tree::{Sequence, TreeFormat};
 
-use super::tag;
+use super::item::{Body, Item, Layout};
+use super::{Container, LargeDocument, PiecesError};
 use crate::builder::position_name;
 use crate::document::{DEPTH_MAX, DocumentBuf};
 use crate::error::DocError;
-use crate::raw::split_name;
-use crate::value::ElementType;
+use crate::value::{ElementType, Value, ValueBuf};
 
-/// What can go wrong when a large document is read.
-#[derive(Debug, thiserror::Error)]
-pub enum PiecesError {
-    /// The pieces are no document.
-    #[error("large document: {0}")]
-    Document(#[from] DocError),
-    /// The sequence can't be read.
-    #[error(transparent)]
-    Tree(#[from] TreeError),
+/// How far a path leads through containers.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// From the outermost container on, and in each but the last the position of the item that leads
+    /// to the next.
+    pub(super) levels: Vec<(Container, u64)>,
+    /// How many parts of the path were used up to come to the last container.
+    pub part_count: usize,
+    /// The item that the next part names there; `None` if there is none.
+    pub item: Option<(u64, Item)>,
 }
 
-/// Reads a whole document from its sequence.
-///
-/// # Errors
-/// As [`from_pieces`].
-pub fn read(store: &Arc<dyn ChunkStore>, sequence: &Sequence) -> Result<DocumentBuf, PiecesError> {
-    from_pieces(&mut sequence.items(store, 0))
-}
-
-/// Puts a document together from its pieces.
-///
-/// # Errors
-/// What `items` says; [`DocError::Invalid`] with the offset in the document that was reached;
-/// [`DocError::TooLarge`] from 2 GiB on.
-pub fn from_pieces(
-    items: &mut dyn Iterator<Item = Result<Bytes, TreeError>>,
-) -> Result<DocumentBuf, PiecesError> {
-    let mut items = items.peekable();
-    let mut writer = Writer { bytes: vec![0; 4], open: vec![Open { offset: 0, next: None }] };
-    while let Some(item) = items.next() {
-        let item = with_continuations(item?, &mut items)?;
-        writer.item(&item)?;
+impl Found {
+    pub(super) fn container(&self) -> Container {
+        self.levels.last().expect("a path begins in the outermost container").0
     }
-    if writer.open.len() != 1 {
-        return Err(writer.invalid("a nested document is not ended").into());
+
+    /// Whether the last container is an array whose elements are named by their positions.
+    pub fn is_in_array(&self) -> bool {
+        self.container().layout == Layout::Array
     }
-    writer.close()?;
-    Ok(DocumentBuf::validated(writer.bytes.into())?)
+
+    /// Whether it is such an array or a document, and no array with other names.
+    pub fn is_plain(&self) -> bool {
+        self.container().layout != Layout::NamedArray
+    }
+
+    /// How many elements the last container has.
+    ///
+    /// # Errors
+    /// As the store.
+    pub fn count(&self, store: &dyn ChunkStore) -> Result<u64, PiecesError> {
+        Ok(self.container().sequence.count(store)?)
+    }
 }
 
-/// Appends the continuations that follow an item.
-fn with_continuations(
-    item: Bytes,
-    items: &mut Peekable<&mut dyn Iterator<Item = Result<Bytes, TreeError>>>,
-) -> Result<Bytes, TreeError> {
-    let is_continuation = |next: &Result<Bytes, TreeError>| {
-        next.as_ref().is_ok_and(|next| next.first() == Some(&tag::CONTINUATION))
+impl LargeDocument {
+    /// Reads the whole document.
+    ///
+    /// # Errors
+    /// As the store; [`PiecesError::Document`] if the pieces make no document of that length, or
+    /// one of 2 GiB and more.
+    pub fn read(&self, store: &dyn ChunkStore) -> Result<DocumentBuf, PiecesError> {
+        let mut bytes = Vec::new();
+        append_container(store, &self.root, &mut bytes, 1)?;
+        Ok(DocumentBuf::from_validated(bytes.into()))
+    }
+
+    /// Reads the outermost fields of these names, in the document's order.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn project(
+        &self,
+        store: &dyn ChunkStore,
+        names: &[&[u8]],
+    ) -> Result<DocumentBuf, PiecesError> {
+        let mut wanted: Vec<Item> = Vec::new();
+        self.visit(store, &self.root, &mut |_, item| {
+            // The first field of a name counts; when all are found, nothing else is read.
+            let is_new = !wanted.iter().any(|known| known.name == item.name);
+            if is_new && names.iter().any(|name| **name == *item.name) {
+                wanted.push(item);
+            }
+            wanted.len() == names.len()
+        })?;
+        let mut bytes = vec![0; size_of::<i32>()];
+        for item in &wanted {
+            append_element(store, self.root.sequence.format, &item.name, item, &mut bytes, 1)?;
+        }
+        close(&mut bytes, 0)?;
+        Ok(DocumentBuf::from_validated(bytes.into()))
+    }
+
+    /// Follows a path through containers, as far as it leads: documents by name, arrays by position.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn find(&self, store: &dyn ChunkStore, parts: &[&str]) -> Result<Found, PiecesError> {
+        let mut found = Found { levels: vec![(self.root, 0)], part_count: 0, item: None };
+        for part in parts {
+            let container = found.container();
+            found.item = self.child(store, &container, part)?;
+            let Some((position, item)) = &found.item else { break };
+            let Body::Elsewhere { layout: Some(layout), bytes, root } = item.body else { break };
+            if found.part_count + 1 == parts.len() || DEPTH_MAX <= found.levels.len() {
+                break;
+            }
+            let sequence = Sequence { root, format: container.sequence.format };
+            if let Some(last) = found.levels.last_mut() {
+                last.1 = *position;
+            }
+            found.levels.push((Container { sequence, layout, bytes }, 0));
+            found.part_count += 1;
+            found.item = None;
+        }
+        Ok(found)
+    }
+
+    /// Reads the value at a path through documents and, by number, arrays. One path of chunks.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn get(
+        &self,
+        store: &dyn ChunkStore,
+        parts: &[&str],
+    ) -> Result<Option<ValueBuf>, PiecesError> {
+        let found = self.find(store, parts)?;
+        let Some((_, item)) = &found.item else { return Ok(None) };
+        let value = self.value_of(store, item)?;
+        let mut value = value.as_value();
+        for part in &parts[found.part_count + 1..] {
+            let inner = match value {
+                Value::Document(document) => document.get(part),
+                Value::Array(array) => array.as_document().get(part),
+                _ => None,
+            };
+            let Some(inner) = inner else { return Ok(None) };
+            value = inner;
+        }
+        Ok(Some(value.to_buf()))
+    }
+
+    /// Calls `visit` with the position and value of each element of the container that `found` ends
+    /// in, until it says `true`.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn visit_values(
+        &self,
+        store: &dyn ChunkStore,
+        found: &Found,
+        visit: &mut dyn FnMut(u64, Value<'_>) -> bool,
+    ) -> Result<(), PiecesError> {
+        let mut failure = None;
+        self.visit(store, &found.container(), &mut |position, item| match self
+            .value_of(store, &item)
+        {
+            Ok(value) => visit(position, value.as_value()),
+            Err(error) => {
+                failure = Some(error);
+                true
+            }
+        })?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Reads an item's value.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn value_of(&self, store: &dyn ChunkStore, item: &Item) -> Result<ValueBuf, PiecesError> {
+        let mut bytes = Vec::new();
+        append_value(store, self.root.sequence.format, item, &mut bytes, 1)?;
+        let value = crate::raw::decode_value(item.kind, &bytes);
+        Ok(value.ok_or_else(|| PiecesError::damaged("a value of another type"))?.to_buf())
+    }
+
+    /// Reads a container's BSON.
+    pub(super) fn bytes_of(
+        &self,
+        store: &dyn ChunkStore,
+        container: &Container,
+    ) -> Result<Vec<u8>, PiecesError> {
+        let mut bytes = Vec::new();
+        append_container(store, container, &mut bytes, 1)?;
+        Ok(bytes)
+    }
+
+    fn child(
+        &self,
+        store: &dyn ChunkStore,
+        container: &Container,
+        part: &str,
+    ) -> Result<Option<(u64, Item)>, PiecesError> {
+        if container.layout == Layout::Array {
+            let is_position = part == "0" || !part.starts_with(['0', '+']);
+            let Some(position) = part.parse().ok().filter(|_| is_position) else { return Ok(None) };
+            let item = container.sequence.get(store, position)?;
+            let item = item.map(|item| Item::decode(&item, container.layout)).transpose()?;
+            return Ok(item.map(|item| (position, item)));
+        }
+        let mut found = None;
+        self.visit(store, container, &mut |position, item| {
+            let is_it = *item.name == *part.as_bytes();
+            if is_it {
+                found = Some((position, item));
+            }
+            is_it
+        })?;
+        Ok(found)
+    }
+
+    /// Visits a container's items until `visit` says `true`.
+    pub(super) fn visit(
+        &self,
+        store: &dyn ChunkStore,
+        container: &Container,
+        visit: &mut dyn FnMut(u64, Item) -> bool,
+    ) -> Result<(), PiecesError> {
+        let mut failure = None;
+        container.sequence.visit(store, 0, &mut |position, item| match Item::decode(
+            &item,
+            container.layout,
+        ) {
+            Ok(item) => visit(position, item),
+            Err(error) => {
+                failure = Some(error);
+                true
+            }
+        })?;
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+/// Appends a container's BSON. `depth` documents and arrays are open, it counted.
+fn append_container(
+    store: &dyn ChunkStore,
+    container: &Container,
+    bytes: &mut Vec<u8>,
+    depth: usize,
+) -> Result<(), PiecesError> {
+    if DEPTH_MAX < depth {
+        return Err(PiecesError::damaged("nested too deep"));
+    }
+    let start = bytes.len();
+    bytes.extend_from_slice(&[0; size_of::<i32>()]);
+    let (mut digits, mut failure) = ([0; 20], None);
+    container.sequence.visit(store, 0, &mut |position, item| {
+        let appended = Item::decode(&item, container.layout).and_then(|item| {
+            let name = match container.layout {
+                Layout::Array => position_name(position as usize, &mut digits).as_bytes(),
+                _ => &item.name,
+            };
+            append_element(store, container.sequence.format, name, &item, bytes, depth)
+        });
+        failure = appended.err();
+        failure.is_some()
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    close(bytes, start)?;
+    if (bytes.len() - start) as u64 != container.bytes {
+        return Err(PiecesError::damaged("not as long as its pieces say"));
+    }
+    Ok(())
+}
+
+fn append_element(
+    store: &dyn ChunkStore,
+    format: TreeFormat,
+    name: &[u8],
+    item: &Item,
+    bytes: &mut Vec<u8>,
+    depth: usize,
+) -> Result<(), PiecesError> {
+    bytes.push(item.kind as u8);
+    bytes.extend_from_slice(name);
+    bytes.push(0);
+    append_value(store, format, item, bytes, depth)
+}
+
+fn append_value(
+    store: &dyn ChunkStore,
+    format: TreeFormat,
+    item: &Item,
+    bytes: &mut Vec<u8>,
+    depth: usize,
+) -> Result<(), PiecesError> {
+    let (layout, length, root) = match &item.body {
+        Body::Here(value) => {
+            bytes.extend_from_slice(value);
+            return Ok(());
+        }
+        Body::Elsewhere { layout, bytes, root } => (*layout, *bytes, *root),
     };
-    let mut whole: Option<Vec<u8>> = None;
-    while let Some(next) = items.next_if(is_continuation) {
-        whole.get_or_insert_with(|| item.to_vec()).extend_from_slice(&next?[1..]);
+    let sequence = Sequence { root, format };
+    if let Some(layout) = layout {
+        let container = Container { sequence, layout, bytes: length };
+        return append_container(store, &container, bytes, depth + 1);
     }
-    Ok(whole.map_or(item, Bytes::from))
+    let start = bytes.len();
+    let is_too_long = sequence.visit(store, 0, &mut |_, slice: Bytes| {
+        bytes.extend_from_slice(&slice);
+        length < (bytes.len() - start) as u64
+    })?;
+    let is_whole = crate::raw::value_bytes(item.kind, &bytes[start..]);
+    if is_too_long
+        || (bytes.len() - start) as u64 != length
+        || is_whole != Some(bytes.len() - start)
+        || item.kind == ElementType::Document
+    {
+        return Err(PiecesError::damaged("a value of another length"));
+    }
+    Ok(())
 }
 
-/// The document so far.
-struct Writer {
-    bytes: Vec<u8>,
-    open: Vec<Open>,
-}
-
-/// A document or array that is open.
-struct Open {
-    /// Where its length stands.
-    offset: usize,
-    /// The position of the next element, if it is an array.
-    next: Option<usize>,
-}
-
-impl Writer {
-    fn item(&mut self, item: &[u8]) -> Result<(), DocError> {
-        let (&kind, rest) = item.split_first().ok_or_else(|| self.invalid("an empty piece"))?;
-        if kind == tag::END {
-            if self.open.len() < 2 || !rest.is_empty() {
-                return Err(self.invalid("an end of nothing"));
-            }
-            return self.close();
-        }
-        let type_byte = if kind == tag::NAMED_ARRAY { ElementType::Array as u8 } else { kind };
-        let element_type = ElementType::from_byte(type_byte)
-            .ok_or_else(|| self.invalid(&format!("piece of type 0x{kind:02x}")))?;
-        self.bytes.push(type_byte);
-        let value = self.name(rest)?;
-        match element_type {
-            ElementType::Array if kind == tag::NAMED_ARRAY => self.bytes.extend_from_slice(value),
-            ElementType::Document | ElementType::Array => {
-                if !value.is_empty() || DEPTH_MAX <= self.open.len() {
-                    return Err(self.invalid("nested too deep, or a value behind a beginning"));
-                }
-                let next = (element_type == ElementType::Array).then_some(0);
-                self.open.push(Open { offset: self.bytes.len(), next });
-                self.bytes.extend_from_slice(&[0; 4]);
-            }
-            ElementType::String | ElementType::JavaScript | ElementType::Symbol => {
-                self.length(value.len() + 1)?;
-                self.bytes.extend_from_slice(value);
-                self.bytes.push(0);
-            }
-            ElementType::Binary => {
-                let length = value.len().checked_sub(1);
-                self.length(length.ok_or_else(|| self.invalid("binary without subtype"))?)?;
-                self.bytes.extend_from_slice(value);
-            }
-            _ => self.bytes.extend_from_slice(value),
-        }
-        Ok(())
-    }
-
-    /// Writes the element's name, which only documents' items have, and returns what follows it.
-    fn name<'i>(&mut self, rest: &'i [u8]) -> Result<&'i [u8], DocError> {
-        let open = self.open.last_mut().expect("the outermost document is open");
-        let (name, value) = match &mut open.next {
-            Some(next) => {
-                let position = *next;
-                *next += 1;
-                self.bytes.extend_from_slice(position_name(position, &mut [0; 20]).as_bytes());
-                (&rest[..0], rest)
-            }
-            None => split_name(rest).ok_or_else(|| self.invalid("a piece without a name"))?,
-        };
-        self.bytes.extend_from_slice(name);
-        self.bytes.push(0);
-        Ok(value)
-    }
-
-    fn length(&mut self, length: usize) -> Result<(), DocError> {
-        let length = i32::try_from(length).map_err(|_| self.too_large())?;
-        self.bytes.extend_from_slice(&length.to_le_bytes());
-        Ok(())
-    }
-
-    /// Ends what was opened last.
-    fn close(&mut self) -> Result<(), DocError> {
-        let open = self.open.pop().expect("the caller has looked that something is open");
-        self.bytes.push(0);
-        let length = i32::try_from(self.bytes.len() - open.offset).map_err(|_| self.too_large())?;
-        self.bytes[open.offset..open.offset + 4].copy_from_slice(&length.to_le_bytes());
-        Ok(())
-    }
-
-    fn too_large(&self) -> DocError {
-        DocError::TooLarge { bytes: self.bytes.len(), max: i32::MAX as usize }
-    }
-
-    fn invalid(&self, what: &str) -> DocError {
-        DocError::Invalid { offset: self.bytes.len(), what: what.to_owned() }
-    }
+/// Ends the document whose length stands at `start`.
+fn close(bytes: &mut Vec<u8>, start: usize) -> Result<(), PiecesError> {
+    bytes.push(0);
+    let length = i32::try_from(bytes.len() - start)
+        .map_err(|_| DocError::TooLarge { bytes: bytes.len(), max: i32::MAX as usize })?;
+    bytes[start..start + size_of::<i32>()].copy_from_slice(&length.to_le_bytes());
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Properties of documents, for random documents of all types.
 
+mod field_index;
 mod generate;
 mod keys;
 mod pieces;
-mod shapes;

@@ -56,6 +56,8 @@ pub(crate) struct Memtable {
 #[derive(Default)]
 struct Totals {
     writes: AtomicU64,
+    /// Of keys and inline values.
+    bytes: AtomicU64,
     flags: AtomicU8,
 }
 
@@ -77,6 +79,8 @@ impl Memtable {
         }
         let totals = self.totals.get_or_insert_with(tree, Totals::default);
         totals.value().writes.fetch_add(writes.len() as u64, Atomic::Relaxed);
+        let written = bytes - writes.len() as u64 * ENTRY_OVERHEAD_BYTES;
+        totals.value().bytes.fetch_add(written, Atomic::Relaxed);
         totals.value().flags.fetch_or(flags, Atomic::Relaxed);
         let keys = writes.iter().map(|(key, _)| key.clone()).collect();
         self.journal.insert((tree, sequence), Touched { keys, flags });
@@ -92,6 +96,15 @@ impl Memtable {
         self.journal.remove(&(tree, sequence));
         let bytes = writes.iter().map(|(key, value)| entry_bytes(key, value.as_ref())).sum();
         self.bytes.fetch_sub(bytes, Atomic::Relaxed);
+    }
+
+    /// Tells `take` of every value, of whatever Sequence.
+    pub fn for_each_value(&self, mut take: impl FnMut(&Value)) {
+        self.entries.iter().for_each(|entry| {
+            if let Some(value) = entry.value() {
+                take(value);
+            }
+        });
     }
 
     /// About how much memory the entries take.
@@ -132,6 +145,11 @@ impl Memtable {
     /// How many writes of `tree` there are at most, several to one key counted.
     pub fn writes_max(&self, tree: TreeId) -> u64 {
         self.totals.get(&tree).map_or(0, |totals| totals.value().writes.load(Atomic::Relaxed))
+    }
+
+    /// How many bytes of keys and inline values were written to `tree` at most.
+    pub fn written_bytes(&self, tree: TreeId) -> u64 {
+        self.totals.get(&tree).map_or(0, |totals| totals.value().bytes.load(Atomic::Relaxed))
     }
 
     /// Adds the keys of `tree` written within `window` to `keys`; one written twice comes twice.

@@ -4,4 +4,5 @@ mod basics;
 mod concurrency;
 mod crashes;
 mod model;
+mod reclaim;
 mod rig;

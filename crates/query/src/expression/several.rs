@@ -4,7 +4,7 @@
 use frond_doc::Value;
 
 use super::Expression;
-use super::evaluated::{Elements, Evaluated, elements};
+use super::evaluated::{Elements, elements};
 use super::node::{Answer, Node, Operation};
 use super::number::Number;
 use super::parse::Parser;

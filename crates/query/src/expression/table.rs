@@ -204,6 +204,8 @@ static OPERATORS: &[Operator] = &[
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -211,5 +213,26 @@ mod tests {
         for pair in OPERATORS.windows(2) {
             assert!(pair[0].name < pair[1].name, "{} before {}", pair[0].name, pair[1].name);
         }
+    }
+
+    #[test]
+    fn the_list_for_users_is_this_table() {
+        let page = include_str!("../../../../COMPATIBILITY.md");
+        let section = page.split("| | expressions |").nth(1).expect("the table of expressions");
+        let section = section.split("\n\n").next().unwrap_or_default();
+        let (works, refused): (Vec<&str>, Vec<&str>) = section
+            .lines()
+            .filter(|line| line.contains('$'))
+            .partition(|line| !line.starts_with("| refused"));
+        let names = |lines: Vec<&'static str>| -> BTreeSet<&str> {
+            let words = lines.into_iter().flat_map(|line| line.split([' ', '`', '|']));
+            words.filter(|word| word.starts_with('$')).collect()
+        };
+        let of_table = |is_refused: bool| -> BTreeSet<&str> {
+            let is_wanted = |row: &&Operator| matches!(row.shape, Shape::Refused) == is_refused;
+            OPERATORS.iter().filter(is_wanted).map(|row| row.name).collect()
+        };
+        assert_eq!(names(works), of_table(false));
+        assert_eq!(names(refused), of_table(true));
     }
 }

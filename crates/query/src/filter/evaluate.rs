@@ -4,26 +4,51 @@
 //! 2. A path fans out (`Path::visit_reached`); a test is asked for each value that it reaches, for `None`
 //!    where the path ends early, and, where the value is an array, for each of its elements too,
 //!    unless the test is about arrays as a whole.
+//! 3. A document without an index is walked once for all the paths' first names (`FieldScan`).
 
 use std::cell::RefCell;
 
+use frond_doc::field_scan::{FieldScan, ScannedNames};
 use frond_doc::path::{Path, Reached};
 use frond_doc::{Document, Value};
 
 use super::pattern::Pattern;
-use super::tree::{Condition, Node, Test};
+use super::tree::{Condition, Field, Node, Test};
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables};
 
 /// One evaluation: what `$expr` sees, and with what it (or a pattern) failed.
 pub(super) struct Run<'a> {
     variables: &'a Variables,
+    /// The walk over the outermost document, if it has no index and the filter's names are numbered.
+    scan: Option<RefCell<FieldScan<'a>>>,
     failure: RefCell<Option<QueryError>>,
 }
 
 impl<'a> Run<'a> {
     pub(super) fn new(variables: &'a Variables) -> Run<'a> {
-        Run { variables, failure: RefCell::new(None) }
+        Run { variables, scan: None, failure: RefCell::new(None) }
+    }
+
+    /// As `new`, for a filter whose names are numbered, over `document`.
+    pub(super) fn over(
+        document: Document<'a>,
+        names: &'a ScannedNames,
+        variables: &'a Variables,
+    ) -> Run<'a> {
+        let scan = (!document.is_indexed()).then(|| FieldScan::new(document, names).into());
+        Run { variables, scan, failure: RefCell::new(None) }
+    }
+
+    /// Where the field's path begins in `document`.
+    fn start<'d>(&self, field: &Field, document: Document<'d>) -> Start<'d>
+    where
+        'a: 'd,
+    {
+        match (field.scanned, &self.scan) {
+            (Some(number), Some(scan)) => Start::First(scan.borrow_mut().get(number)),
+            _ => Start::Document(document),
+        }
     }
 
     /// The answer, if nothing failed.
@@ -50,6 +75,24 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Where a path begins.
+#[derive(Clone, Copy)]
+enum Start<'d> {
+    /// In a document.
+    Document(Document<'d>),
+    /// At the value of its first part.
+    First(Option<Value<'d>>),
+}
+
+impl<'d> Start<'d> {
+    fn visit(self, path: &Path, visit: &mut dyn FnMut(Reached<'d>) -> bool) -> bool {
+        match self {
+            Start::Document(document) => path.visit_reached(document, visit),
+            Start::First(value) => path.visit_reached_from(value, visit),
+        }
+    }
+}
+
 /// Whether `document` passes `node`.
 pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
     match node {
@@ -57,26 +100,19 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
         Node::Or(nodes) => nodes.iter().any(|inner| self::node(inner, document, run)),
         Node::Nor(nodes) => !nodes.iter().any(|inner| self::node(inner, document, run)),
         Node::Constant(answer) => *answer,
-        Node::Field(field) => condition(&field.condition, &field.path, document, run),
+        Node::Field(field) => {
+            condition(&field.condition, &field.path, run.start(field, document), run)
+        }
         Node::Expression(expression) => run.is_true(expression, document),
     }
 }
 
-/// Whether what `path` reaches in `document` fulfils `condition`.
-pub(super) fn condition(
-    condition: &Condition,
-    path: &Path,
-    document: Document<'_>,
-    run: &Run<'_>,
-) -> bool {
+/// Whether what `path` reaches from `start` fulfils `condition`.
+fn condition(condition: &Condition, path: &Path, start: Start<'_>, run: &Run<'_>) -> bool {
     match condition {
-        Condition::All(inner) => {
-            inner.iter().all(|inner| self::condition(inner, path, document, run))
-        }
-        Condition::Not(inner) => !self::condition(inner, path, document, run),
-        Condition::Test(test) => {
-            path.visit_reached(document, &mut |reached| test_reached(test, reached, run))
-        }
+        Condition::All(inner) => inner.iter().all(|inner| self::condition(inner, path, start, run)),
+        Condition::Not(inner) => !self::condition(inner, path, start, run),
+        Condition::Test(test) => start.visit(path, &mut |reached| test_reached(test, reached, run)),
     }
 }
 

@@ -27,6 +27,7 @@ pub(super) fn document(filter: Document<'_>, depth: usize) -> Result<Node, Query
             nodes.push(Node::Field(Field {
                 dotted: name.to_owned(),
                 path: Path::new(name),
+                scanned: None,
                 condition,
             }));
         }

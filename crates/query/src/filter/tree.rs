@@ -1,6 +1,7 @@
 //! What a filter is once it is parsed.
 
 use frond_doc::ValueBuf;
+use frond_doc::field_scan::ScannedNames;
 use frond_doc::path::Path;
 
 use super::compare::Comparison;
@@ -37,6 +38,9 @@ pub(crate) struct Field {
     pub(crate) dotted: String,
     /// The path, cut.
     pub(crate) path: Path,
+    /// Its first part's number in the walk over the document that the whole filter shares; `None`
+    /// within `$elemMatch`, and where there are too many names.
+    pub(crate) scanned: Option<u8>,
     /// The condition.
     pub(crate) condition: Condition,
 }
@@ -77,6 +81,24 @@ pub(crate) enum Test {
     ElementDocument(Box<Node>),
     /// `$all: []`: holds for nothing.
     Never,
+}
+
+impl Node {
+    /// Numbers the names of the outermost fields that the filter asks for, and tells whether it
+    /// asks for nothing else. Recursion is bounded by [`TREE_DEPTH_MAX`].
+    pub(crate) fn number_names(&mut self, names: &mut ScannedNames) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter_mut().fold(true, |all, node| node.number_names(names) && all)
+            }
+            Node::Field(field) => {
+                field.scanned = names.add(&field.path.parts()[0]);
+                field.scanned.is_some()
+            }
+            Node::Constant(_) => true,
+            _ => false,
+        }
+    }
 }
 
 impl Test {

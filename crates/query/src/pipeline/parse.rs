@@ -16,6 +16,12 @@ const STAGES_MAX: usize = 1000;
 /// How deep pipelines may be nested in each other: MongoDB's limit.
 const NESTED_MAX: usize = 20;
 
+/// What a pipeline that is an update stands in.
+const UPDATE: &str = "update";
+/// The stages that make one document of one document: what an update may consist of.
+const UPDATE_STAGES: [&str; 6] =
+    ["$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"];
+
 /// Parses the stages of one pipeline.
 #[derive(Default)]
 pub(super) struct StageParser {
@@ -26,6 +32,11 @@ pub(super) struct StageParser {
 }
 
 impl StageParser {
+    /// Parses pipelines that are updates.
+    pub(super) fn of_update() -> StageParser {
+        StageParser { inside: Some(UPDATE), ..StageParser::default() }
+    }
+
     /// Parses a pipeline.
     pub(super) fn stages(&mut self, stages: Array<'_>) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
         let mut parsed = Vec::new();
@@ -69,6 +80,10 @@ impl StageParser {
         position: usize,
         count: usize,
     ) -> Result<(), QueryError> {
+        if self.inside == Some(UPDATE) && !UPDATE_STAGES.contains(&name) {
+            let message = format!("{name} is not allowed to be used within an update");
+            return Err(QueryError::new(Code::InvalidOptions, message));
+        }
         let refused = match (name, self.inside) {
             ("$out" | "$facet" | "$documents", Some("$facet")) => Some((40600, "a $facet stage")),
             ("$out", Some("$lookup")) => Some((51047, "a $lookup's sub-pipeline")),

@@ -12,6 +12,8 @@ use crate::error::QueryError;
 /// `$unionWith`
 #[derive(Debug)]
 struct UnionWith {
+    /// Another database, or another version of this one.
+    database: Option<String>,
     /// None if the pipeline makes its own documents.
     collection: Option<String>,
     pipeline: Pipeline,
@@ -29,7 +31,7 @@ impl Stage for UnionWith {
             let documents = match &self.collection {
                 Some(collection) => {
                     let filter = pipeline.take_filter().with_variables(context.variables.clone());
-                    context.collections.find(None, collection, &filter)?
+                    context.collections.find(self.database.as_deref(), collection, &filter)?
                 }
                 None => Box::new(std::iter::empty()),
             };
@@ -42,8 +44,8 @@ pub(super) fn parse(
     argument: Value<'_>,
     parser: &mut StageParser,
 ) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
-    let (collection, stages) = match argument {
-        Value::String(collection) => (Some(collection), None),
+    let (database, collection, stages) = match argument {
+        Value::String(collection) => (None, Some(collection), None),
         Value::Document(specification) => options(specification)?,
         other => {
             let name = other.element_type().alias();
@@ -65,20 +67,25 @@ pub(super) fn parse(
              as first stage",
         ));
     }
-    one(UnionWith { collection: collection.map(str::to_owned), pipeline })
+    if database.is_some() && collection.is_none() {
+        return Err(failed_to_parse("$unionWith.db needs a $unionWith.coll"));
+    }
+    let (database, collection) = (database.map(str::to_owned), collection.map(str::to_owned));
+    one(UnionWith { database, collection, pipeline })
 }
 
-/// `coll` and `pipeline`
-type Options<'v> = (Option<&'v str>, Option<Value<'v>>);
+/// `db`, `coll` and `pipeline`
+type Options<'v> = (Option<&'v str>, Option<&'v str>, Option<Value<'v>>);
 
 fn options(specification: Document<'_>) -> Result<Options<'_>, QueryError> {
-    let mut found = (None, None);
+    let mut found = (None, None, None);
     for (name, value) in specification.iter() {
         match (name, value) {
-            ("coll", Value::String(collection)) => found.0 = Some(collection),
-            ("pipeline", stages) => found.1 = Some(stages),
-            ("coll", _) => {
-                return Err(failed_to_parse("$unionWith.coll must be a string"));
+            ("db", Value::String(database)) => found.0 = Some(database),
+            ("coll", Value::String(collection)) => found.1 = Some(collection),
+            ("pipeline", stages) => found.2 = Some(stages),
+            ("coll" | "db", _) => {
+                return Err(failed_to_parse(format!("$unionWith.{name} must be a string")));
             }
             _ => {
                 return Err(failed_to_parse(format!(

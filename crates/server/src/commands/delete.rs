@@ -1,7 +1,7 @@
 //! `delete`.
 
 use frond_db::{DeleteStatement, Error};
-use frond_doc::{Document, DocumentBuilder};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder};
 use frond_query::Code;
 
 use crate::commands::{find, reply, write};
@@ -15,11 +15,11 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let documents = request.documents(&mut fields, "deletes")?;
     let is_ordered = write::read_options(&mut fields)?;
-    fields.refuse("let")?;
+    let variables = fields.document("let")?.map(|variables| variables.to_buf());
     fields.finish()?;
     let mut statements = Vec::with_capacity(documents.len());
     for document in &documents {
-        statements.push(read_statement(document.view())?);
+        statements.push(read_statement(document.view(), &variables)?);
     }
     request.server.count(Counter::Delete, statements.len() as u64);
     let durability = request.common.durability;
@@ -30,8 +30,11 @@ pub fn run(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Reads one element of `deletes`.
-pub fn read_statement(document: Document<'_>) -> Result<DeleteStatement, Error> {
+/// Reads one element of `deletes`; `variables` are the command's `let`.
+pub fn read_statement(
+    document: Document<'_>,
+    variables: &Option<DocumentBuf>,
+) -> Result<DeleteStatement, Error> {
     let mut fields = Fields::of_part("delete.deletes", document)?;
     let filter = fields.required_document("q")?.to_buf();
     let limit = fields.integer("limit")?.ok_or_else(|| fields.missing("limit"))?;
@@ -43,5 +46,6 @@ pub fn read_statement(document: Document<'_>) -> Result<DeleteStatement, Error> 
     let hint = hint.filter(|hint| !find::is_empty_hint(hint));
     fields.simple_collation()?;
     fields.finish()?;
-    Ok(DeleteStatement { filter, only_first: limit == 1, hint })
+    let variables = variables.clone();
+    Ok(DeleteStatement { filter, only_first: limit == 1, hint, variables })
 }

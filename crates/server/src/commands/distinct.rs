@@ -1,8 +1,9 @@
 //! `distinct`.
 
 use frond_db::Error;
-use frond_doc::{Document, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuilder, Value, ValueBuf};
 
+use crate::commands::find;
 use crate::fields::Fields;
 use crate::limits::DOCUMENT_BYTES_MAX;
 use crate::request::{Answer, Request};
@@ -10,8 +11,9 @@ use crate::request::{Answer, Request};
 /// Runs a `distinct`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
-    let (path, filter) = read(request.fields()?)?;
-    let values = request.database()?.distinct(collection, path, filter)?;
+    let distinct = read(request.fields()?)?;
+    let hint = distinct.hint.as_ref();
+    let values = request.database()?.distinct(collection, distinct.path, distinct.filter, hint)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("values");
     for value in &values {
@@ -25,12 +27,23 @@ pub fn run(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Reads the fields of a `distinct`, the collection's name apart: the path and the filter.
-pub fn read(mut fields: Fields<'_>) -> Result<(&str, Option<Document<'_>>), Error> {
+/// What a `distinct` says, the collection's name apart.
+pub struct Distinct<'a> {
+    /// Whose values are wanted.
+    pub path: &'a str,
+    /// Of which documents.
+    pub filter: Option<Document<'a>>,
+    /// Index name or key.
+    pub hint: Option<ValueBuf>,
+}
+
+/// Reads the fields of a `distinct`, the collection's name apart.
+pub fn read(mut fields: Fields<'_>) -> Result<Distinct<'_>, Error> {
     let path = fields.required_string("key")?;
     let filter = fields.document("query")?;
+    let hint = fields.value("hint").map(|hint| hint.to_buf());
+    let hint = hint.filter(|hint| !find::is_empty_hint(hint));
     fields.simple_collation()?;
-    fields.refuse("hint")?;
     fields.finish()?;
-    Ok((path, filter))
+    Ok(Distinct { path, filter, hint })
 }

@@ -60,28 +60,34 @@ fn explain(
         "find" => find::read(Fields::of_command("find", command)?)?.0,
         "count" => count::read(Fields::of_command("count", command)?)?,
         "distinct" => {
-            let (_, filter) = distinct::read(Fields::of_command("distinct", command)?)?;
-            search(filter.map(|filter| filter.to_buf()))
+            let distinct = distinct::read(Fields::of_command("distinct", command)?)?;
+            let filter = distinct.filter.map(|filter| filter.to_buf());
+            FindRequest { hint: distinct.hint, ..search(filter) }
         }
         "update" => {
-            let statement = the_statement("update", "updates", command)?;
-            let statement = update::read_statement(statement)?;
+            let (statement, variables) = the_statement("update", "updates", command)?;
+            let statement = update::read_statement(statement, &variables)?;
             check_update(&statement.update, statement.array_filters.as_ref())?;
             let limit = (!statement.multi).then_some(1);
-            FindRequest { hint: statement.hint, limit, ..search(Some(statement.filter)) }
+            let filter = Some(statement.filter);
+            let (sort, hint) = (statement.sort, statement.hint);
+            FindRequest { sort, hint, limit, variables, ..search(filter) }
         }
         "delete" => {
-            let statement = the_statement("delete", "deletes", command)?;
-            let statement = delete::read_statement(statement)?;
+            let (statement, variables) = the_statement("delete", "deletes", command)?;
+            let statement = delete::read_statement(statement, &variables)?;
             let limit = statement.only_first.then_some(1);
-            FindRequest { hint: statement.hint, limit, ..search(Some(statement.filter)) }
+            let filter = Some(statement.filter);
+            FindRequest { hint: statement.hint, limit, variables, ..search(filter) }
         }
         "findAndModify" | "findandmodify" => {
             let command = find_and_modify::read(Fields::of_command("findAndModify", command)?)?;
             if let Some(update) = &command.update {
                 check_update(update, command.array_filters.as_ref())?;
             }
-            FindRequest { sort: command.sort, limit: Some(1), ..search(Some(command.filter)) }
+            let (sort, hint, variables) = (command.sort, command.hint, command.variables);
+            let filter = Some(command.filter);
+            FindRequest { sort, hint, variables, limit: Some(1), ..search(filter) }
         }
         other => {
             let message = format!("Explain failed due to unknown command: {other}");
@@ -109,22 +115,24 @@ fn search(filter: Option<DocumentBuf>) -> FindRequest {
     FindRequest { filter, ..FindRequest::default() }
 }
 
-/// The one statement of a write, whose other fields are checked as the write would check them.
+/// The one statement of a write and the command's `let`; the other fields are checked as the write
+/// would check them.
 fn the_statement<'a>(
     command_name: &'static str,
     name: &str,
     command: Document<'a>,
-) -> Result<Document<'a>, Error> {
+) -> Result<(Document<'a>, Option<DocumentBuf>), Error> {
     let mut fields = Fields::of_command(command_name, command)?;
     let statements = fields.array(name)?.ok_or_else(|| fields.missing(name))?;
     write::read_options(&mut fields)?;
-    fields.refuse("let")?;
+    let variables = fields.document("let")?.map(|variables| variables.to_buf());
     fields.finish()?;
     let first = statements.get(0).and_then(|statement| statement.as_document());
-    first.filter(|_| statements.iter().count() == 1).ok_or_else(|| {
+    let first = first.filter(|_| statements.iter().count() == 1).ok_or_else(|| {
         let message = format!("explained write must have one document in '{name}'");
         Error::invalid(Code::FailedToParse, message)
-    })
+    })?;
+    Ok((first, variables))
 }
 
 /// Refuses an update that the write itself would refuse.

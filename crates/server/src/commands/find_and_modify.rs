@@ -4,7 +4,7 @@ use frond_db::{Error, FindAndModify};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::commands::{reply, write};
+use crate::commands::{find, reply, write};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
@@ -39,10 +39,14 @@ pub fn read(mut fields: Fields<'_>) -> Result<FindAndModify, Error> {
         return_new: fields.boolean("new")?,
         projection: fields.document("fields")?.map(|projection| projection.to_buf()),
         array_filters: fields.array("arrayFilters")?.map(|array| Value::Array(array).to_buf()),
+        hint: fields
+            .value("hint")
+            .map(|hint| hint.to_buf())
+            .filter(|hint| !find::is_empty_hint(hint)),
+        variables: fields.document("let")?.map(|variables| variables.to_buf()),
     };
     write::read_options(&mut fields)?;
     fields.simple_collation()?;
-    fields.refuse_all(&["let", "hint"])?;
     fields.finish()?;
     check(&command, removes)?;
     Ok(command)

@@ -1,14 +1,15 @@
-//! `frondCommit`, `frondLog`, `frondBranch` and `frondReset`.
+//! `frondCommit`, `frondLog`, `frondHistory`, `frondBlame`, `frondBranch` and `frondReset`.
 //!
 //! All commands of versions run on the version of the database that `$db` names: `shop` is the
 //! default branch, `shop@feature` another one. The same commands with the prefixes `dolt` and
 //! `dumbo` are for clients of other versioned databases.
 
 use frond_db::Error;
-use frond_db::version::{BranchInfo, CommitInfo};
+use frond_db::version::{BranchInfo, BranchPolicy, CommitInfo, CommitRequest, LogRequest};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 
+use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
 /// The author of a commit whose client names none: there are no users yet.
@@ -17,55 +18,128 @@ pub const AUTHOR_DEFAULT: &str = "anonymous";
 /// Records the branch's working state as a commit.
 pub fn commit(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let message = fields.required_string("message")?;
-    let author = fields.string("author")?.unwrap_or(AUTHOR_DEFAULT);
+    let amend = fields.boolean("amend")?;
+    let message =
+        if amend { fields.string("message")? } else { Some(fields.required_string("message")?) };
+    let author = fields.string("author")?;
+    let commit = CommitRequest {
+        message: message.map(str::to_owned),
+        author: author.or((!amend).then_some(AUTHOR_DEFAULT)).map(str::to_owned),
+        committer: fields.string("committer")?.map(str::to_owned),
+        time_millis: date(&mut fields, "time")?,
+        amend,
+        allow_empty: fields.boolean("allowEmpty")?,
+    };
     fields.finish()?;
     let database = request.database()?;
-    let commit = database.commit(message, author)?;
+    let commit = database.commit_as(&commit)?;
     let mut answer = DocumentBuilder::new();
     append_commit(&mut answer, &commit, database.branch());
     Ok(answer)
 }
 
+/// Takes a date, as milliseconds since 1970.
+pub fn date(fields: &mut Fields<'_>, name: &str) -> Result<Option<i64>, Error> {
+    match fields.value(name) {
+        None => Ok(None),
+        Some(Value::DateTime(millis)) => Ok(Some(millis)),
+        Some(other) => Err(fields.wrong_type(name, other, "type 'date'")),
+    }
+}
+
 /// Appends what is told of a commit; with `branch`, the branch on which it was made.
 pub fn append_commit(answer: &mut DocumentBuilder, commit: &CommitInfo, branch: Option<&str>) {
-    answer.append("commitId", Value::String(&commit.id.to_string()));
     if let Some(branch) = branch {
         answer.append("branch", Value::String(branch));
     }
-    answer.begin_array("parents");
-    for parent in &commit.parents {
-        answer.push(Value::String(&parent.to_string()));
-    }
-    answer
-        .end()
-        .append("message", Value::String(&commit.message))
-        .append("author", Value::String(&commit.author))
-        .append("timestamp", Value::DateTime(commit.timestamp_millis));
+    commit.append_to(answer);
 }
 
-/// Lists the commits that this version comes from, newest first.
+/// Takes the fields that say which commits are wanted.
+fn log_request(fields: &mut Fields<'_>) -> Result<LogRequest, Error> {
+    let text = |text: Option<&str>| text.map(str::to_owned);
+    Ok(LogRequest {
+        range: text(fields.string("range")?),
+        collection: text(fields.string("collection")?),
+        document: fields.value_or_null("document").map(|id| id.to_buf()),
+        author: text(fields.string("author")?),
+        message: text(fields.string("message")?),
+        since_millis: date(fields, "since")?,
+        until_millis: date(fields, "until")?,
+        first_parent: fields.boolean("firstParent")?,
+        after: text(fields.string("after")?),
+        skip: fields.count("skip")?.unwrap_or(0),
+        limit: fields.count("limit")?.filter(|limit| *limit > 0),
+    })
+}
+
+/// Lists the commits that this version comes from, newest first. A page that is not the last ends
+/// with `next`: what the next one is asked for with as `after`.
 pub fn log(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let limit = fields.count("limit")?.filter(|limit| *limit > 0);
-    let collection = fields.string("collection")?;
-    let id = fields.value_or_null("document").map(|id| id.to_buf());
-    let path = match (collection, &id) {
-        (Some(collection), id) => Some((collection, id.as_ref())),
-        (None, None) => None,
-        (None, Some(_)) => {
-            let message = "frondLog takes 'document' only together with 'collection'";
-            return Err(Error::invalid(Code::BadValue, message));
-        }
-    };
+    let wanted = log_request(&mut fields)?;
     fields.finish()?;
-    let commits = request.database()?.log(limit, path)?;
+    if wanted.document.is_some() && wanted.collection.is_none() {
+        let message = "frondLog takes 'document' only together with 'collection'";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    let limit = wanted.limit;
+    // One more than asked for tells whether there are more.
+    let one_more = LogRequest { limit: limit.map(|limit| limit.saturating_add(1)), ..wanted };
     let mut answer = DocumentBuilder::new();
     answer.begin_array("commits");
-    for commit in &commits {
+    let (mut told, mut last, mut has_more) = (0, String::new(), false);
+    for commit in request.database()?.log_of(one_more)? {
+        let commit = commit?;
+        request.operation.check()?;
+        if limit == Some(told) {
+            has_more = true;
+            break;
+        }
+        told += 1;
+        last = commit.id.to_string();
         answer.push_begin_document();
-        append_commit(&mut answer, commit, None);
+        append_commit(&mut answer, &commit, None);
         answer.end();
+    }
+    answer.end();
+    if has_more {
+        answer.append("next", Value::String(&last));
+    }
+    Ok(answer)
+}
+
+/// Lists the versions of a document, newest first.
+pub fn document_history(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let wanted = log_request(&mut fields)?;
+    let missing = (fields.missing("collection"), fields.missing("document"));
+    fields.finish()?;
+    let collection = wanted.collection.clone().ok_or(missing.0)?;
+    let id = wanted.document.clone().ok_or(missing.1)?;
+    let mut answer = DocumentBuilder::new();
+    answer.begin_array("versions");
+    for version in request.database()?.document_history(&collection, &id, wanted)? {
+        answer.push(Value::from(&version?.to_row()));
+        request.operation.check()?;
+    }
+    answer.end();
+    Ok(answer)
+}
+
+/// Tells which commit each field of a document comes from.
+pub fn blame(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let collection = fields.required_string("collection")?;
+    let id = fields.value_or_null("document").map(|id| id.to_buf());
+    let id = id.ok_or_else(|| fields.missing("document"))?;
+    fields.finish()?;
+    let blame = request.database()?.blame(collection, &id)?;
+    let mut answer = DocumentBuilder::new();
+    answer.append("dirty", Value::Boolean(blame.is_dirty));
+    answer.begin_array("fields");
+    for row in blame.to_rows() {
+        answer.push(Value::from(&row));
     }
     answer.end();
     Ok(answer)
@@ -79,6 +153,9 @@ pub fn branch(request: &Request<'_>) -> Answer {
     // `delete: true, branch: "x"` or, shorter, `delete: "x"`.
     let delete = fields.value("delete");
     let forces = fields.boolean("forceDelete")?;
+    let protects = fields.optional_boolean("protected")?;
+    let lives = fields.count("expireAfterSeconds")?;
+    let removes_expired = fields.boolean("removeExpired")?;
     let (name, deletes) = match delete {
         Some(Value::String(deleted)) if name.is_none() => (Some(deleted), true),
         Some(value @ Value::String(_)) => {
@@ -91,13 +168,23 @@ pub fn branch(request: &Request<'_>) -> Answer {
     fields.finish()?;
     let database = request.database()?;
     let mut answer = DocumentBuilder::new();
+    if removes_expired {
+        answer.begin_array("removed");
+        for branch in database.remove_expired_branches()? {
+            answer.push(Value::String(&branch));
+        }
+        answer.end();
+        return Ok(answer);
+    }
     match name {
+        None if protects.is_some() || lives.is_some() => return Err(name_missing),
         None if deletes || start.is_some() => return Err(name_missing),
         None => {
             answer.begin_array("branches");
             for branch in database.list_branches()? {
                 answer.push_begin_document();
                 append_branch(&mut answer, &branch);
+                append_policy(&mut answer, &database.branch_policy(&branch.name)?);
                 answer.end();
             }
             answer.end();
@@ -106,9 +193,38 @@ pub fn branch(request: &Request<'_>) -> Answer {
             database.delete_branch(name, forces)?;
             answer.append("deleted", Value::String(name));
         }
-        Some(name) => append_branch(&mut answer, &database.create_branch(name, start)?),
+        Some(name) => {
+            let changes_policy = protects.is_some() || lives.is_some();
+            let known = database.list_branches()?.into_iter().find(|branch| branch.name == name);
+            let branch = match known {
+                // A policy alone is of a branch that is there.
+                Some(branch) if changes_policy && start.is_none() => branch,
+                _ => database.create_branch(name, start)?,
+            };
+            append_branch(&mut answer, &branch);
+            if changes_policy {
+                let mut policy = database.branch_policy(name)?;
+                policy.protected = protects.unwrap_or(policy.protected);
+                if let Some(seconds) = lives {
+                    let millis = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
+                    let expires = database.frond().now_millis().saturating_add(millis);
+                    policy.expires_millis = (seconds > 0).then_some(expires);
+                }
+                database.set_branch_policy(name, policy)?;
+                append_policy(&mut answer, &policy);
+            }
+        }
     }
     Ok(answer)
+}
+
+fn append_policy(answer: &mut DocumentBuilder, policy: &BranchPolicy) {
+    if policy.protected {
+        answer.append("protected", Value::Boolean(true));
+    }
+    if let Some(expires) = policy.expires_millis {
+        answer.append("expires", Value::DateTime(expires));
+    }
 }
 
 fn append_branch(answer: &mut DocumentBuilder, branch: &BranchInfo) {

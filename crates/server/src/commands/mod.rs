@@ -16,6 +16,7 @@ mod distinct;
 mod explain;
 mod find;
 mod find_and_modify;
+mod gc;
 mod handshake;
 mod history;
 mod indexes;
@@ -23,11 +24,15 @@ mod insert;
 mod merge;
 mod operation;
 mod parameters;
+mod pick;
+mod reflog;
 mod reply;
 mod sessions;
+mod show;
 mod sources;
 mod stats;
 mod status;
+mod tag;
 mod update;
 mod validate;
 mod write;
@@ -131,15 +136,27 @@ pub static COMMANDS: &[Command] = &[
     Command::new("explain", explain::run),
     Command::new("find", find::run).counts_as(Counter::Query),
     Command::new("findAndModify", find_and_modify::run).also(&["findandmodify"]),
+    Command::new("frondBlame", history::blame).also(&["doltBlame", "dumboBlame"]),
     Command::new("frondBranch", history::branch).also(&["doltBranch", "dumboBranch"]),
+    Command::new("frondCherryPick", pick::cherry_pick).also(&["doltCherryPick", "dumboCherryPick"]),
     Command::new("frondCommit", history::commit).also(&["doltCommit", "dumboCommit"]),
     Command::new("frondConflicts", merge::conflicts).also(&["doltConflicts", "dumboConflicts"]),
     Command::new("frondDiff", status::diff).also(&["doltDiff", "dumboDiff"]),
+    Command::new("frondGc", gc::run).on_admin(),
+    Command::new("frondHistory", history::document_history).also(&["doltHistory", "dumboHistory"]),
     Command::new("frondLog", history::log).also(&["doltLog", "dumboLog"]),
     Command::new("frondMerge", merge::run).also(&["doltMerge", "dumboMerge"]),
+    Command::new("frondMergeRules", merge::collection_rules),
+    Command::new("frondRebase", pick::rebase).also(&["doltRebase", "dumboRebase"]),
+    Command::new("frondReflog", reflog::run).also(&["doltReflog", "dumboReflog"]),
     Command::new("frondReset", history::reset).also(&["doltReset", "dumboReset"]),
     Command::new("frondResolveConflict", merge::resolve).also(&["doltResolveConflict", "dumboResolveConflict"]),
+    Command::new("frondRestore", pick::restore).also(&["doltRestore", "dumboRestore"]),
+    Command::new("frondRevert", pick::revert).also(&["doltRevert", "dumboRevert"]),
+    Command::new("frondShow", show::run).also(&["doltShow", "dumboShow"]),
     Command::new("frondStatus", status::run).also(&["doltStatus", "dumboStatus"]),
+    Command::new("frondTag", tag::run).also(&["doltTag", "dumboTag"]),
+    Command::new("frondUndo", reflog::undo).also(&["doltUndo", "dumboUndo"]),
     Command::refused("fsync", "every acknowledged write is on the disk already").on_admin(),
     Command::new("getCmdLineOpts", parameters::get_cmd_line_opts).on_admin(),
     Command::new("getLog", diagnostics::get_log).on_admin(),

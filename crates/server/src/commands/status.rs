@@ -1,6 +1,8 @@
 //! `frondStatus` and `frondDiff`.
 
-use frond_db::version::{CollectionChange, CollectionDiff, DocumentDiff, FieldChangeKind};
+use frond_db::version::rows::append_field_changes;
+use frond_db::version::{CollectionDiff, DiffDetail, DiffRequest, DocumentDiff};
+use frond_db::{Database, Error};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::commands::reply;
@@ -8,8 +10,11 @@ use crate::request::{Answer, Request};
 
 /// How the working state differs from HEAD.
 pub fn run(request: &Request<'_>) -> Answer {
-    request.no_fields()?;
-    let status = request.database()?.status()?;
+    let mut fields = request.fields()?;
+    let documents = fields.count("documents")?.unwrap_or(0);
+    fields.finish()?;
+    let database = request.database()?;
+    let status = database.status()?;
     let mut answer = DocumentBuilder::new();
     answer.append("branch", Value::String(&status.branch));
     match &status.head {
@@ -22,11 +27,14 @@ pub fn run(request: &Request<'_>) -> Answer {
         answer
             .push_begin_document()
             .append("collection", Value::String(&collection.collection))
-            .append("change", Value::String(change_name(collection.change)))
+            .append("change", Value::String(collection.change.name()))
             .append("added", reply::number(collection.added))
             .append("removed", reply::number(collection.removed))
-            .append("modified", reply::number(collection.modified))
-            .end();
+            .append("modified", reply::number(collection.modified));
+        if documents > 0 {
+            append_changed(&mut answer, &database, &collection.collection, documents)?;
+        }
+        answer.end();
     }
     answer.end();
     if let Some(merging) = &status.merging {
@@ -49,12 +57,36 @@ pub fn append_conflict_counts(answer: &mut DocumentBuilder, counts: &[(String, u
     answer.end();
 }
 
-fn change_name(change: CollectionChange) -> &'static str {
-    match change {
-        CollectionChange::Added => "added",
-        CollectionChange::Removed => "removed",
-        CollectionChange::Modified => "modified",
+/// Appends `documents: [{_id, change}]`, at most `limit`; `more` says that there are others.
+fn append_changed(
+    answer: &mut DocumentBuilder,
+    database: &Database,
+    collection: &str,
+    limit: u64,
+) -> Result<(), Error> {
+    let request = DiffRequest { collection: Some(collection.to_owned()), ..DiffRequest::default() };
+    answer.begin_array("documents");
+    let (mut told, mut has_more) = (0, false);
+    for row in database.diff_rows(&request)? {
+        let row = row?;
+        let DiffDetail::Document { from, to } = &row.detail else { continue };
+        if told == limit {
+            has_more = true;
+            break;
+        }
+        told += 1;
+        let id = to.as_ref().or(from.as_ref()).and_then(|document| document.get("_id"));
+        answer
+            .push_begin_document()
+            .append("_id", id.unwrap_or(Value::Null))
+            .append("change", Value::String(row.change.name()))
+            .end();
     }
+    answer.end();
+    if has_more {
+        answer.append("more", Value::Boolean(true));
+    }
+    Ok(())
 }
 
 /// What the fields of a diff are called: clients of other databases have their own words.
@@ -88,7 +120,7 @@ fn append_collection(answer: &mut DocumentBuilder, diff: &CollectionDiff, names:
     answer
         .push_begin_document()
         .append(names.collection, Value::String(&diff.collection))
-        .append("change", Value::String(change_name(diff.change)));
+        .append("change", Value::String(diff.change.name()));
     append_documents(answer, "added", &diff.added);
     append_documents(answer, "removed", &diff.removed);
     answer.begin_array("modified");
@@ -98,9 +130,36 @@ fn append_collection(answer: &mut DocumentBuilder, diff: &CollectionDiff, names:
     answer.end();
     answer.begin_array("indexes");
     for index in &diff.indexes {
-        answer.push(Value::String(index));
+        answer.push(Value::String(&index.name));
     }
-    answer.end().end();
+    answer.end();
+    if !diff.indexes.is_empty() {
+        answer.begin_array("indexChanges");
+        for index in &diff.indexes {
+            answer.push_begin_document().append("name", Value::String(&index.name));
+            append_sides(answer, index.from.as_ref(), index.to.as_ref());
+            answer.end();
+        }
+        answer.end();
+    }
+    if let Some((from, to)) = &diff.options {
+        answer.begin_document("options");
+        append_sides(answer, Some(from), Some(to));
+        answer.end();
+    }
+    answer.end();
+}
+
+fn append_sides(
+    answer: &mut DocumentBuilder,
+    from: Option<&DocumentBuf>,
+    to: Option<&DocumentBuf>,
+) {
+    for (name, side) in [("from", from), ("to", to)] {
+        if let Some(side) = side {
+            answer.append(name, Value::from(side));
+        }
+    }
 }
 
 fn append_documents(answer: &mut DocumentBuilder, name: &str, documents: &[DocumentBuf]) {
@@ -113,24 +172,6 @@ fn append_documents(answer: &mut DocumentBuilder, name: &str, documents: &[Docum
 
 fn append_document_diff(answer: &mut DocumentBuilder, diff: &DocumentDiff, names: &Names) {
     answer.push_begin_document().append("_id", Value::from(&diff.id));
-    answer.begin_array(names.changes);
-    for change in &diff.changes {
-        let kind = match change.kind {
-            FieldChangeKind::Added => "added",
-            FieldChangeKind::Removed => "removed",
-            FieldChangeKind::Modified => "modified",
-        };
-        answer
-            .push_begin_document()
-            .append("type", Value::String(kind))
-            .append("path", Value::String(&change.path));
-        if let Some(from) = &change.from {
-            answer.append("from", Value::from(from));
-        }
-        if let Some(to) = &change.to {
-            answer.append("to", Value::from(to));
-        }
-        answer.end();
-    }
-    answer.end().end();
+    append_field_changes(answer, names.changes, &diff.changes);
+    answer.end();
 }

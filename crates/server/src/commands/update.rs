@@ -1,7 +1,7 @@
 //! `update`.
 
 use frond_db::{Error, UpdateStatement};
-use frond_doc::{Document, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::commands::{find, reply, write};
 use crate::fields::Fields;
@@ -14,11 +14,11 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let documents = request.documents(&mut fields, "updates")?;
     let is_ordered = write::read_options(&mut fields)?;
-    fields.refuse("let")?;
+    let variables = fields.document("let")?.map(|variables| variables.to_buf());
     fields.finish()?;
     let mut statements = Vec::with_capacity(documents.len());
     for document in &documents {
-        statements.push(read_statement(document.view())?);
+        statements.push(read_statement(document.view(), &variables)?);
     }
     request.server.count(Counter::Update, statements.len() as u64);
     let durability = request.common.durability;
@@ -42,8 +42,11 @@ pub fn run(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Reads one element of `updates`.
-pub fn read_statement(document: Document<'_>) -> Result<UpdateStatement, Error> {
+/// Reads one element of `updates`; `variables` are the command's `let`.
+pub fn read_statement(
+    document: Document<'_>,
+    variables: &Option<DocumentBuf>,
+) -> Result<UpdateStatement, Error> {
     let mut fields = Fields::of_part("update.updates", document)?;
     let filter = fields.required_document("q")?.to_buf();
     let update = fields.value("u").ok_or_else(|| fields.missing("u"))?;
@@ -53,14 +56,16 @@ pub fn read_statement(document: Document<'_>) -> Result<UpdateStatement, Error> 
         upsert: fields.boolean("upsert")?,
         multi: fields.boolean("multi")?,
         array_filters: fields.array("arrayFilters")?.map(|array| Value::Array(array).to_buf()),
+        sort: fields.document("sort")?.filter(|sort| !sort.is_empty()).map(|sort| sort.to_buf()),
+        constants: fields.document("c")?.map(|constants| constants.to_buf()),
+        variables: variables.clone(),
         hint: fields
             .value("hint")
             .map(|hint| hint.to_buf())
             .filter(|hint| !find::is_empty_hint(hint)),
     };
     fields.simple_collation()?;
-    fields.refuse_all(&["c", "sort"])?;
-    fields.ignore(&["upsertSupplied"]);
+    fields.refuse("upsertSupplied")?;
     fields.finish()?;
     Ok(statement)
 }

@@ -4,7 +4,7 @@
 //!    before any pack exists, so that packs without a manifest are damage, never a new store.
 //! 2. Remove `MANIFEST.new` and packs that the manifest doesn't list: nothing in them was
 //!    acknowledged.
-//! 3. Read the index of each sealed pack. Scan the open one: a frame that isn't whole is damage if it
+//! 3. Read the index of each sealed pack. Scan the open ones: a frame that isn't whole is damage if it
 //!    begins before the length that the manifest records; after that it is what a crash left of an
 //!    unfinished write, and is cut off.
 //! 4. Write the frames after that length again and sync them: they may be in the page cache only
@@ -24,6 +24,7 @@ use crate::manifest::{self, MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest, PackEntr
 use crate::pack::reader::{read_index, rewrite, scan};
 use crate::pack::writer::{ActivePack, Writer};
 use crate::pack::{Pack, PackNumber};
+use crate::session::Sessions;
 
 pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStore, StoreError> {
     let disk = Arc::clone(&machine.disk);
@@ -36,15 +37,21 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let target = options.pack_bytes_target.min(PACK_BYTES_TARGET_MAX);
     let roots = manifest.roots.clone();
     let is_new = manifest.generation == 0;
+    let sessions = Arc::new(Sessions::default());
+    let writer =
+        Writer::new(Arc::clone(&disk), Arc::clone(&sessions), loaded.open, next_number, target);
     let store = LocalStore {
         _lock: lock,
-        disk: Arc::clone(&disk),
+        disk,
         index: RwLock::new(loaded.index),
         cache: ChunkCache::new(options.cache_bytes),
-        writer: Mutex::new(Writer::new(disk, loaded.active, next_number, target)),
+        writer: Mutex::new(writer),
         publisher: Mutex::new(Publisher { manifest, packs: loaded.packs, batches: 0 }),
         roots: RwLock::new(roots.clone()),
         poisoned: AtomicBool::new(false),
+        sessions,
+        collector: Mutex::new(()),
+        pack_bytes_target: target,
         counters,
     };
     let published = store.publish(&mut store.publisher(), roots);
@@ -81,26 +88,26 @@ fn read_manifest_and_clean(disk: &dyn Disk) -> Result<(Manifest, u32), StoreErro
 struct Loaded {
     index: Index,
     packs: Vec<PackEntry>,
-    active: Option<ActivePack>,
+    open: Vec<ActivePack>,
 }
 
 /// Steps 3 and 4.
 fn load(disk: &dyn Disk, manifest: &Manifest, counters: &Counters) -> Result<Loaded, StoreError> {
-    let mut loaded = Loaded { index: Index::default(), packs: Vec::new(), active: None };
+    let mut loaded = Loaded { index: Index::default(), packs: Vec::new(), open: Vec::new() };
     for entry in &manifest.packs {
         let pack = open_pack(disk, entry)?;
         loaded.index.packs.insert(pack.number, Arc::clone(&pack));
         let mut entry = entry.clone();
         match entry.state {
             PackState::Sealed => {
-                loaded.index.insert_all(pack.number, read_index(&pack, entry.bytes)?);
+                loaded.index.insert_all(pack.number, &read_index(&pack, entry.bytes)?);
             }
             PackState::Open => {
                 let active = recover(pack, entry.bytes)?;
                 counters.syncs.add(1);
                 entry.bytes = active.position;
-                loaded.index.insert_all(entry.number, active.entries.iter().copied());
-                loaded.active = Some(active);
+                loaded.index.insert_all(entry.number, &active.entries);
+                loaded.open.push(active);
             }
         }
         counters.bytes_stored.add(entry.bytes);
@@ -126,7 +133,7 @@ fn open_pack(disk: &dyn Disk, entry: &PackEntry) -> Result<Arc<Pack>, StoreError
         let what = format!("the file ends here, but {} bytes of it were durable", entry.bytes);
         return Err(StoreError::damaged(&name, bytes, &what));
     }
-    Ok(Arc::new(Pack::new(entry.number, file)))
+    Ok(Arc::new(Pack::new(entry.number, entry.purpose, file)))
 }
 
 /// Finds the frames of the open pack, of which `bytes_durable` were, and makes all of them durable.

@@ -4,9 +4,12 @@
 //! headers, the indexes of sealed packs and the manifest are read again beside them.
 
 use super::LocalStore;
+use crate::chunk::ChunkHash;
 use crate::error::StoreError;
+use crate::index::Location;
 use crate::manifest::{self, MANIFEST_NAME, PackEntry, PackState};
-use crate::pack::reader::{check_header, read_chunk, read_index};
+use crate::pack::Pack;
+use crate::pack::reader::{check_header, pick, read_frame, read_index};
 
 /// How often `progress` hears of it.
 const CHUNKS_A_REPORT: u64 = 256;
@@ -48,15 +51,32 @@ pub(super) fn verify(
     }
     chunks.sort_unstable();
     let mut done = 0;
-    for (at, hash) in chunks {
-        note(read_chunk(&packs[&at.pack], at.place, hash).map(drop))?;
-        done += 1;
-        if done % CHUNKS_A_REPORT == 0 {
+    for frame in chunks
+        .chunk_by(|(left, _), (right, _)| (left.pack, left.place) == (right.pack, right.place))
+    {
+        note(verify_frame(&packs[&frame[0].0.pack], frame))?;
+        let reports = done / CHUNKS_A_REPORT;
+        done += frame.len() as u64;
+        if reports < done / CHUNKS_A_REPORT {
             progress(done);
         }
     }
     progress(done);
     Ok(damages)
+}
+
+/// Checks the frame that should hold all of `chunks`.
+fn verify_frame(pack: &Pack, chunks: &[(Location, ChunkHash)]) -> Result<(), StoreError> {
+    let place = chunks[0].0.place;
+    let found = read_frame(pack, place)?;
+    for (at, hash) in chunks {
+        let chunk = pick(pack, u64::from(place.offset), &found, *hash)?;
+        if (chunk.reference_count() > 0) != at.slot.refers() {
+            let what = format!("the index is wrong about the references of chunk {hash}");
+            return Err(pack.damaged(u64::from(place.offset), &what));
+        }
+    }
+    Ok(())
 }
 
 fn check_manifest(store: &LocalStore) -> Result<(), StoreError> {

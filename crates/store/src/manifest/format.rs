@@ -11,8 +11,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{Manifest, PackEntry, PackState, ROOT_NAME_BYTES_MAX};
 use crate::chunk::{ChunkHash, HASH_BYTES};
 use crate::error::StoreError;
-use crate::field::{Magic, PREFIX_BYTES, array_at, check_prefix, prefix, u8_at, u32_at, u64_at};
-use crate::pack::PackNumber;
+use crate::field::{
+    Magic, PREFIX_BYTES, array_at, check_prefix, prefix, u8_at, u16_at, u32_at, u64_at,
+};
+use crate::pack::{PackNumber, Purpose};
 
 const MAGIC: Magic = *b"FRNDMF\x1A\n";
 
@@ -24,7 +26,8 @@ const _: () = assert!(OFFSET_PACKS == 32); // Stored: change only with a new ver
 
 const OFFSET_PACK_NUMBER: usize = 0;
 const OFFSET_PACK_STATE: usize = OFFSET_PACK_NUMBER + size_of::<u32>();
-const OFFSET_PACK_BYTES: usize = OFFSET_PACK_STATE + size_of::<u32>();
+const OFFSET_PACK_PURPOSE: usize = OFFSET_PACK_STATE + size_of::<u16>();
+const OFFSET_PACK_BYTES: usize = OFFSET_PACK_PURPOSE + size_of::<u16>();
 const PACK_ENTRY_BYTES: usize = OFFSET_PACK_BYTES + size_of::<u64>();
 const _: () = assert!(PACK_ENTRY_BYTES == 16); // Stored: change only with a new version.
 
@@ -43,7 +46,8 @@ pub(super) fn encode(manifest: &Manifest) -> Vec<u8> {
     bytes.extend_from_slice(&count(manifest.roots.len()));
     for pack in &manifest.packs {
         bytes.extend_from_slice(&pack.number.0.to_le_bytes());
-        bytes.extend_from_slice(&(pack.state as u32).to_le_bytes());
+        bytes.extend_from_slice(&(pack.state as u16).to_le_bytes());
+        bytes.extend_from_slice(&(pack.purpose as u16).to_le_bytes());
         bytes.extend_from_slice(&pack.bytes.to_le_bytes());
     }
     for (name, hash) in &manifest.roots {
@@ -77,8 +81,11 @@ fn parse_body(bytes: &[u8]) -> Option<Manifest> {
     let packs: Vec<_> =
         packs.chunks_exact(PACK_ENTRY_BYTES).map(parse_pack).collect::<Option<_>>()?;
     let ascending = packs.windows(2).all(|pair| pair[0].number < pair[1].number);
-    let before_last = &packs[..packs.len().saturating_sub(1)];
-    let only_last_open = before_last.iter().all(|pack| pack.state == PackState::Sealed);
+    let open = |purpose| {
+        let is_open = |pack: &&PackEntry| pack.state == PackState::Open && pack.purpose == purpose;
+        packs.iter().filter(is_open).count()
+    };
+    let one_open_each = Purpose::ALL.into_iter().all(|purpose| open(purpose) <= 1);
 
     let mut roots = BTreeMap::new();
     for _ in 0..root_count {
@@ -90,7 +97,7 @@ fn parse_body(bytes: &[u8]) -> Option<Manifest> {
         rest = after;
     }
     let sound = ascending
-        && only_last_open
+        && one_open_each
         && rest.is_empty()
         && roots.len() as u64 == u64::from(root_count);
     sound.then_some(Manifest { generation, packs, roots })
@@ -99,7 +106,8 @@ fn parse_body(bytes: &[u8]) -> Option<Manifest> {
 fn parse_pack(entry: &[u8]) -> Option<PackEntry> {
     Some(PackEntry {
         number: PackNumber(u32_at(entry, OFFSET_PACK_NUMBER)?),
-        state: PackState::from_stored(u32_at(entry, OFFSET_PACK_STATE)?)?,
+        state: PackState::from_stored(u16_at(entry, OFFSET_PACK_STATE)?)?,
+        purpose: Purpose::from_stored(u16_at(entry, OFFSET_PACK_PURPOSE)?)?,
         bytes: u64_at(entry, OFFSET_PACK_BYTES)?,
     })
 }
@@ -109,9 +117,17 @@ mod tests {
     use super::*;
 
     fn sample() -> Manifest {
+        let pack = |number, state, purpose, bytes| PackEntry {
+            number: PackNumber(number),
+            state,
+            purpose,
+            bytes,
+        };
         let packs = vec![
-            PackEntry { number: PackNumber(1), state: PackState::Sealed, bytes: 5000 },
-            PackEntry { number: PackNumber(4), state: PackState::Open, bytes: 16 },
+            pack(1, PackState::Sealed, Purpose::Packed, 5000),
+            pack(4, PackState::Open, Purpose::Lasting, 16),
+            pack(5, PackState::Sealed, Purpose::Lasting, 70),
+            pack(6, PackState::Open, Purpose::Brief, 90),
         ];
         let root = |byte| ChunkHash([byte; HASH_BYTES]);
         let roots = [("engine".to_owned(), root(1)), (String::new(), root(2))].into();
@@ -137,14 +153,14 @@ mod tests {
     #[test]
     fn contradictions_with_a_right_checksum_are_refused() {
         let broken: [fn(&mut Manifest); 2] =
-            [|m| m.packs.swap(0, 1), |m| m.packs[0].state = PackState::Open];
+            [|m| m.packs.swap(0, 1), |m| m.packs[2].state = PackState::Open];
         for make in broken {
             let mut manifest = sample();
             make(&mut manifest);
             parse(&encode(&manifest), "m").expect_err("a contradiction");
         }
         for count_offset in [OFFSET_PACK_COUNT, OFFSET_ROOT_COUNT] {
-            for count in [0, 3, u32::MAX] {
+            for count in [0, 3, 5, u32::MAX] {
                 let mut bytes = encode(&sample());
                 bytes.truncate(bytes.len() - size_of::<u64>());
                 bytes[count_offset..count_offset + 4].copy_from_slice(&u32::to_le_bytes(count));

@@ -6,11 +6,13 @@
 //! index = magic zero entry* trailer
 //! ```
 
+use bytes::Bytes;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::chunk::{CHUNK_BYTES_MAX, ChunkHash, HASH_BYTES};
+use crate::chunk::{CHUNK_BYTES_MAX, Chunk, ChunkHash, HASH_BYTES};
 use crate::field::{Magic, PREFIX_BYTES, array_at, u8_at, u16_at, u32_at, u64_at};
-use crate::index::FramePlace;
+use crate::index::{FramePlace, PackedChunk};
+use crate::pack::codec::{Codec, Effort, compress, decompress};
 
 /// How a pack's file begins.
 pub(crate) const PACK_MAGIC: Magic = *b"FRNDPK\x1A\n";
@@ -32,8 +34,13 @@ const OFFSET_ENTRY_CHUNK_BYTES: usize = HASH_BYTES;
 const TABLE_ENTRY_BYTES: usize = OFFSET_ENTRY_CHUNK_BYTES + size_of::<u32>();
 const _: () = assert!(TABLE_ENTRY_BYTES == 36); // Stored: change only with a new version.
 
+/// Marks, in a length, a chunk that refers to others. Lengths stay far below it.
+const REFERS: u32 = 1 << 31;
+const _: () = assert!(CHUNK_BYTES_MAX + FRAME_HEADER_BYTES + MAX_TABLE_BYTES < REFERS as usize);
+const MAX_TABLE_BYTES: usize = u16::MAX as usize * TABLE_ENTRY_BYTES;
+
 /// No frame begins like this: there is no such codec.
-const INDEX_MAGIC: Magic = *b"\xF5FRNDIX\n";
+pub(crate) const INDEX_MAGIC: Magic = *b"\xF5FRNDIX\n";
 const OFFSET_INDEX_ENTRIES: usize = size_of::<Magic>();
 const OFFSET_ENTRY_FRAME_OFFSET: usize = HASH_BYTES;
 const OFFSET_ENTRY_FRAME_BYTES: usize = OFFSET_ENTRY_FRAME_OFFSET + size_of::<u32>();
@@ -47,44 +54,63 @@ const OFFSET_TRAILER_CHECKSUM: usize = OFFSET_TRAILER_ENTRY_COUNT + size_of::<u3
 pub(crate) const TRAILER_BYTES: usize = OFFSET_TRAILER_CHECKSUM + size_of::<u64>();
 const _: () = assert!(TRAILER_BYTES == 16); // Stored: change only with a new version.
 
-/// LZ4 must save one part in sixteen, or the frame is stored raw and costs reads nothing.
-const SAVING_DIVISOR: usize = 16;
+/// A frame on its way to a pack, and the chunks in it.
+pub(crate) struct NewFrame {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) chunks: Vec<NewChunk>,
+}
 
-/// How a frame's chunks are stored. Stored: never renumber.
+/// A chunk in a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(crate) enum Codec {
-    Raw = 0,
-    Lz4 = 1,
+pub(crate) struct NewChunk {
+    pub(crate) hash: ChunkHash,
+    /// Whether it refers to others.
+    pub(crate) refers: bool,
 }
 
-impl Codec {
-    fn from_byte(byte: u8) -> Option<Codec> {
-        [Codec::Raw, Codec::Lz4].into_iter().find(|codec| *codec as u8 == byte)
-    }
-}
-
-/// Returns the frame of one chunk.
-pub(crate) fn encode_frame(hash: ChunkHash, encoded: &[u8]) -> Vec<u8> {
-    assert!(encoded.len() <= CHUNK_BYTES_MAX);
-    let start = FRAME_HEADER_BYTES + TABLE_ENTRY_BYTES;
-    let compressed = lz4_flex::block::compress(encoded);
-    let pays = compressed.len() + encoded.len() / SAVING_DIVISOR < encoded.len();
-    let (codec, stored) = if pays { (Codec::Lz4, &compressed[..]) } else { (Codec::Raw, encoded) };
-
+/// Returns the frame of `chunks`: one at least, together at most [`CHUNK_BYTES_MAX`] long.
+pub(crate) fn encode_frame(effort: Effort, chunks: &[&Chunk]) -> NewFrame {
+    let uncompressed: usize = chunks.iter().map(|chunk| chunk.encoded().len()).sum();
+    assert!(!chunks.is_empty() && uncompressed <= CHUNK_BYTES_MAX);
+    let together: Vec<u8>;
+    let content: &[u8] = match chunks {
+        [chunk] => chunk.encoded(),
+        _ => {
+            together = chunks.iter().flat_map(|chunk| chunk.encoded().iter().copied()).collect();
+            &together
+        }
+    };
+    let compressed = compress(effort, content);
+    let (codec, stored) = match &compressed {
+        Some((codec, compressed)) => (*codec, &compressed[..]),
+        None => (Codec::Raw, content),
+    };
+    let count = u16::try_from(chunks.len()).expect("a group has fewer chunks");
+    let start = FRAME_HEADER_BYTES + chunks.len() * TABLE_ENTRY_BYTES;
     let mut frame = Vec::with_capacity(start + stored.len());
     frame.extend_from_slice(&[codec as u8, 0]);
-    frame.extend_from_slice(&1u16.to_le_bytes());
+    frame.extend_from_slice(&count.to_le_bytes());
     frame.extend_from_slice(&(stored.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&(encoded.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&(uncompressed as u32).to_le_bytes());
     frame.extend_from_slice(&0u32.to_le_bytes());
     frame.extend_from_slice(&[0; size_of::<u64>()]);
-    frame.extend_from_slice(&hash.0);
-    frame.extend_from_slice(&(encoded.len() as u32).to_le_bytes());
+    let mut table = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        let refers = chunk.reference_count() > 0;
+        frame.extend_from_slice(&chunk.hash().0);
+        frame.extend_from_slice(&flagged(chunk.encoded().len() as u32, refers).to_le_bytes());
+        table.push(NewChunk { hash: chunk.hash(), refers });
+    }
     frame.extend_from_slice(stored);
     let checksum = frame_checksum(&frame);
     frame[OFFSET_FRAME_CHECKSUM..FRAME_HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
-    frame
+    NewFrame { bytes: frame, chunks: table }
+}
+
+/// `bytes` with the mark of a chunk that refers to others.
+fn flagged(bytes: u32, refers: bool) -> u32 {
+    assert!(bytes & REFERS == 0);
+    if refers { bytes | REFERS } else { bytes }
 }
 
 /// Covers the whole frame but the checksum itself. `frame` holds at least a header.
@@ -102,6 +128,13 @@ pub(crate) fn frame_bytes(header: &[u8]) -> Option<usize> {
         return None;
     }
     Some(FRAME_HEADER_BYTES + chunk_count * TABLE_ENTRY_BYTES + stored)
+}
+
+/// Whether a frame may begin with `header`: cheap, and true of few other bytes.
+pub(crate) fn may_begin_frame(header: &[u8]) -> bool {
+    u8_at(header, OFFSET_FRAME_ZERO) == Some(0)
+        && u32_at(header, OFFSET_DICTIONARY) == Some(0)
+        && frame_bytes(header).is_some()
 }
 
 /// A frame whose checksum is right.
@@ -142,50 +175,41 @@ impl<'a> Frame<'a> {
     }
 
     /// The frame's chunks and how long each is, in the order in which they lie.
-    pub(crate) fn chunks(&self) -> impl Iterator<Item = (ChunkHash, usize)> {
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = (NewChunk, usize)> {
         self.table.chunks_exact(TABLE_ENTRY_BYTES).filter_map(|entry| {
-            let bytes = usize::try_from(u32_at(entry, OFFSET_ENTRY_CHUNK_BYTES)?).ok()?;
-            Some((ChunkHash(array_at(entry, 0)?), bytes))
+            let bytes = u32_at(entry, OFFSET_ENTRY_CHUNK_BYTES)?;
+            let chunk =
+                NewChunk { hash: ChunkHash(array_at(entry, 0)?), refers: bytes & REFERS != 0 };
+            Some((chunk, usize::try_from(bytes & !REFERS).ok()?))
         })
     }
 
-    /// Returns the encoded bytes of the chunk `hash`, if the frame holds it.
-    pub(crate) fn decode(&self, hash: ChunkHash) -> Result<Option<Vec<u8>>, &'static str> {
-        let mut start = 0;
-        let Some(bytes) = self.chunks().find_map(|(found, bytes)| {
-            let is_it = found == hash;
-            start += if is_it { 0 } else { bytes };
-            is_it.then_some(bytes)
-        }) else {
-            return Ok(None);
+    /// Returns the encoded bytes of all the frame's chunks, in the order in which they lie.
+    pub(crate) fn decode(&self) -> Result<Vec<(NewChunk, Bytes)>, &'static str> {
+        let all = decompress(self.codec, self.stored, self.uncompressed_bytes)
+            .ok_or("a frame can't be decompressed")?;
+        let mut rest = Bytes::from(all);
+        // Their lengths add up to all of it: that was checked when the frame was parsed. Chunks of a
+        // group are copied apart, since one that stays in a cache must not keep all of them in memory.
+        let is_group = self.table.len() > TABLE_ENTRY_BYTES;
+        let split = |(chunk, bytes): (NewChunk, usize)| {
+            let part = rest.split_to(bytes);
+            (chunk, if is_group { Bytes::copy_from_slice(&part) } else { part })
         };
-        let mut all = match self.codec {
-            Codec::Raw => self.stored.to_vec(),
-            Codec::Lz4 => {
-                let mut all = vec![0; self.uncompressed_bytes];
-                let count = lz4_flex::block::decompress_into(self.stored, &mut all).ok();
-                if count != Some(self.uncompressed_bytes) {
-                    return Err("a frame can't be decompressed");
-                }
-                all
-            }
-        };
-        all.truncate(start + bytes);
-        all.drain(..start);
-        Ok(Some(all))
+        Ok(self.chunks().map(split).collect())
     }
 }
 
 /// Returns the index that seals a pack whose frames end at `offset`.
-pub(crate) fn encode_index(offset: u32, entries: &mut [(ChunkHash, FramePlace)]) -> Vec<u8> {
+pub(crate) fn encode_index(offset: u32, entries: &mut [PackedChunk]) -> Vec<u8> {
     entries.sort_unstable();
     let bytes = OFFSET_INDEX_ENTRIES + entries.len() * INDEX_ENTRY_BYTES + TRAILER_BYTES;
     let mut index = Vec::with_capacity(bytes);
     index.extend_from_slice(&INDEX_MAGIC);
-    for (hash, place) in entries.iter() {
-        index.extend_from_slice(&hash.0);
-        index.extend_from_slice(&place.offset.to_le_bytes());
-        index.extend_from_slice(&place.bytes.to_le_bytes());
+    for entry in entries.iter() {
+        index.extend_from_slice(&entry.hash.0);
+        index.extend_from_slice(&entry.place.offset.to_le_bytes());
+        index.extend_from_slice(&flagged(entry.place.bytes, entry.refers).to_le_bytes());
     }
     let count = u32::try_from(entries.len()).expect("a pack below 4 GiB holds fewer frames");
     index.extend_from_slice(&offset.to_le_bytes());
@@ -205,10 +229,7 @@ pub(crate) fn index_offset(trailer: &[u8], pack_bytes: u64) -> Option<u64> {
 }
 
 /// Reads the index that begins at `offset` of its pack and is `index`, exactly.
-pub(crate) fn parse_index(
-    index: &[u8],
-    offset: u64,
-) -> Result<Vec<(ChunkHash, FramePlace)>, &'static str> {
+pub(crate) fn parse_index(index: &[u8], offset: u64) -> Result<Vec<PackedChunk>, &'static str> {
     let end = index.len().checked_sub(TRAILER_BYTES).ok_or("an index is too short")?;
     let covered = end + OFFSET_TRAILER_CHECKSUM;
     if u64_at(index, covered) != Some(xxh3_64(&index[..covered])) {
@@ -219,13 +240,14 @@ pub(crate) fn parse_index(
         return Err("an index does not begin as one does");
     }
     let parse = |entry: &[u8]| {
+        let bytes = u32_at(entry, OFFSET_ENTRY_FRAME_BYTES)?;
         let place = FramePlace {
             offset: u32_at(entry, OFFSET_ENTRY_FRAME_OFFSET)?,
-            bytes: u32_at(entry, OFFSET_ENTRY_FRAME_BYTES)?,
+            bytes: bytes & !REFERS,
         };
         let inside = OFFSET_FIRST_FRAME <= place.offset && place.end() <= offset;
-        let entry = (ChunkHash(array_at(entry, 0)?), place);
-        inside.then_some(entry)
+        let (hash, refers) = (ChunkHash(array_at(entry, 0)?), bytes & REFERS != 0);
+        inside.then_some(PackedChunk { hash, place, refers })
     };
     let entries: Option<Vec<_>> = entries.chunks_exact(INDEX_ENTRY_BYTES).map(parse).collect();
     entries.ok_or("an index names a frame outside its pack")

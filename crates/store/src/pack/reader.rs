@@ -1,16 +1,14 @@
 //! Reads packs: one frame, the index of a sealed pack, or an open pack from its beginning.
 
-use bytes::Bytes;
-
 use super::Pack;
 use super::format::{
-    FRAME_HEADER_BYTES, Frame, OFFSET_FIRST_FRAME, PACK_MAGIC, TRAILER_BYTES, frame_bytes,
-    index_offset, parse_index,
+    FRAME_HEADER_BYTES, Frame, INDEX_MAGIC, OFFSET_FIRST_FRAME, PACK_MAGIC, TRAILER_BYTES,
+    frame_bytes, index_offset, may_begin_frame, parse_index,
 };
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::field::{PREFIX_BYTES, check_prefix};
-use crate::index::FramePlace;
+use crate::index::{FramePlace, PackedChunk};
 
 /// A scan reads this much at once, or one frame if that is longer.
 const SCAN_BYTES: usize = 1 << 20;
@@ -20,42 +18,50 @@ pub(crate) fn check_header(pack: &Pack) -> Result<(), StoreError> {
     check_prefix(&pack.read(0, PREFIX_BYTES)?, PACK_MAGIC, &pack.name)
 }
 
-/// Reads the chunk `hash` from the frame at `place`.
-pub(crate) fn read_chunk(
-    pack: &Pack,
-    place: FramePlace,
-    hash: ChunkHash,
-) -> Result<Chunk, StoreError> {
+/// Reads all chunks of the frame at `place`.
+pub(crate) fn read_frame(pack: &Pack, place: FramePlace) -> Result<Vec<Chunk>, StoreError> {
     let offset = u64::from(place.offset);
     let bytes = pack.read(offset, place.bytes as usize)?;
-    decode_chunk(pack, offset, &bytes, hash)
+    decode_frame(pack, offset, &bytes)
 }
 
-/// Takes the chunk `hash` out of the frame that `bytes` are and that lies at `offset`.
-pub(crate) fn decode_chunk(
+/// Takes all chunks out of the frame that `bytes` are and that lies at `offset`. Each hashes to the
+/// name under which the frame has it.
+pub(crate) fn decode_frame(
     pack: &Pack,
     offset: u64,
     bytes: &[u8],
-    hash: ChunkHash,
-) -> Result<Chunk, StoreError> {
+) -> Result<Vec<Chunk>, StoreError> {
     let damaged = |what: &str| pack.damaged(offset, what);
     let frame = Frame::parse(bytes).map_err(damaged)?;
-    let encoded = frame
-        .decode(hash)
-        .map_err(damaged)?
-        .ok_or_else(|| damaged(&format!("the frame does not hold chunk {hash}")))?;
-    let chunk = Chunk::from_encoded(Bytes::from(encoded), (&pack.name, offset))?;
-    if chunk.hash() != hash {
-        return Err(damaged(&format!("expected chunk {hash}, found {}", chunk.hash())));
+    let mut chunks = Vec::new();
+    for (expected, encoded) in frame.decode().map_err(damaged)? {
+        let chunk = Chunk::from_encoded(encoded, (&pack.name, offset))?;
+        if chunk.hash() != expected.hash {
+            let found = chunk.hash();
+            return Err(damaged(&format!("expected chunk {}, found {found}", expected.hash)));
+        }
+        if (chunk.reference_count() > 0) != expected.refers {
+            return Err(damaged(&format!("wrong about the references of chunk {}", expected.hash)));
+        }
+        chunks.push(chunk);
     }
-    Ok(chunk)
+    Ok(chunks)
+}
+
+/// The chunk `hash` among those of the frame at `offset`.
+pub(crate) fn pick(
+    pack: &Pack,
+    offset: u64,
+    chunks: &[Chunk],
+    hash: ChunkHash,
+) -> Result<Chunk, StoreError> {
+    let found = chunks.iter().find(|chunk| chunk.hash() == hash).cloned();
+    found.ok_or_else(|| pack.damaged(offset, &format!("the frame does not hold chunk {hash}")))
 }
 
 /// Reads the index of a sealed pack, which is `pack_bytes` long.
-pub(crate) fn read_index(
-    pack: &Pack,
-    pack_bytes: u64,
-) -> Result<Vec<(ChunkHash, FramePlace)>, StoreError> {
+pub(crate) fn read_index(pack: &Pack, pack_bytes: u64) -> Result<Vec<PackedChunk>, StoreError> {
     check_header(pack)?;
     let trailer_offset = pack_bytes.saturating_sub(TRAILER_BYTES as u64);
     let trailer = pack.read(trailer_offset, TRAILER_BYTES)?;
@@ -68,7 +74,7 @@ pub(crate) fn read_index(
 /// What a scan of an open pack found.
 pub(crate) struct Scan {
     /// The chunks, in the order in which they lie.
-    pub(crate) entries: Vec<(ChunkHash, FramePlace)>,
+    pub(crate) entries: Vec<PackedChunk>,
     /// Where the last whole frame ends.
     pub(crate) end: u64,
     /// Why there is no frame at `end`, if the file goes on there.
@@ -78,11 +84,14 @@ pub(crate) struct Scan {
 /// Reads the frames of an open pack of `pack_bytes` until one isn't whole.
 pub(crate) fn scan(pack: &Pack, pack_bytes: u64) -> Result<Scan, StoreError> {
     check_header(pack)?;
-    // Positions are 32 bits: what lies beyond them was never written by us.
-    let pack_bytes = pack_bytes.min(u64::from(u32::MAX));
-    let mut scan = Scan { entries: Vec::new(), end: u64::from(OFFSET_FIRST_FRAME), rest: None };
-    let mut window = Window { pack, offset: 0, bytes: Vec::new(), pack_bytes };
-    while scan.end < pack_bytes {
+    scan_frames(&mut Window::new(pack, pack_bytes), 0)
+}
+
+/// Reads frames from `offset`, or from where the first one begins, until one isn't whole.
+pub(crate) fn scan_frames(window: &mut Window<'_>, offset: u64) -> Result<Scan, StoreError> {
+    let end = offset.max(u64::from(OFFSET_FIRST_FRAME));
+    let mut scan = Scan { entries: Vec::new(), end, rest: None };
+    while scan.end < window.pack_bytes {
         let frame = match window.frame(scan.end)? {
             Ok(frame) => frame,
             Err(what) => {
@@ -95,7 +104,11 @@ pub(crate) fn scan(pack: &Pack, pack_bytes: u64) -> Result<Scan, StoreError> {
         match Frame::parse(frame) {
             Ok(frame) => {
                 let place = FramePlace { offset, bytes };
-                scan.entries.extend(frame.chunks().map(|(hash, _)| (hash, place)));
+                scan.entries.extend(frame.chunks().map(|(chunk, _)| PackedChunk {
+                    hash: chunk.hash,
+                    place,
+                    refers: chunk.refers,
+                }));
             }
             Err(what) => {
                 scan.rest = Some(what);
@@ -108,14 +121,49 @@ pub(crate) fn scan(pack: &Pack, pack_bytes: u64) -> Result<Scan, StoreError> {
 }
 
 /// A part of a pack in memory, which moves forward.
-struct Window<'a> {
+pub(crate) struct Window<'a> {
     pack: &'a Pack,
     offset: u64,
     bytes: Vec<u8>,
     pack_bytes: u64,
 }
 
-impl Window<'_> {
+impl<'a> Window<'a> {
+    /// A window onto the first `pack_bytes` of a pack.
+    pub(crate) fn new(pack: &'a Pack, pack_bytes: u64) -> Window<'a> {
+        // Positions are 32 bits: what lies beyond them was never written by us.
+        let pack_bytes = pack_bytes.min(u64::from(u32::MAX));
+        Window { pack, offset: 0, bytes: Vec::new(), pack_bytes }
+    }
+
+    /// Where to go on behind the damaged frame at `offset`: where it says that it ends, if a frame may
+    /// begin there, or else where the next whole frame begins.
+    pub(crate) fn next_frame(&mut self, offset: u64) -> Result<Option<u64>, StoreError> {
+        let claimed = self.bytes(offset, FRAME_HEADER_BYTES)?.and_then(frame_bytes);
+        if let Some(claimed) = claimed {
+            let end = offset + claimed as u64;
+            if self.bytes(end, FRAME_HEADER_BYTES)?.is_some_and(may_begin_frame) {
+                return Ok(Some(end));
+            }
+        }
+        let mut offset = offset + 1;
+        while offset + (FRAME_HEADER_BYTES as u64) < self.pack_bytes {
+            if self.bytes(offset, FRAME_HEADER_BYTES)?.is_some_and(may_begin_frame)
+                && let Ok(frame) = self.frame(offset)?
+                && Frame::parse(frame).is_ok()
+            {
+                return Ok(Some(offset));
+            }
+            offset += 1;
+        }
+        Ok(None)
+    }
+
+    /// Whether an index begins at `offset`, whole or not.
+    pub(crate) fn is_index(&mut self, offset: u64) -> Result<bool, StoreError> {
+        Ok(self.bytes(offset, INDEX_MAGIC.len())?.is_some_and(|bytes| *bytes == INDEX_MAGIC))
+    }
+
     /// The bytes of the frame at `offset`, as long as its header says; unchecked otherwise.
     fn frame(&mut self, offset: u64) -> Result<Result<&[u8], &'static str>, StoreError> {
         let Some(header) = self.bytes(offset, FRAME_HEADER_BYTES)? else {
@@ -131,7 +179,8 @@ impl Window<'_> {
         if self.pack_bytes < offset + bytes as u64 {
             return Ok(None);
         }
-        if self.offset + (self.bytes.len() as u64) < offset + bytes as u64 {
+        let end = self.offset + self.bytes.len() as u64;
+        if offset < self.offset || end < offset + bytes as u64 {
             let left = usize::try_from(self.pack_bytes - offset).unwrap_or(usize::MAX);
             self.bytes = self.pack.read(offset, left.min(bytes.max(SCAN_BYTES)))?;
             self.offset = offset;

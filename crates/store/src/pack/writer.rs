@@ -1,26 +1,31 @@
-//! Appends frames to the open pack, seals it when it is full, and begins the next.
+//! Appends frames to the open packs, seals one when it is full, and begins the next.
+//!
+//! There is at most one open pack for each [`Purpose`].
 //!
 //! *Invariants*
 //! 1. `position` is where the next frame goes: what lies beyond it was never acknowledged.
 //! 2. A pack is in `unsynced` or `active` from its first byte until a sync covered its last.
 //! 3. Nothing here syncs: putting never waits for the disk's cache to be flushed.
+//! 4. `births` tells where the next chunk of each purpose goes, or a later place, whenever a chunk is
+//!    written: see [`Births`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::format::{OFFSET_FIRST_FRAME, PACK_MAGIC, encode_index};
-use super::{Pack, PackNumber};
+use super::format::{NewFrame, OFFSET_FIRST_FRAME, PACK_MAGIC, encode_index};
+use super::{PURPOSE_COUNT, Pack, PackNumber, Purpose};
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
 use crate::field::prefix;
-use crate::index::{FramePlace, Location};
+use crate::index::{FramePlace, Location, PackedChunk, Slot};
 use crate::io::Disk;
+use crate::session::Sessions;
 
-/// The open pack.
+/// An open pack.
 pub(crate) struct ActivePack {
     pub(crate) pack: Arc<Pack>,
     pub(crate) position: u64,
-    pub(crate) entries: Vec<(ChunkHash, FramePlace)>,
+    pub(crate) entries: Vec<PackedChunk>,
     /// A write failed: the file may go on after `position`.
     pub(crate) torn: bool,
 }
@@ -33,9 +38,6 @@ pub(crate) struct UnsyncedPack {
     pub(crate) sealed: bool,
 }
 
-/// A frame and the chunk in it.
-pub(crate) type NamedFrame = (ChunkHash, Vec<u8>);
-
 /// What one call wrote.
 #[derive(Default)]
 pub(crate) struct Written {
@@ -44,10 +46,11 @@ pub(crate) struct Written {
     pub(crate) bytes: u64,
 }
 
-/// The end of the last pack.
+/// The ends of the open packs.
 pub(crate) struct Writer {
     disk: Arc<dyn Disk>,
-    active: Option<ActivePack>,
+    sessions: Arc<Sessions>,
+    active: [Option<ActivePack>; PURPOSE_COUNT],
     sealed: BTreeMap<PackNumber, UnsyncedPack>,
     next_number: u32,
     pack_bytes_target: u64,
@@ -58,19 +61,30 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
-        active: Option<ActivePack>,
+        sessions: Arc<Sessions>,
+        open: Vec<ActivePack>,
         next_number: u32,
         pack_bytes_target: u64,
     ) -> Writer {
+        for purpose in Purpose::ALL {
+            sessions.births.set(purpose, PackNumber(next_number), 0);
+        }
+        let mut active: [Option<ActivePack>; PURPOSE_COUNT] = Default::default();
+        for pack in open {
+            sessions.births.set(pack.pack.purpose, pack.pack.number, pack.ordinal());
+            let purpose = pack.pack.purpose as usize;
+            active[purpose] = Some(pack);
+        }
         let sealed = BTreeMap::new();
-        Writer { disk, active, sealed, next_number, pack_bytes_target, batches: 0 }
+        Writer { disk, sessions, active, sealed, next_number, pack_bytes_target, batches: 0 }
     }
 
     /// Appends `frames`, in one write unless the pack fills up in between. `written` tells what was
     /// written, also when this fails.
     pub(crate) fn append(
         &mut self,
-        frames: &[NamedFrame],
+        purpose: Purpose,
+        frames: &[NewFrame],
         written: &mut Written,
     ) -> Result<(), StoreError> {
         // Counted first: a call that fails may have written some chunks, which others then find.
@@ -78,30 +92,46 @@ impl Writer {
         let mut left = frames;
         while !left.is_empty() {
             let target = self.pack_bytes_target;
-            if self.active.as_ref().is_some_and(|active| target <= active.position) {
-                self.seal(written)?;
+            let active = self.active[purpose as usize].as_ref();
+            if active.is_some_and(|active| target <= active.position) {
+                self.seal(purpose, written)?;
             }
-            let active = match &mut self.active {
-                Some(active) => active,
-                None => self.begin_pack(written)?,
-            };
+            if self.active[purpose as usize].is_none() {
+                let begun = self.begin_pack(purpose, written)?;
+                self.active[purpose as usize] = Some(begun);
+            }
+            let active =
+                self.active[purpose as usize].as_mut().expect("begun where there was none");
             let mut end = active.position;
-            let fitting = left.iter().take_while(|(_, frame)| {
+            let fitting = left.iter().take_while(|frame| {
                 let fits = end < target;
-                end += frame.len() as u64;
+                end += frame.bytes.len() as u64;
                 fits
             });
             let count = fitting.count();
             active.write(&left[..count], written)?;
+            self.sessions.births.set(purpose, active.pack.number, active.ordinal());
             left = &left[count..];
         }
         Ok(())
     }
 
-    fn seal(&mut self, written: &mut Written) -> Result<(), StoreError> {
-        let Some(active) = &mut self.active else {
+    /// Seals every open pack that has chunks.
+    pub(crate) fn seal_all(&mut self, written: &mut Written) -> Result<(), StoreError> {
+        self.batches += 1;
+        for purpose in Purpose::ALL {
+            self.seal(purpose, written)?;
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self, purpose: Purpose, written: &mut Written) -> Result<(), StoreError> {
+        let Some(active) = &mut self.active[purpose as usize] else {
             return Ok(());
         };
+        if active.entries.is_empty() {
+            return Ok(());
+        }
         active.cut()?;
         let offset = u32::try_from(active.position).expect("a pack's target is below 4 GiB");
         let index = encode_index(offset, &mut active.entries);
@@ -109,17 +139,21 @@ impl Writer {
         written.bytes += index.len() as u64;
         let (pack, bytes) = (Arc::clone(&active.pack), active.position);
         self.sealed.insert(pack.number, UnsyncedPack { pack, bytes, sealed: true });
-        self.active = None;
+        self.active[purpose as usize] = None;
         Ok(())
     }
 
-    fn begin_pack(&mut self, written: &mut Written) -> Result<&mut ActivePack, StoreError> {
+    fn begin_pack(
+        &mut self,
+        purpose: Purpose,
+        written: &mut Written,
+    ) -> Result<ActivePack, StoreError> {
         // The number is used up even if this fails: a left-over file is removed at the next opening.
         let number = PackNumber(self.next_number);
         self.next_number += 1;
         let name = number.to_string();
         let file = self.disk.create(&name).map_err(|error| StoreError::io(&name, error))?;
-        let pack = Arc::new(Pack::new(number, file));
+        let pack = Arc::new(Pack::new(number, purpose, file));
         let header = prefix(PACK_MAGIC);
         if let Err(error) = pack.file.write_all_at(0, &header) {
             // Without room for a header, the name is better gone; if it stays it does no harm.
@@ -129,13 +163,12 @@ impl Writer {
         written.bytes += header.len() as u64;
         written.packs.push(Arc::clone(&pack));
         let position = u64::from(OFFSET_FIRST_FRAME);
-        let active = ActivePack { pack, position, entries: Vec::new(), torn: false };
-        Ok(self.active.insert(active))
+        Ok(ActivePack { pack, position, entries: Vec::new(), torn: false })
     }
 
-    /// The packs that may have bytes which no sync covered: sealed ones, then the open one.
+    /// The packs that may have bytes which no sync covered: sealed ones, then the open ones.
     pub(crate) fn unsynced(&self) -> Vec<UnsyncedPack> {
-        let open = self.active.as_ref().map(|active| UnsyncedPack {
+        let open = self.active.iter().flatten().map(|active| UnsyncedPack {
             pack: Arc::clone(&active.pack),
             bytes: active.position,
             sealed: false,
@@ -152,27 +185,36 @@ impl Writer {
 }
 
 impl ActivePack {
-    fn write(&mut self, frames: &[NamedFrame], written: &mut Written) -> Result<(), StoreError> {
+    /// The ordinal of the next chunk.
+    fn ordinal(&self) -> u32 {
+        u32::try_from(self.entries.len()).expect("a pack below 4 GiB holds fewer chunks")
+    }
+
+    fn write(&mut self, frames: &[NewFrame], written: &mut Written) -> Result<(), StoreError> {
         self.cut()?;
-        let mut buffer = Vec::with_capacity(frames.iter().map(|(_, frame)| frame.len()).sum());
-        let mut places = Vec::with_capacity(frames.len());
-        for (hash, frame) in frames {
+        let mut buffer = Vec::with_capacity(frames.iter().map(|frame| frame.bytes.len()).sum());
+        let mut entries = Vec::with_capacity(frames.len());
+        for frame in frames {
             let offset = self.position + buffer.len() as u64;
             let place = FramePlace {
                 offset: u32::try_from(offset).expect("a pack's target is below 4 GiB"),
-                bytes: u32::try_from(frame.len()).expect("a chunk's maximum is below 4 GiB"),
+                bytes: u32::try_from(frame.bytes.len()).expect("a frame is below 4 GiB"),
             };
-            places.push((*hash, place));
-            buffer.extend_from_slice(frame);
+            entries.extend(frame.chunks.iter().map(|chunk| PackedChunk {
+                hash: chunk.hash,
+                place,
+                refers: chunk.refers,
+            }));
+            buffer.extend_from_slice(&frame.bytes);
         }
         self.append(&buffer)?;
         written.bytes += buffer.len() as u64;
         let pack = self.pack.number;
-        written.chunks.extend(places.iter().map(|(hash, place)| {
-            let location = Location { pack, place: *place };
-            (*hash, location)
+        written.chunks.extend((self.ordinal()..).zip(&entries).map(|(ordinal, entry)| {
+            let slot = Slot::new(ordinal, entry.refers);
+            (entry.hash, Location { pack, place: entry.place, slot })
         }));
-        self.entries.extend(places);
+        self.entries.extend(entries);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 
 use frond_store::field::FORMAT_VERSION;
 use frond_store::io::Disk;
+use frond_store::local::examine::examine;
 use frond_store::{Chunk, ChunkStore, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -57,6 +58,14 @@ fn every_changed_bit_is_found_when_opening_or_verifying() {
                     Ok(store) => store,
                     Err(StoreError::Damaged { file, .. }) => {
                         assert_eq!(file, name);
+                        let examined = examine(&damaged.machine(), &mut |_| ()).unwrap();
+                        assert!(!examined.damages.is_empty(), "{name} bit {bit}");
+                        // A chunk that is lost may be what the root names.
+                        let is_at = |file: &str| file == name || file == "MANIFEST";
+                        assert!(examined.damages.iter().all(|damage| {
+                            matches!(damage, StoreError::Damaged { file, .. } if is_at(file))
+                        }));
+                        assert!(chunks.len() as u64 <= examined.chunks + 1, "{name} bit {bit}");
                         continue;
                     }
                     Err(other) => panic!("{other}"),
@@ -102,6 +111,36 @@ fn damage_in_the_listed_part_of_the_open_pack_is_not_cut_off() {
         disk.flip_bit(&pack, random.below(bits_listed) as u64);
         assert!(matches!(open(&disk), Err(StoreError::Damaged { file, .. }) if file == pack));
     });
+}
+
+/// Many frames damaged at once, in a pack whose index is damaged too: each is named, and what lies
+/// between them is found.
+#[test]
+fn an_examination_goes_on_behind_damage() {
+    let disk = SimDisk::new(0);
+    let chunks: Vec<Chunk> = (0..40u8).map(|byte| blob(&[byte; 200])).collect();
+    {
+        let store = open(&disk).unwrap();
+        chunks.iter().for_each(|chunk| store.put_many(std::slice::from_ref(chunk)).unwrap());
+        store.sync().unwrap();
+    }
+    let pack = "00000000.pack";
+    let contents = disk.contents(pack).unwrap();
+    let place = |chunk: &Chunk| contents.windows(32).position(|name| name == chunk.hash().0);
+    let lost = [3usize, 4, 9];
+    let offsets = lost.map(|lost| place(&chunks[lost]).unwrap() as u64 - 24);
+    offsets.iter().for_each(|offset| disk.flip_bit(pack, (offset + 60) * 8));
+    disk.flip_bit(pack, (contents.len() as u64 - 30) * 8);
+    assert!(matches!(open(&disk), Err(StoreError::Damaged { .. })));
+    let examined = examine(&disk.machine(), &mut |_| ()).unwrap();
+    assert_eq!(examined.chunks, chunks.len() as u64 - 3);
+    let found = examined.damages.iter().map(|damage| match damage {
+        StoreError::Damaged { file, offset, .. } => (file.as_str(), *offset),
+        other => panic!("{other}"),
+    });
+    let found: Vec<_> = found.collect();
+    assert!(offsets.iter().all(|offset| found.contains(&(pack, *offset))), "{found:?}");
+    assert_eq!(found.len(), 4, "{found:?}");
 }
 
 #[test]
@@ -193,9 +232,12 @@ fn random_bytes_never_panic() {
         let more = random.below(40);
         contents.extend(random.bytes(more));
         disk.set_contents(name, &contents);
+        let examined = examine(&disk.machine(), &mut |_| ());
         if let Ok(store) = open(&disk) {
             some_refused(&*store, &chunks, name);
             store.verify(&mut |_| ()).unwrap();
+        } else if let Ok(examined) = examined {
+            assert!(!examined.damages.is_empty());
         }
     });
 }

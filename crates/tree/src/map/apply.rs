@@ -98,18 +98,23 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    fn leaf(&mut self, node: &MapNode, is_last: bool) -> Result<(), TreeError> {
-        for position in 0..node.entry_count() {
-            let entry = node.entry(position);
-            while self.edits.key().is_some_and(|key| key < entry.key) {
-                self.insert_next()?;
+    /// Entries between two edits are copied in one piece.
+    fn leaf(&mut self, leaf: &MapNode, is_last: bool) -> Result<(), TreeError> {
+        let mut position = 0;
+        while position < leaf.entry_count() {
+            let Some(key) = self.edits.key() else {
+                break;
+            };
+            let next = leaf.lower_bound_from(position, key);
+            if next == leaf.entry_count() && !is_last {
+                break; // The edit belongs to a later leaf.
             }
-            if self.edits.key() == Some(entry.key) {
-                self.insert_next()?;
-            } else {
-                self.builder.push_entry(&entry)?;
-            }
+            let is_there = next < leaf.entry_count() && leaf.key(next) == key;
+            self.builder.push_run(leaf, position..next)?;
+            self.insert_next()?;
+            position = next + usize::from(is_there);
         }
+        self.builder.push_run(leaf, position..leaf.entry_count())?;
         while is_last && self.edits.next.is_some() {
             self.insert_next()?;
         }

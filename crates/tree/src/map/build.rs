@@ -1,12 +1,14 @@
 //! Builds a map from its entries in order.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use frond_store::{ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
 use crate::format::{KEY_BYTES_MAX, TreeFormat};
 use crate::levels::Levels;
-use crate::map::node::{ContentRef, EntryRef};
+use crate::map::node::{ContentRef, EntryRef, MapNode};
 use crate::map::writer::MapWriter;
 use crate::map::{Entry, Tree};
 use crate::value::{Content, Value, move_out};
@@ -48,6 +50,29 @@ impl<'a> MapBuilder<'a> {
     /// Adds an entry that has been in a node before.
     pub(crate) fn push_entry(&mut self, entry: &EntryRef<'_>) -> Result<(), TreeError> {
         if self.levels.writer(0).push_entry(entry) { self.levels.finish_node(0) } else { Ok(()) }
+    }
+
+    /// Adds entries that have been in `leaf` before.
+    pub(crate) fn push_run(
+        &mut self,
+        leaf: &MapNode,
+        positions: Range<usize>,
+    ) -> Result<(), TreeError> {
+        if !leaf.is_movable() {
+            for position in positions {
+                self.push_entry(&leaf.entry(position))?;
+            }
+            return Ok(());
+        }
+        let mut rest = positions;
+        while !rest.is_empty() {
+            let (count, ended) = self.levels.writer(0).push_run(leaf, rest.clone());
+            rest.start += count;
+            if ended {
+                self.levels.finish_node(0)?;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn finish(self) -> Result<ChunkHash, TreeError> {

@@ -3,7 +3,8 @@
 //! The authority is docs/format/map-node.md. All numbers are little-endian.
 //!
 //! *Invariants*: 1. [`MapNode::open`] checks once that every offset, length and reference lies
-//! inside the chunk; afterwards accessors can't fail. 2. It doesn't check that keys ascend or that
+//! inside the chunk; afterwards accessors can't fail. The chunk's mark remembers that, so that a
+//! cached chunk is checked once. 2. It doesn't check that keys ascend or that
 //! sums add up: a chunk's name vouches for the writer, `Tree::check` for the rest; a search in a
 //! node that lies about its order ends with a wrong answer, never with a panic.
 
@@ -53,28 +54,128 @@ const TAG_INLINE: u8 = 0;
 const TAG_CHUNK: u8 = 1;
 const TAG_SEQUENCE: u8 = 2;
 
+// What a chunk's mark says of a map's node.
+const MARK_TABLE_CHECKED: u8 = 1;
+const MARK_ENTRIES_CHECKED: u8 = 2;
+
 /// An opened node. Cloning shares the bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct MapNode {
     chunk: Chunk,
-    payload: Bytes,
     entry_count: usize,
 }
 
-/// A leaf's entry, borrowed from its node.
+/// The keys of a node, for searching: its layout taken apart once.
+struct Keys<'a> {
+    payload: &'a [u8],
+    offsets: &'a [[u8; OFFSET_TABLE_ENTRY_BYTES]],
+    key_offset: usize,
+}
+
+impl Keys<'_> {
+    /// The first of `positions` whose key is not less than `key`, or their end.
+    fn lower_bound(&self, key: &[u8], positions: Range<usize>) -> usize {
+        let (mut lo, mut hi) = (positions.start, positions.end);
+        while lo < hi {
+            let middle = lo + (hi - lo) / 2;
+            if self.is_less(middle, key) { lo = middle + 1 } else { hi = middle }
+        }
+        lo
+    }
+
+    /// Whether the key at `position` is less than `key`. The first eight bytes are compared as one
+    /// number: most keys differ there, and a call costs more.
+    #[inline]
+    fn is_less(&self, position: usize, key: &[u8]) -> bool {
+        let entry = &self.payload[u32::from_le_bytes(self.offsets[position]) as usize..];
+        let start = self.key_offset.min(entry.len());
+        // Only an entry that a search passed unchecked can reach beyond the payload.
+        let end = (start + u16_at(entry, ENTRY_KEY_BYTES) as usize).min(entry.len());
+        let found = &entry[start..end];
+        if let (Some((found_head, found_rest)), Some((head, rest))) =
+            (found.split_first_chunk::<8>(), key.split_first_chunk::<8>())
+        {
+            let (found_head, head) = (u64::from_be_bytes(*found_head), u64::from_be_bytes(*head));
+            return found_head < head || found_head == head && found_rest < rest;
+        }
+        found < key
+    }
+}
+
+/// An entry, borrowed from its leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct EntryRef<'a> {
+pub struct EntryRef<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value's flags.
+    pub flags: u8,
+    /// The value's bytes, or where they lie.
+    pub content: ContentRef<'a>,
+}
+
+/// Entries of a leaf as they lie, without values out of line.
+pub(crate) struct RawEntries<'a> {
+    payload: &'a [u8],
+    /// From the first entry's to the node's last.
+    offsets: &'a [[u8; OFFSET_TABLE_ENTRY_BYTES]],
+    /// Where the first entry starts.
+    start: usize,
+}
+
+/// One of them.
+pub(crate) struct RawEntry<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) flags: u8,
-    pub(crate) content: ContentRef<'a>,
+    pub(crate) value_bytes: usize,
+    /// Counted from the first entry's start.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl<'a> RawEntries<'a> {
+    /// The one at `position`, counted from the first.
+    pub(crate) fn entry(&self, position: usize) -> RawEntry<'a> {
+        let offset = |position: usize| {
+            let offset = self.offsets.get(position).copied().map(u32::from_le_bytes);
+            offset.map_or(self.payload.len(), |offset| offset as usize)
+        };
+        let (start, end) = (offset(position), offset(position + 1));
+        let entry = &self.payload[start..end];
+        let key_bytes = u16_at(entry, ENTRY_KEY_BYTES) as usize;
+        RawEntry {
+            key: &entry[LEAF_KEY..LEAF_KEY + key_bytes],
+            flags: entry[ENTRY_FLAGS],
+            value_bytes: entry.len() - LEAF_KEY - key_bytes,
+            start: start - self.start,
+            end: end - self.start,
+        }
+    }
+
+    /// The bytes from the first entry's start, so many of them.
+    pub(crate) fn bytes(&self, bytes: usize) -> &'a [u8] {
+        &self.payload[self.start..self.start + bytes]
+    }
 }
 
 /// Where a borrowed entry's content lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ContentRef<'a> {
+pub enum ContentRef<'a> {
+    /// Here.
     Inline(&'a [u8]),
-    Chunk { hash: ChunkHash, bytes: u64 },
-    Sequence { root: ChunkHash, bytes: u64 },
+    /// As [`Content::Chunk`].
+    Chunk {
+        /// Its name.
+        hash: ChunkHash,
+        /// Bytes of the payload.
+        bytes: u64,
+    },
+    /// As [`Content::Sequence`].
+    Sequence {
+        /// The root of the sequence.
+        root: ChunkHash,
+        /// Bytes of all items.
+        bytes: u64,
+    },
 }
 
 /// What a parent knows of a node.
@@ -106,7 +207,7 @@ impl MapNode {
     }
 
     /// Opens a chunk that is a child of this node.
-    fn open_child(&self, chunk: Chunk) -> Result<MapNode, TreeError> {
+    pub(crate) fn open_child(&self, chunk: Chunk) -> Result<MapNode, TreeError> {
         let child = MapNode::open(chunk)?;
         self.check_level_of(&child)?;
         Ok(child)
@@ -124,22 +225,30 @@ impl MapNode {
     /// Checks the layout of a chunk (invariant 1).
     pub(crate) fn open(chunk: Chunk) -> Result<MapNode, TreeError> {
         let node = MapNode::open_unchecked_entries(chunk)?;
-        node.check_entries().map_err(|what| node.damaged(what))?;
+        if node.chunk.mark() < MARK_ENTRIES_CHECKED {
+            node.check_entries().map_err(|what| node.damaged(what))?;
+            node.chunk.set_mark(MARK_ENTRIES_CHECKED);
+        }
         Ok(node)
     }
 
     /// Checks the header and the offset table of a chunk, not its entries: until they are, only
     /// what `SearchNode` uses can't fail.
     pub(super) fn open_unchecked_entries(chunk: Chunk) -> Result<MapNode, TreeError> {
-        let payload = chunk.payload_bytes();
-        let entry_count =
-            check_table(&chunk, &payload).map_err(|what| TreeError::damaged(chunk.hash(), what))?;
-        Ok(MapNode { chunk, payload, entry_count })
+        if chunk.mark() < MARK_TABLE_CHECKED {
+            check_table(&chunk).map_err(|what| TreeError::damaged(chunk.hash(), what))?;
+            chunk.set_mark(MARK_TABLE_CHECKED);
+        }
+        let entry_count = u32_at(chunk.payload(), OFFSET_ENTRY_COUNT) as usize;
+        Ok(MapNode { chunk, entry_count })
     }
 
     /// Checks the entry at `position` of a leaf.
     pub(super) fn check_entry(&self, position: usize) -> Result<(), TreeError> {
-        match check_entry(&self.payload[self.entry_range(position)], 0) {
+        if self.chunk.mark() >= MARK_ENTRIES_CHECKED {
+            return Ok(());
+        }
+        match check_entry(&self.payload()[self.entry_range(position)], 0) {
             Ok(reference) if reference.is_none_or(|at| at < self.chunk.reference_count()) => Ok(()),
             Ok(_) => Err(self.damaged(format!("entry {position}: no such reference"))),
             Err(what) => Err(self.damaged(format!("entry {position}: {what}"))),
@@ -150,7 +259,7 @@ impl MapNode {
     fn check_entries(&self) -> Result<(), String> {
         let mut references = 0;
         for position in 0..self.entry_count {
-            let entry = &self.payload[self.entry_range(position)];
+            let entry = &self.payload()[self.entry_range(position)];
             let reference = check_entry(entry, self.level())
                 .map_err(|what| format!("entry {position}: {what}"))?;
             if reference.is_some_and(|reference| reference != references) {
@@ -169,12 +278,16 @@ impl MapNode {
         self.chunk.hash()
     }
 
+    fn payload(&self) -> &[u8] {
+        self.chunk.payload()
+    }
+
     pub(crate) fn chunk(&self) -> &Chunk {
         &self.chunk
     }
 
     pub(crate) fn level(&self) -> u8 {
-        self.payload[OFFSET_LEVEL]
+        self.payload()[OFFSET_LEVEL]
     }
 
     pub(crate) fn is_leaf(&self) -> bool {
@@ -188,51 +301,68 @@ impl MapNode {
     /// The sums of the whole subtree.
     pub(crate) fn summary(&self) -> Summary {
         Summary {
-            count: u64_at(&self.payload, OFFSET_COUNT),
-            key_bytes: u64_at(&self.payload, OFFSET_KEY_BYTES),
-            value_bytes: u64_at(&self.payload, OFFSET_VALUE_BYTES),
-            flags: self.payload[OFFSET_FLAGS],
+            count: u64_at(self.payload(), OFFSET_COUNT),
+            key_bytes: u64_at(self.payload(), OFFSET_KEY_BYTES),
+            value_bytes: u64_at(self.payload(), OFFSET_VALUE_BYTES),
+            flags: self.payload()[OFFSET_FLAGS],
         }
     }
 
     fn entry_range(&self, position: usize) -> Range<usize> {
-        entry_range(&self.payload, self.entry_count, position)
+        entry_range(self.payload(), self.entry_count, position)
     }
 
     fn key_range(&self, position: usize) -> Range<usize> {
         let offset =
-            u32_at(&self.payload, HEADER_BYTES + position * OFFSET_TABLE_ENTRY_BYTES) as usize;
+            u32_at(self.payload(), HEADER_BYTES + position * OFFSET_TABLE_ENTRY_BYTES) as usize;
         let start = offset + if self.is_leaf() { LEAF_KEY } else { CHILD_KEY };
-        let end = start + u16_at(&self.payload, offset + ENTRY_KEY_BYTES) as usize;
+        let end = start + u16_at(self.payload(), offset + ENTRY_KEY_BYTES) as usize;
         // Only an entry that a search passed unchecked can reach beyond the payload.
-        start..end.min(self.payload.len())
+        start..end.min(self.payload().len())
     }
 
     /// The key at `position`: an entry's, or the last one under a child.
     pub(crate) fn key(&self, position: usize) -> &[u8] {
-        &self.payload[self.key_range(position)]
+        &self.payload()[self.key_range(position)]
     }
 
     /// The key at `position`, shared with the chunk.
     pub(crate) fn key_bytes(&self, position: usize) -> Bytes {
-        self.payload.slice(self.key_range(position))
+        self.chunk.payload_slice(self.key_range(position))
     }
 
     /// The position of the first key that is not less than `key`; `entry_count` if there is none.
     pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
-        let (mut lo, mut hi) = (0, self.entry_count);
-        while lo < hi {
-            let middle = lo + (hi - lo) / 2;
-            if self.key(middle) < key { lo = middle + 1 } else { hi = middle }
+        self.keys().lower_bound(key, 0..self.entry_count)
+    }
+
+    /// As `lower_bound`, where no key before `start` is looked for: cheap if the answer is near.
+    pub(crate) fn lower_bound_from(&self, start: usize, key: &[u8]) -> usize {
+        let keys = self.keys();
+        let (mut lo, mut step) = (start, 1);
+        let mut hi = start;
+        while hi < self.entry_count && keys.is_less(hi, key) {
+            lo = hi + 1;
+            hi += step;
+            step *= 2;
         }
-        lo
+        keys.lower_bound(key, lo..hi.min(self.entry_count))
+    }
+
+    fn keys(&self) -> Keys<'_> {
+        let payload = self.payload();
+        let table_end = HEADER_BYTES + self.entry_count * OFFSET_TABLE_ENTRY_BYTES;
+        let (offsets, _) = payload[HEADER_BYTES..table_end].as_chunks();
+        let key_offset = if payload[OFFSET_LEVEL] == 0 { LEAF_KEY } else { CHILD_KEY };
+        Keys { payload, offsets, key_offset }
     }
 
     /// How large the boundary rule takes the entry at `position` to be: its place in the offset
     /// table and its reference belong to it.
     pub(crate) fn entry_bytes(&self, position: usize) -> u64 {
         let range = self.entry_range(position);
-        let has_reference = !self.is_leaf() || self.payload[range.start + ENTRY_TAG] != TAG_INLINE;
+        let has_reference =
+            !self.is_leaf() || self.payload()[range.start + ENTRY_TAG] != TAG_INLINE;
         let reference_bytes = if has_reference { HASH_BYTES } else { 0 };
         (range.len() + OFFSET_TABLE_ENTRY_BYTES + reference_bytes) as u64
     }
@@ -240,52 +370,74 @@ impl MapNode {
     /// A leaf's entry, borrowed.
     pub(crate) fn entry(&self, position: usize) -> EntryRef<'_> {
         debug_assert!(self.is_leaf());
-        let entry = self.entry_range(position);
-        let key = self.key_range(position);
-        let content = &self.payload[key.end..entry.end];
+        self.entry_in(self.entry_range(position))
+    }
+
+    #[inline]
+    fn entry_in(&self, range: Range<usize>) -> EntryRef<'_> {
+        let entry = &self.payload()[range];
+        let (key, content) = entry[LEAF_KEY..].split_at(u16_at(entry, ENTRY_KEY_BYTES) as usize);
         let reference = || self.chunk.reference(u32_at(content, OUTLINE_REFERENCE) as usize);
-        let content = match self.payload[entry.start + ENTRY_TAG] {
+        let content = match entry[ENTRY_TAG] {
             TAG_INLINE => ContentRef::Inline(content),
             TAG_CHUNK => {
                 ContentRef::Chunk { hash: reference(), bytes: u64_at(content, OUTLINE_BYTES) }
             }
             _ => ContentRef::Sequence { root: reference(), bytes: u64_at(content, OUTLINE_BYTES) },
         };
-        EntryRef {
-            key: &self.payload[key],
-            flags: self.payload[entry.start + ENTRY_FLAGS],
-            content,
-        }
+        EntryRef { key, flags: entry[ENTRY_FLAGS], content }
+    }
+
+    /// Whether entries of this leaf mean the same wherever they stand: none refers to a chunk.
+    pub(crate) fn is_movable(&self) -> bool {
+        self.is_leaf() && self.chunk.reference_count() == 0
+    }
+
+    /// The bytes of the entries at `positions`, which follow one another, of a movable leaf.
+    pub(crate) fn raw_entries(&self, positions: &Range<usize>) -> RawEntries<'_> {
+        let payload = self.payload();
+        let start = if positions.is_empty() { 0 } else { self.entry_range(positions.start).start };
+        let table = HEADER_BYTES + positions.start * OFFSET_TABLE_ENTRY_BYTES;
+        let table_end = HEADER_BYTES + self.entry_count * OFFSET_TABLE_ENTRY_BYTES;
+        let (offsets, _) = payload[table..table_end].as_chunks();
+        RawEntries { payload, offsets, start }
     }
 
     /// A leaf's value, shared with the chunk.
     pub(crate) fn value(&self, position: usize) -> Value {
-        let entry = self.entry(position);
-        let content = match entry.content {
-            ContentRef::Inline(bytes) => Content::Inline(self.payload.slice_ref(bytes)),
-            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
-            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
-        };
-        Value { flags: entry.flags, content }
+        self.owned_entry(position).value
     }
 
     /// A leaf's entry, shared with the chunk.
     pub(crate) fn owned_entry(&self, position: usize) -> Entry {
-        Entry { key: self.key_bytes(position), value: self.value(position) }
+        let range = self.entry_range(position);
+        let key_start = range.start + LEAF_KEY;
+        let entry = self.entry_in(range.clone());
+        let key_end = key_start + entry.key.len();
+        let content = match entry.content {
+            ContentRef::Inline(_) => Content::Inline(self.chunk.payload_slice(key_end..range.end)),
+            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
+            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
+        };
+        let value = Value { flags: entry.flags, content };
+        Entry { key: self.chunk.payload_slice(key_start..key_end), value }
     }
 
     pub(crate) fn child_hash(&self, position: usize) -> ChunkHash {
         self.chunk.reference(position)
     }
 
-    pub(crate) fn child_count(&self, position: usize) -> u64 {
-        u64_at(&self.payload, self.entry_range(position).start + CHILD_COUNT)
+    /// How many entries lie under each child of an interior node, in order.
+    pub(crate) fn child_counts(&self) -> impl Iterator<Item = u64> + '_ {
+        let Keys { payload, offsets, .. } = self.keys();
+        let offsets = offsets.iter().map(|offset| u32::from_le_bytes(*offset) as usize);
+        offsets.map(|offset| u64_at(payload, offset + CHILD_COUNT))
     }
 
     /// What this node knows of its child at `position`.
     pub(crate) fn child(&self, position: usize) -> MapChild {
         debug_assert!(!self.is_leaf());
-        let entry = &self.payload[self.entry_range(position)];
+        let entry = &self.payload()[self.entry_range(position)];
         let summary = Summary {
             count: u64_at(entry, CHILD_COUNT),
             key_bytes: u64_at(entry, CHILD_KEY_BYTES),
@@ -297,8 +449,9 @@ impl MapNode {
 }
 
 /// Checks that the header is a map node's, that the entries lie inside the chunk without gaps, and
-/// that each has room for its fixed part; returns the entry count.
-fn check_table(chunk: &Chunk, payload: &[u8]) -> Result<usize, String> {
+/// that each has room for its fixed part.
+fn check_table(chunk: &Chunk) -> Result<(), String> {
+    let payload = chunk.payload();
     if chunk.kind() != ChunkKind::MapNode {
         return Err(format!("a {:?}, not a node of a map", chunk.kind()));
     }
@@ -321,7 +474,7 @@ fn check_table(chunk: &Chunk, payload: &[u8]) -> Result<usize, String> {
     }
     let entry_bytes_min = if level == 0 { LEAF_KEY } else { CHILD_KEY };
     if offsets_fit(&payload[HEADER_BYTES..entries_start], payload.len(), entry_bytes_min) {
-        return Ok(entry_count);
+        return Ok(());
     }
     Err("entries that overlap, leave gaps or lie outside of the node".to_owned())
 }
@@ -414,22 +567,23 @@ fn write_entry_header(body: &mut Vec<u8>, key: &[u8], flags: u8, tag: u8) {
     body.extend_from_slice(&[low, high, flags, tag]);
 }
 
-/// Lays a node out: header, offset table (`starts` count from the beginning of `body`), entries.
-pub(super) fn encode(level: u8, summary: &Summary, starts: &[u32], body: &[u8]) -> Vec<u8> {
+/// Lays out what stands before the entries: header and offset table (`starts` count from the
+/// first entry's beginning).
+pub(super) fn encode_head(level: u8, summary: &Summary, starts: &[u32], head: &mut Vec<u8>) {
     let entries_start = HEADER_BYTES + starts.len() * OFFSET_TABLE_ENTRY_BYTES;
     let shift = u32::try_from(entries_start).expect("a node is far smaller than 4 GB");
     let entry_count = u32::try_from(starts.len()).expect("a node is far smaller than 4 GB");
-    let mut payload = Vec::with_capacity(entries_start + body.len());
-    payload.extend_from_slice(&[level, summary.flags, 0, 0]);
-    payload.extend_from_slice(&entry_count.to_le_bytes());
-    payload.extend_from_slice(&summary.count.to_le_bytes());
-    payload.extend_from_slice(&summary.key_bytes.to_le_bytes());
-    payload.extend_from_slice(&summary.value_bytes.to_le_bytes());
-    for start in starts {
-        payload.extend_from_slice(&(start + shift).to_le_bytes());
+    head.clear();
+    head.extend_from_slice(&[level, summary.flags, 0, 0]);
+    head.extend_from_slice(&entry_count.to_le_bytes());
+    head.extend_from_slice(&summary.count.to_le_bytes());
+    head.extend_from_slice(&summary.key_bytes.to_le_bytes());
+    head.extend_from_slice(&summary.value_bytes.to_le_bytes());
+    head.resize(entries_start, 0);
+    let (places, _) = head[HEADER_BYTES..].as_chunks_mut::<OFFSET_TABLE_ENTRY_BYTES>();
+    for (place, start) in places.iter_mut().zip(starts) {
+        *place = (start + shift).to_le_bytes();
     }
-    payload.extend_from_slice(body);
-    payload
 }
 
 fn u16_at(bytes: &[u8], offset: usize) -> u16 {

@@ -75,9 +75,9 @@ impl Tree {
         let mut rank = 0u64;
         while !node.is_leaf() {
             let position = node.lower_bound(key);
-            for before in 0..position {
+            for before in node.child_counts().take(position) {
                 // A damaged node's counts may exceed anything.
-                rank = rank.saturating_add(node.child_count(before));
+                rank = rank.saturating_add(before);
             }
             if position == node.entry_count() {
                 return Ok(rank);
@@ -104,6 +104,40 @@ impl Tree {
         Ok(end.saturating_sub(start))
     }
 
+    /// Cuts `bounds` into at most `part_count` ranges, in key order, that hold equally many entries:
+    /// for threads that read them at once. One part at least; none is empty if `bounds` aren't.
+    /// O(part_count log n) chunks.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn split(
+        &self,
+        store: &dyn ChunkStore,
+        bounds: &Bounds,
+        part_count: usize,
+    ) -> Result<Vec<Bounds>, TreeError> {
+        let first = match &bounds.start {
+            Some(key) => self.rank(store, key)?,
+            None => 0,
+        };
+        let count = u128::from(self.count_range(store, bounds)?);
+        let mut parts = Vec::new();
+        let (mut start, mut from) = (bounds.start.clone(), first);
+        for part in 1..part_count as u128 {
+            let position = first.saturating_add((count * part / part_count as u128) as u64);
+            if position <= from {
+                continue;
+            }
+            let Some(Entry { key, .. }) = self.select(store, position)? else {
+                break;
+            };
+            parts.push(Bounds { start: start.replace(key.clone()), end: Some(key) });
+            from = position;
+        }
+        parts.push(Bounds { start, end: bounds.end.clone() });
+        Ok(parts)
+    }
+
     /// The entry at `position` in key order. O(log n) chunks.
     ///
     /// # Errors
@@ -119,14 +153,12 @@ impl Tree {
         }
         let mut left = position;
         while !node.is_leaf() {
-            let mut child = 0;
-            while child < node.entry_count() && left >= node.child_count(child) {
-                left -= node.child_count(child);
-                child += 1;
-            }
-            if child == node.entry_count() {
-                return Err(wrong_count(node.hash()));
-            }
+            let child = node.child_counts().position(|count| {
+                let is_it = left < count;
+                left -= if is_it { 0 } else { count };
+                is_it
+            });
+            let child = child.ok_or_else(|| wrong_count(node.hash()))?;
             node = node.load_child(store, child)?;
         }
         if left >= node.entry_count() as u64 {

@@ -65,8 +65,9 @@ impl SearchNode {
         self.0.child_hash(position)
     }
 
-    pub(crate) fn child_count(&self, position: usize) -> u64 {
-        self.0.child_count(position)
+    /// How many entries lie under each child of an interior node, in order.
+    pub(crate) fn child_counts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.child_counts()
     }
 
     /// The position of the first key that is not less than `key`; `entry_count` if there is none.

@@ -1,5 +1,7 @@
 //! Writes the nodes of one level of a map.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 
@@ -22,8 +24,10 @@ pub(crate) struct MapWriter {
     summary: Summary,
     /// What the boundary rule takes for the node's size: its entries, without the header.
     bytes: u64,
+    /// What stands before the entries, while the node is finished; kept for its memory.
+    head: Vec<u8>,
     /// Where the last key lies in `body`.
-    last_key: std::ops::Range<usize>,
+    last_key: Range<usize>,
     /// The last key of the node before.
     key_before: Option<Bytes>,
 }
@@ -45,8 +49,52 @@ impl MapWriter {
         self.end(entry.key, node::LEAF_KEY)
     }
 
+    /// Adds entries of an old leaf, which is movable, until one ends this node: as they lie, in one
+    /// piece. Returns how many were added and whether the last of them ended the node.
+    ///
+    /// Their order among themselves was checked when the old leaf was written. Where this node began
+    /// with the old one, its entries up to here are the old one's, so that the rule's answers are
+    /// known: the old leaf went on.
+    pub(crate) fn push_run(&mut self, leaf: &MapNode, positions: Range<usize>) -> (usize, bool) {
+        if positions.is_empty() {
+            return (0, false);
+        }
+        let entries = leaf.raw_entries(&positions);
+        let known = if self.starts.is_empty() && positions.start == 0 {
+            (leaf.entry_count() - 1).min(positions.len())
+        } else {
+            0
+        };
+        self.check_order(entries.entry(0).key);
+        let base = self.body.len();
+        let (mut count, mut ended, mut end) = (0, false, 0);
+        let (mut key_bytes, mut value_bytes, mut last_key) = (0, 0, 0..0);
+        while count < positions.len() && !ended {
+            let entry = entries.entry(count);
+            self.starts.push(start_of(base + entry.start));
+            self.summary.flags |= entry.flags;
+            key_bytes += entry.key.len() as u64;
+            value_bytes += entry.value_bytes as u64;
+            end = entry.end;
+            let key_start = base + entry.start + node::LEAF_KEY;
+            last_key = key_start..key_start + entry.key.len();
+            ended = self.grow_to(base + end, entry.key, count < known);
+            count += 1;
+        }
+        self.body.extend_from_slice(entries.bytes(end));
+        let flags = self.summary.flags;
+        self.summary.add(&Summary { count: count as u64, key_bytes, value_bytes, flags });
+        self.last_key = last_key;
+        (count, ended)
+    }
+
     /// Checks the order and notes where an entry starts.
     fn begin(&mut self, key: &[u8]) {
+        self.check_order(key);
+        self.starts.push(start_of(self.body.len()));
+    }
+
+    fn check_order(&self, key: &[u8]) {
         let before = match &self.key_before {
             Some(key) if self.starts.is_empty() => Some(&key[..]),
             _ if self.starts.is_empty() => None,
@@ -54,20 +102,32 @@ impl MapWriter {
         };
         // Cheap beside hashing the key, and a tree out of order would be lost data.
         assert!(before.is_none_or(|before| before < key), "keys ascend strictly");
-        self.starts.push(u32::try_from(self.body.len()).expect("a node is far smaller than 4 GB"));
     }
 
     /// Takes the entry's size and asks the rule.
     fn end(&mut self, key: &[u8], key_offset: usize) -> bool {
         let start = *self.starts.last().expect("begin pushed one") as usize;
         self.last_key = start + key_offset..start + key_offset + key.len();
+        self.grow_to(self.body.len(), key, false)
+    }
+
+    /// Takes the size that the node has with the entry of `key`, whose bytes end at `body_bytes`, and
+    /// asks the rule, unless the node is known to go on.
+    fn grow_to(&mut self, body_bytes: usize, key: &[u8], goes_on: bool) -> bool {
         let before = self.bytes;
-        self.bytes = (self.body.len()
+        self.bytes = (body_bytes
             + self.starts.len() * node::OFFSET_TABLE_ENTRY_BYTES
             + self.references.len() * frond_store::chunk::HASH_BYTES) as u64;
+        if goes_on || !self.rule.may_end(self.bytes) {
+            return false;
+        }
         let hash = boundary::hash(key, self.seed);
         self.rule.ends_node(self.level, self.starts.len(), hash, before, self.bytes)
     }
+}
+
+fn start_of(offset: usize) -> u32 {
+    u32::try_from(offset).expect("a node is far smaller than 4 GB")
 }
 
 impl NodeWriter for MapWriter {
@@ -83,6 +143,7 @@ impl NodeWriter for MapWriter {
             references: Vec::new(),
             summary: Summary::default(),
             bytes: 0,
+            head: Vec::new(),
             last_key: 0..0,
             key_before: None,
         }
@@ -105,11 +166,12 @@ impl NodeWriter for MapWriter {
     }
 
     fn finish(&mut self) -> (Chunk, MapChild) {
-        let payload = node::encode(self.level, &self.summary, &self.starts, &self.body);
-        let chunk = Chunk::new(ChunkKind::MapNode, &self.references, &payload);
-        let shift = payload.len() - self.body.len();
+        node::encode_head(self.level, &self.summary, &self.starts, &mut self.head);
+        let parts = [&self.head[..], &self.body];
+        let chunk = Chunk::from_parts(ChunkKind::MapNode, &self.references, &parts);
+        let shift = self.head.len();
         let key = self.last_key.start + shift..self.last_key.end + shift;
-        let key = chunk.payload_bytes().slice(key);
+        let key = chunk.payload_slice(key);
         let child = MapChild { key: key.clone(), hash: chunk.hash(), summary: self.summary };
         self.key_before = Some(key);
         self.starts.clear();

@@ -1,6 +1,7 @@
 //! Walks a whole sequence and checks every invariant of `sequence` (see there).
 
 use frond_store::ChunkStore;
+use frond_store::chunk::HASH_BYTES;
 
 use crate::boundary::{self, BoundaryRule, Seeded};
 use crate::error::TreeError;
@@ -44,6 +45,8 @@ impl Check<'_> {
             return damaged(format!("a node of {} bytes", node.chunk().encoded().len()));
         }
         let (mut bytes, mut sums) = (0, Sums::default());
+        // A leaf's references, of which each item that refers to a chunk ends with the next.
+        let mut reference_count = 0;
         for entry in 0..node.entry_count() {
             let is_end = entry + 1 == node.entry_count();
             let content = node.entry_content(entry);
@@ -62,10 +65,20 @@ impl Check<'_> {
             let hash = self.windows[usize::from(node.level())].push(&content, true);
             let before = bytes;
             bytes += entry_bytes(node.level(), content.len());
+            if node.is_leaf()
+                && reference_count < node.chunk().reference_count()
+                && content.ends_with(&node.chunk().reference(reference_count).0)
+            {
+                reference_count += 1;
+                bytes += HASH_BYTES as u64;
+            }
             let ends = self.rule.ends_node(node.level(), entry + 1, hash, before, bytes);
             if ends && !is_end || is_end && !ends && !is_last {
                 return damaged(format!("entry {entry} is on the wrong side of a boundary"));
             }
+        }
+        if node.is_leaf() && reference_count != node.chunk().reference_count() {
+            return damaged("a reference that no item ends with".to_owned());
         }
         if sums != node.sums() {
             return damaged(format!("sums are {:?}, expected {sums:?}", node.sums()));

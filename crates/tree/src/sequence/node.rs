@@ -173,10 +173,10 @@ fn check_layout(chunk: &Chunk, payload: &[u8]) -> Result<usize, String> {
         .and_then(|bytes| bytes.checked_add(HEADER_BYTES))
         .filter(|end| *end <= payload.len())
         .ok_or_else(|| format!("{entry_count} entries exceed the node"))?;
-    let reference_count = if is_leaf { 0 } else { entry_count };
-    if chunk.reference_count() != reference_count || !is_leaf && entry_count == 0 {
-        let found = chunk.reference_count();
-        return Err(format!("{found} references, expected {reference_count}"));
+    // A leaf has a reference for each item that refers to a chunk.
+    let found = chunk.reference_count();
+    if found > entry_count || !is_leaf && (found != entry_count || entry_count == 0) {
+        return Err(format!("{found} references of {entry_count} entries"));
     }
     let mut end = table_end;
     for position in 0..if is_leaf { entry_count } else { 0 } {

@@ -84,10 +84,49 @@ impl Sequence {
         }
     }
 
+    /// Calls `visit` with each item from `position` on and its position, until it says `true`;
+    /// returns whether it did.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn visit(
+        &self,
+        store: &dyn ChunkStore,
+        position: u64,
+        visit: &mut dyn FnMut(u64, Bytes) -> bool,
+    ) -> Result<bool, TreeError> {
+        visit_node(store, &SequenceNode::load(store, self.root)?, 0, position, visit)
+    }
+
     /// The items from `position` on; none if it lies behind the end.
     pub fn items(&self, store: &Arc<dyn ChunkStore>, position: u64) -> Items {
         Items { store: store.clone(), start: Some((self.root, position)), path: Vec::new() }
     }
+}
+
+/// Visits the items under a node whose first is at `start`; recursion goes down one level a step.
+fn visit_node(
+    store: &dyn ChunkStore,
+    node: &SequenceNode,
+    mut start: u64,
+    from: u64,
+    visit: &mut dyn FnMut(u64, Bytes) -> bool,
+) -> Result<bool, TreeError> {
+    for entry in 0..node.entry_count() {
+        let end = start.saturating_add(node.entry_sums(entry).count);
+        if from < end {
+            let stop = if node.is_leaf() {
+                visit(start, node.item_bytes(entry))
+            } else {
+                visit_node(store, &node.load_child(store, entry)?, start, from, visit)?
+            };
+            if stop {
+                return Ok(true);
+            }
+        }
+        start = end;
+    }
+    Ok(false)
 }
 
 /// Where `seek` ended.

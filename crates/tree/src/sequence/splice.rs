@@ -15,10 +15,10 @@ use bytes::Bytes;
 use frond_store::ChunkStore;
 
 use crate::error::TreeError;
-use crate::sequence::Sequence;
 use crate::sequence::node::SequenceNode;
 use crate::sequence::window::WINDOW_ITEMS;
 use crate::sequence::writer::SequenceBuilder;
+use crate::sequence::{Refers, Sequence};
 
 impl Sequence {
     /// Removes `removed` items at `position` and puts `items` in their place. The same root as
@@ -33,6 +33,21 @@ impl Sequence {
         position: u64,
         removed: u64,
         items: &[Bytes],
+    ) -> Result<Sequence, TreeError> {
+        self.splice_referring(store, position, removed, items, |_| false)
+    }
+
+    /// As [`Sequence::splice`], for a sequence that was built with `refers`.
+    ///
+    /// # Errors
+    /// As [`Sequence::splice`].
+    pub fn splice_referring(
+        &self,
+        store: &dyn ChunkStore,
+        position: u64,
+        removed: u64,
+        items: &[Bytes],
+        refers: Refers,
     ) -> Result<Sequence, TreeError> {
         let root = SequenceNode::load(store, self.root)?;
         let count = root.sums().count;
@@ -49,7 +64,7 @@ impl Sequence {
             removed_end,
             items: Some(items),
             path: Vec::new(),
-            builder: SequenceBuilder::new(store, self.format),
+            builder: SequenceBuilder::new(store, self.format, refers),
         };
         splice.node(&root, 0, true)?;
         Ok(Sequence { root: splice.builder.finish()?, format: self.format })

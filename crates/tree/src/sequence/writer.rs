@@ -7,6 +7,7 @@ use crate::boundary::{self, BoundaryRule, Seeded};
 use crate::error::TreeError;
 use crate::format::TreeFormat;
 use crate::levels::{Levels, NodeWriter};
+use crate::sequence::Refers;
 use crate::sequence::node::{self, SequenceChild, SequenceNode, Sums};
 use crate::sequence::window::Window;
 
@@ -20,6 +21,7 @@ pub(super) struct SequenceWriter {
     ends: Vec<u32>,
     /// An interior node's children.
     children: Vec<Sums>,
+    /// The children's names, or those that a leaf's items end with.
     references: Vec<ChunkHash>,
     sums: Sums,
     /// What the boundary rule takes for the node's size: its entries, without the header.
@@ -28,12 +30,14 @@ pub(super) struct SequenceWriter {
 
 impl SequenceWriter {
     /// Adds an item to a leaf and tells whether it ends it.
-    fn push_item(&mut self, item: &[u8], old: bool) -> bool {
+    fn push_item(&mut self, item: &[u8], reference: Option<ChunkHash>, old: bool) -> bool {
         self.items.extend_from_slice(item);
         self.ends.push(u32::try_from(self.items.len()).expect("a node is far smaller than 4 GB"));
         self.sums.add(&Sums { count: 1, bytes: item.len() as u64 });
         let hash = self.window.push(item, old);
-        self.grow(hash, entry_bytes(0, item.len()))
+        self.references.extend(reference);
+        let reference_bytes = reference.map_or(0, |_| HASH_BYTES as u64);
+        self.grow(hash, entry_bytes(0, item.len()) + reference_bytes)
     }
 
     fn grow(&mut self, hash: u64, bytes: u64) -> bool {
@@ -116,11 +120,16 @@ impl NodeWriter for SequenceWriter {
 /// A sequence that grows at its end.
 pub(super) struct SequenceBuilder<'a> {
     pub(super) levels: Levels<'a, SequenceWriter>,
+    refers: Refers,
 }
 
 impl<'a> SequenceBuilder<'a> {
-    pub(super) fn new(store: &'a dyn ChunkStore, format: TreeFormat) -> SequenceBuilder<'a> {
-        SequenceBuilder { levels: Levels::new(store, format) }
+    pub(super) fn new(
+        store: &'a dyn ChunkStore,
+        format: TreeFormat,
+        refers: Refers,
+    ) -> SequenceBuilder<'a> {
+        SequenceBuilder { levels: Levels::new(store, format), refers }
     }
 
     /// Adds an item from outside.
@@ -138,7 +147,10 @@ impl<'a> SequenceBuilder<'a> {
     }
 
     fn push_item(&mut self, item: &[u8], old: bool) -> Result<(), TreeError> {
-        if self.levels.writer(0).push_item(item, old) { self.levels.finish_node(0) } else { Ok(()) }
+        let refers = (self.refers)(item);
+        let reference = refers.then(|| item.last_chunk().copied().map(ChunkHash)).flatten();
+        let is_end = self.levels.writer(0).push_item(item, reference, old);
+        if is_end { self.levels.finish_node(0) } else { Ok(()) }
     }
 
     pub(super) fn finish(self) -> Result<ChunkHash, TreeError> {

@@ -152,8 +152,40 @@ fn check_range(store: &Arc<dyn ChunkStore>, tree: &Tree, model: &Model, random: 
             key
         });
         assert_eq!(keys.collect::<Vec<_>>(), expected);
+        let mut cursor = tree.range(store, bounds.clone(), direction);
+        for key in &expected {
+            assert!(cursor.step().unwrap());
+            assert_eq!(cursor.entry_ref().map(|entry| entry.key), Some(&key[..]));
+            assert_eq!(cursor.entry().unwrap().key, *key);
+        }
+        assert!(!cursor.step().unwrap() && cursor.entry_ref().is_none());
         expected.reverse();
     }
+    check_split(store, tree, &bounds, &expected, 1 + random.below(9));
+}
+
+/// The parts follow one another without a gap, are equally large, and hold what the whole does.
+fn check_split(
+    store: &Arc<dyn ChunkStore>,
+    tree: &Tree,
+    bounds: &Bounds,
+    expected: &[Vec<u8>],
+    part_count: usize,
+) {
+    let parts = tree.split(&**store, bounds, part_count).unwrap();
+    assert_eq!(parts.len(), part_count.min(expected.len()).max(1));
+    assert_eq!(parts[0].start, bounds.start);
+    assert_eq!(parts[parts.len() - 1].end, bounds.end);
+    assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+    let mut keys = Vec::new();
+    for part in parts {
+        let before = keys.len();
+        let entries = tree.range(store, part, Direction::Ascending);
+        keys.extend(entries.map(|entry| entry.unwrap().key.to_vec()));
+        let ideal = expected.len() / part_count;
+        assert!((ideal..=ideal + 1).contains(&(keys.len() - before)) || ideal == 0);
+    }
+    assert_eq!(keys, expected);
 }
 
 fn check_diff(store: &Arc<dyn ChunkStore>, from: (&Tree, &Model), to: (&Tree, &Model)) {

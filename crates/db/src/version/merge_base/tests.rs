@@ -30,6 +30,8 @@ impl History {
             parents: self.0[commit].iter().map(|parent| History::hash(*parent)).collect(),
             author: String::new(),
             message: String::new(),
+            committer: None,
+            authored_millis: None,
             timestamp_millis: 0,
             generation: generations[commit],
         }

@@ -158,7 +158,8 @@ fn status_and_diff_tell_what_changed() {
         let diff = main.diff(from, to).expect("both are versions");
         assert_eq!(diff.len(), 3);
         let things = &diff[2];
-        assert_eq!(things.indexes, ["a_1"]);
+        let names: Vec<_> = things.indexes.iter().map(|index| index.name.as_str()).collect();
+        assert_eq!(names, ["a_1"]);
         assert_eq!(things.added, [document! { "_id": 1000_i32 }]);
         assert_eq!(things.removed, [document! { "_id": 7_i32, "a": 7_i32 }]);
         let modified = &things.modified[0];

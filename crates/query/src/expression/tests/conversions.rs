@@ -136,8 +136,10 @@ fn binary_data_is_converted() {
 fn keys_of_hashed_indexes() {
     let long = |number: &str| format!(r#"{{"$numberLong": "{number}"}}"#);
     check(&[
-        // The manual's example.
-        (r#"{"$toHashedIndexKey": "string to hash"}"#, &long("-5776344739422278694")),
+        // What hashed indexes of MongoDB are known to hold.
+        (r#"{"$toHashedIndexKey": 1}"#, &long("5902408780260971510")),
+        (r#"{"$toHashedIndexKey": {"$numberDecimal": "2.9"}}"#, &long("848411777775835583")),
+        (r#"{"$toHashedIndexKey": "$nan"}"#, &long("4854801880128277513")),
         (r#"{"$eq": [{"$toHashedIndexKey": 7}, {"$toHashedIndexKey": 7.5}]}"#, "true"),
         (r#"{"$eq": [{"$toHashedIndexKey": "$absent"}, {"$toHashedIndexKey": null}]}"#, "true"),
         (r#"{"$ne": [{"$toHashedIndexKey": "$o"}, {"$toHashedIndexKey": "$a"}]}"#, "true"),

@@ -8,7 +8,7 @@ fn chunk(payload: &[u8]) -> Chunk {
 }
 
 fn frame_of(chunk: &Chunk) -> Vec<u8> {
-    encode_frame(chunk.hash(), chunk.encoded())
+    encode_frame(Effort::Light, &[chunk]).bytes
 }
 
 #[test]
@@ -21,30 +21,27 @@ fn a_frame_gives_its_chunk_back() {
         let bytes = frame_of(&chunk);
         let frame = Frame::parse(&bytes).unwrap();
         assert_eq!(frame.codec, codec, "{} bytes", payload.len());
-        assert_eq!(frame.decode(chunk.hash()).unwrap().unwrap(), *chunk.encoded());
-        assert_eq!(frame.decode(ChunkHash([0; HASH_BYTES])), Ok(None));
+        let new = NewChunk { hash: chunk.hash(), refers: false };
+        assert_eq!(frame.decode().unwrap(), [(new, chunk.encoded().clone())]);
         assert!(bytes.len() <= chunk.encoded().len() + FRAME_HEADER_BYTES + TABLE_ENTRY_BYTES);
     }
 }
 
 #[test]
 fn a_frame_may_hold_several_chunks() {
-    let chunks = [chunk(b"one"), chunk(b""), chunk(b"three")];
-    let mut bytes = vec![Codec::Raw as u8, 0, 3, 0];
-    let stored: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.encoded().to_vec()).collect();
-    bytes.extend((stored.len() as u32).to_le_bytes());
-    bytes.extend((stored.len() as u32).to_le_bytes());
-    bytes.extend([0; 12]);
-    for chunk in &chunks {
-        bytes.extend(chunk.hash().0);
-        bytes.extend((chunk.encoded().len() as u32).to_le_bytes());
-    }
-    bytes.extend(&stored);
-    let checksum = frame_checksum(&bytes);
-    bytes[OFFSET_FRAME_CHECKSUM..FRAME_HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
-    let frame = Frame::parse(&bytes).unwrap();
-    for chunk in &chunks {
-        assert_eq!(frame.decode(chunk.hash()).unwrap().unwrap(), *chunk.encoded());
+    let one = chunk(b"one");
+    let referring = Chunk::new(ChunkKind::MapNode, &[one.hash()], &[b'x'; 900]);
+    let chunks = [&one, &chunk(b""), &referring, &chunk(&[b'x'; 1000])];
+    for effort in [Effort::Light, Effort::Medium, Effort::Strong] {
+        let new = encode_frame(effort, &chunks);
+        let frame = Frame::parse(&new.bytes).unwrap();
+        assert_eq!(frame_bytes(&new.bytes), Some(new.bytes.len()));
+        assert!(new.bytes.len() < 500, "compressed as one");
+        let expected: Vec<_> = new.chunks.iter().copied().zip(chunks).collect();
+        for ((found, bytes), (new, chunk)) in frame.decode().unwrap().into_iter().zip(expected) {
+            assert_eq!((found, &bytes), (new, chunk.encoded()));
+            assert_eq!(found.refers, chunk.reference_count() > 0);
+        }
     }
 }
 
@@ -66,11 +63,13 @@ fn a_frame_with_any_bit_changed_is_refused() {
 
 #[test]
 fn an_index_comes_back_sorted_and_any_bit_changed_is_refused() {
-    let place = |offset| FramePlace { offset, bytes: 10 };
-    let mut entries = [
-        (chunk(b"b").hash(), place(OFFSET_FIRST_FRAME)),
-        (chunk(b"a").hash(), place(OFFSET_FIRST_FRAME + 10)),
-    ];
+    let entry = |name, offset, refers| PackedChunk {
+        hash: chunk(name).hash(),
+        place: FramePlace { offset, bytes: 10 },
+        refers,
+    };
+    let mut entries =
+        [entry(b"b", OFFSET_FIRST_FRAME, true), entry(b"a", OFFSET_FIRST_FRAME + 10, false)];
     let offset = OFFSET_FIRST_FRAME + 20;
     let good = encode_index(offset, &mut entries);
     let pack_bytes = u64::from(offset) + good.len() as u64;

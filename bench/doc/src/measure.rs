@@ -1,0 +1,43 @@
+//! Repeats something and says how long it took.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+/// How many runs the median is of.
+const RUNS: usize = 9;
+/// A run takes about so long.
+const RUN_NANOS: f64 = 20e6;
+
+/// Nanoseconds of one call of `work`: the median of several runs.
+pub fn nanos<R>(mut work: impl FnMut(usize) -> R) -> f64 {
+    let mut count = 1;
+    let per_call = loop {
+        let nanos = timed(count, &mut work);
+        if RUN_NANOS / 10.0 < nanos {
+            break nanos / count as f64;
+        }
+        count *= 4;
+    };
+    let count = ((RUN_NANOS / per_call) as usize).max(1);
+    let mut runs: Vec<f64> = (0..RUNS).map(|_| timed(count, &mut work) / count as f64).collect();
+    runs.sort_by(f64::total_cmp);
+    runs[RUNS / 2]
+}
+
+fn timed<R>(count: usize, work: &mut impl FnMut(usize) -> R) -> f64 {
+    let start = Instant::now();
+    for turn in 0..count {
+        black_box(work(black_box(turn)));
+    }
+    start.elapsed().as_nanos() as f64
+}
+
+/// A time as a table shows it.
+pub fn text(nanos: f64) -> String {
+    match nanos {
+        ..10.0 => format!("{nanos:.1} ns"),
+        10.0..10_000.0 => format!("{nanos:.0} ns"),
+        10_000.0..10_000_000.0 => format!("{:.0} µs", nanos / 1e3),
+        _ => format!("{:.0} ms", nanos / 1e6),
+    }
+}

@@ -1,0 +1,96 @@
+//! What a storage engine must be able to do to be measured.
+//!
+//! A target is one small module in [`crate::targets`]. Trees are numbered from 0 and all exist when
+//! the target is opened. All work goes through a [`Session`], one a thread. Every write is one
+//! atomic transaction, and durable (synced) when the call returns: there is one level of
+//! durability, the same for all. A read sees everything that was written before it began.
+
+use std::path::Path;
+
+use bytes::Bytes;
+
+/// Why something could not be measured.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// How a target is opened.
+#[derive(Clone, Copy)]
+pub struct Settings<'a> {
+    /// An empty directory.
+    pub directory: &'a Path,
+    /// How many trees.
+    pub tree_count: usize,
+    /// Bytes for cached pages, blocks or chunks; write buffers come on top (see
+    /// [`WRITE_BUFFER_BYTES`]).
+    pub cache_bytes: u64,
+}
+
+/// Where writes gather in memory before they are moved: so much at once, for those that have such.
+pub const WRITE_BUFFER_BYTES: u64 = 64 << 20;
+/// How many more such buffers may wait to be moved, where that can be set.
+pub const WRITE_BUFFERS_WAITING: u32 = 4;
+
+/// An entry to be written.
+#[derive(Clone)]
+pub struct Put {
+    /// Which tree.
+    pub tree: usize,
+    /// The key.
+    pub key: Bytes,
+    /// The value.
+    pub value: Bytes,
+}
+
+impl Put {
+    /// What is given to the target, in bytes.
+    pub fn bytes(&self) -> u64 {
+        (self.key.len() + self.value.len()) as u64
+    }
+}
+
+/// Keys and values in order.
+pub type Entries<'a> = dyn Iterator<Item = (Bytes, Bytes)> + 'a;
+
+/// An engine, open.
+pub trait Target: Sync {
+    /// Version and settings.
+    fn description(&self) -> String;
+
+    /// A handle for one thread.
+    fn session(&self) -> Result<Box<dyn Session + '_>, Failure>;
+
+    /// Pays all debt: returns when nothing is left to be flushed, folded or compacted.
+    fn rest(&self) -> Result<(), Failure>;
+
+    /// Fills an empty tree with entries whose keys ascend, as fast as the engine can; durable when
+    /// it returns.
+    fn load(&self, tree: usize, entries: &mut Entries<'_>) -> Result<(), Failure>;
+
+    /// What the engine has counted, for the report: name and number.
+    fn counters(&self) -> Vec<(String, f64)> {
+        Vec::new()
+    }
+}
+
+/// What is done with a value that was read.
+pub type VisitValue<'a> = dyn FnMut(&[u8]) + 'a;
+
+/// What is done with an entry that was read; answers whether to go on.
+pub type VisitEntry<'a> = dyn FnMut(&[u8], &[u8]) -> bool + 'a;
+
+/// A handle for one thread.
+pub trait Session {
+    /// Writes in one atomic, durable transaction.
+    fn write(&mut self, puts: &[Put]) -> Result<(), Failure>;
+
+    /// Reads the value of `key`; answers whether there is one.
+    fn get(&mut self, tree: usize, key: &[u8], visit: &mut VisitValue<'_>)
+    -> Result<bool, Failure>;
+
+    /// Reads entries in key order, from the first key that is not less than `from`.
+    fn range(
+        &mut self,
+        tree: usize,
+        from: &[u8],
+        visit: &mut VisitEntry<'_>,
+    ) -> Result<(), Failure>;
+}

@@ -1,0 +1,170 @@
+//! Frond's engine: trees by their ids, transactions.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, TreeId};
+use frond_store::io::Machine;
+use frond_tree::{Bounds, Content, Direction, Entry, Tree, Value};
+
+use crate::target::{
+    Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue, WRITE_BUFFER_BYTES,
+};
+
+/// How long a transaction waits that lost against another.
+const CONFLICT_PAUSE: Duration = Duration::from_micros(20);
+
+/// The engine and its trees.
+pub struct Frond {
+    engine: Engine,
+    trees: Vec<TreeId>,
+    description: String,
+    conflicts: AtomicU64,
+}
+
+impl Frond {
+    /// Opens an empty directory and makes the trees.
+    pub fn open(settings: &Settings<'_>) -> Result<Frond, Failure> {
+        let options = EngineOptions {
+            cache_bytes: settings.cache_bytes,
+            memtable_bytes_max: WRITE_BUFFER_BYTES,
+            ..EngineOptions::default()
+        };
+        let engine = Engine::open(&Machine::system(settings.directory)?, options)?;
+        let mut trees = Vec::new();
+        let mut transaction = engine.begin();
+        for _ in 0..settings.tree_count {
+            let tree = engine.reserve_tree_id();
+            let empty = Tree::empty(&**engine.store(), engine.local_format())?;
+            transaction.set_base(tree, empty)?;
+            trees.push(tree);
+        }
+        transaction.commit(Durability::Synced)?;
+        let description = format!(
+            "Frond {}: nodes of {} KB, memtable {} MB",
+            env!("CARGO_PKG_VERSION"),
+            engine.local_format().chunk_bytes_target >> 10,
+            WRITE_BUFFER_BYTES >> 20
+        );
+        Ok(Frond { engine, trees, description, conflicts: AtomicU64::new(0) })
+    }
+
+    /// The engine itself, for what only Frond can do.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The trees.
+    pub fn trees(&self) -> &[TreeId] {
+        &self.trees
+    }
+}
+
+impl Target for Frond {
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>, Failure> {
+        Ok(Box::new(FrondSession(self)))
+    }
+
+    fn rest(&self) -> Result<(), Failure> {
+        Ok(self.engine.checkpoint()?)
+    }
+
+    fn load(&self, tree: usize, entries: &mut Entries<'_>) -> Result<(), Failure> {
+        let mut entries =
+            entries.map(|(key, value)| Ok(Entry { key, value: Value::inline(value) }));
+        let store = &**self.engine.store();
+        // Begun first: it keeps what is built from being collected before it is a base.
+        let mut transaction = self.engine.begin();
+        let base = Tree::build(store, self.engine.local_format(), &mut entries)?;
+        transaction.set_base(self.trees[tree], base)?;
+        transaction.commit(Durability::Synced)?;
+        Ok(())
+    }
+
+    fn counters(&self) -> Vec<(String, f64)> {
+        let (engine, store) = (self.engine.counters(), self.engine.store().counters());
+        vec![
+            ("log MB".to_owned(), engine.log_bytes as f64 / 1e6),
+            ("folds".to_owned(), engine.folds as f64),
+            ("conflicts".to_owned(), self.conflicts.load(Ordering::Relaxed) as f64),
+            ("commits a sync".to_owned(), engine.commits as f64 / engine.log_syncs.max(1) as f64),
+            ("chunks written".to_owned(), store.chunks_written as f64),
+            ("chunk MB before compression".to_owned(), store.bytes_put as f64 / 1e6),
+            ("chunk MB written".to_owned(), store.bytes_written as f64 / 1e6),
+            ("chunks read".to_owned(), store.chunks_read as f64),
+            ("chunks fetched".to_owned(), store.chunks_fetched as f64),
+        ]
+    }
+}
+
+struct FrondSession<'a>(&'a Frond);
+
+impl FrondSession<'_> {
+    fn try_write(&self, puts: &[Put]) -> Result<(), EngineError> {
+        let mut transaction = self.0.engine.begin();
+        for put in puts {
+            let tree = self.0.trees[put.tree];
+            transaction.put(tree, put.key.clone(), Value::inline(put.value.clone()))?;
+        }
+        transaction.commit(Durability::Synced)?;
+        Ok(())
+    }
+}
+
+impl Session for FrondSession<'_> {
+    fn write(&mut self, puts: &[Put]) -> Result<(), Failure> {
+        loop {
+            match self.try_write(puts) {
+                Err(EngineError::Conflict { .. }) => {
+                    self.0.conflicts.fetch_add(1, Ordering::Relaxed);
+                    // The other one becomes visible with the next sync: no use before.
+                    std::thread::sleep(CONFLICT_PAUSE);
+                }
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    fn get(
+        &mut self,
+        tree: usize,
+        key: &[u8],
+        visit: &mut VisitValue<'_>,
+    ) -> Result<bool, Failure> {
+        let snapshot = self.0.engine.snapshot();
+        let Some(value) = snapshot.get(self.0.trees[tree], key)? else {
+            return Ok(false);
+        };
+        match &value.content {
+            Content::Inline(bytes) => visit(bytes),
+            _ => visit(&snapshot.read(&value)?),
+        }
+        Ok(true)
+    }
+
+    fn range(
+        &mut self,
+        tree: usize,
+        from: &[u8],
+        visit: &mut VisitEntry<'_>,
+    ) -> Result<(), Failure> {
+        let snapshot = self.0.engine.snapshot();
+        let bounds = Bounds { start: Some(Bytes::copy_from_slice(from)), end: None };
+        for entry in snapshot.range(self.0.trees[tree], bounds, Direction::Ascending)? {
+            let entry = entry?;
+            let goes_on = match &entry.value.content {
+                Content::Inline(bytes) => visit(&entry.key, bytes),
+                _ => visit(&entry.key, &snapshot.read(&entry.value)?),
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

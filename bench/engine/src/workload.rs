@@ -1,0 +1,85 @@
+//! The workloads, by name. Each is one function that measures an open target.
+
+mod commits;
+mod indexed_insert;
+mod scan;
+mod tree;
+mod versions;
+mod ycsb;
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::figures::Figures;
+use crate::target::Failure;
+
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Documents of `indexed-insert`; the other workloads' data follow.
+    pub documents: u64,
+    /// `indexed-insert` ends when this is over, however many there are.
+    pub insert_time: Duration,
+    /// How long each measurement of a rate takes.
+    pub rate_time: Duration,
+    /// Records of 1 KB of the `ycsb` workloads.
+    pub records: u64,
+    /// Entries of about 120 bytes of `scan`.
+    pub scan_entries: u64,
+    /// Entries of the larger tree of `versions`; the smaller has a tenth.
+    pub version_entries: u64,
+}
+
+/// What a workload needs.
+pub struct Context<'a> {
+    /// The target's name.
+    pub target: &'a str,
+    /// An empty directory.
+    pub directory: &'a Path,
+    /// How much is done.
+    pub scale: Scale,
+}
+
+type Run = fn(&Context<'_>, &mut Figures) -> Result<bool, Failure>;
+
+/// A workload.
+pub struct Workload {
+    /// As the command line has it.
+    pub name: &'static str,
+    /// The table's title.
+    pub title: &'static str,
+    /// Measures one target; false if it isn't there, or can't do this.
+    pub run: Run,
+}
+
+/// All of them, in the order of the report.
+pub const ALL: [Workload; 8] = [
+    Workload {
+        name: "indexed-insert",
+        title: "Insert with four indexes, cache 128 MB",
+        run: indexed_insert::run,
+    },
+    Workload { name: "commits", title: "Durable commits of five entries", run: commits::run },
+    Workload {
+        name: "ycsb-memory",
+        title: "YCSB, records of 1 KB, all in the cache",
+        run: ycsb::run_in_memory,
+    },
+    Workload {
+        name: "ycsb-4x",
+        title: "YCSB, records of 1 KB, four times the cache",
+        run: ycsb::run_beyond_memory,
+    },
+    Workload {
+        name: "scan",
+        title: "Load, full scan, size: all in the cache",
+        run: scan::run_in_memory,
+    },
+    Workload {
+        name: "scan-4x",
+        title: "Load, full scan: four times the cache",
+        run: scan::run_beyond_memory,
+    },
+    Workload { name: "tree", title: "Prolly tree alone (Frond)", run: tree::run },
+    Workload { name: "versions", title: "Versions (Frond alone)", run: versions::run },
+];

@@ -1,0 +1,204 @@
+//! Inserts documents with four indexes into a cache that is too small, until all debt is paid.
+//!
+//! One thread, a synced transaction a batch of 1,000 documents, a range query of 1,000 documents by
+//! the clustered index after every 20th batch. Then the target comes to rest: its deferred work
+//! counts. A target that runs out of time has inserted less: compare the rates at equal counts.
+//! The generator's own processor time is measured first, and taken away.
+
+use std::time::Instant;
+
+use crate::document::{self, CLUSTERED, TREE_COUNT};
+use crate::figures::{Figures, Latencies};
+use crate::measure::{self, Meter};
+use crate::random::Random;
+use crate::target::{Failure, Put, Session, Settings, Target};
+use crate::targets;
+use crate::workload::Context;
+
+const CACHE_BYTES: u64 = 128 << 20;
+const BATCH: u64 = 1_000;
+const BATCHES_A_RANGE: u64 = 20;
+const RANGE: usize = 1_000;
+/// The rate over time is told up to these sixteenths of the planned count.
+const PART_ENDS: [u64; 6] = [1, 2, 4, 8, 12, 16];
+/// The exit rate is that of the last tenth of the batches.
+const EXIT_DIVISOR: usize = 10;
+const SEED: u64 = 20;
+
+/// What the insertion has given.
+struct Inserted {
+    batches: Latencies,
+    ranges: Latencies,
+    documents: u64,
+    given_bytes: u64,
+    /// Seconds of each batch.
+    seconds: Vec<f64>,
+    /// For each part: documents at its end, processor seconds up to there.
+    parts: Vec<(u64, f64)>,
+}
+
+/// Measures one target.
+pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure> {
+    let settings =
+        Settings { directory: context.directory, tree_count: TREE_COUNT, cache_bytes: CACHE_BYTES };
+    let generator = generator_cpu_seconds()?;
+    let Some(target) = targets::open(context.target, &settings)? else {
+        return Ok(false);
+    };
+    let written_before = measure::written_bytes()?;
+    let meter = Meter::start()?;
+    let mut inserted = insert(&*target, context)?;
+    let insertion = meter.cost()?;
+    target.rest()?;
+    let all = meter.cost()?;
+    let written = measure::written_bytes()? - written_before;
+    let disk = measure::disk_bytes(context.directory)?;
+    check(&*target, inserted.documents)?;
+    report_rates(&inserted, figures);
+
+    let documents = inserted.documents as f64;
+    let own = generator * documents;
+    figures.cost("worst batch, ms", inserted.batches.micros_at(1.0) / 1e3);
+    figures.cost("p99 of the batches, ms", inserted.batches.micros_at(0.99) / 1e3);
+    figures.cost("CPU a document before rest, µs", (insertion.cpu_seconds - own) / documents * 1e6);
+    figures.cost("CPU a document, rest included, µs", (all.cpu_seconds - own) / documents * 1e6);
+    figures.rate("documents a CPU second, rest included", documents / (all.cpu_seconds - own));
+    figures.cost("coming to rest, s", all.wall_seconds - insertion.wall_seconds);
+    figures.cost("bytes written / bytes given", written as f64 / inserted.given_bytes as f64);
+    figures.cost("size on disk / bytes given", disk as f64 / inserted.given_bytes as f64);
+    figures.cost("range of 1,000 documents, p50, ms", inserted.ranges.micros_at(0.5) / 1e3);
+    figures.cost("range of 1,000 documents, p99, ms", inserted.ranges.micros_at(0.99) / 1e3);
+    let mut rested = Latencies::default();
+    ranges(&mut *target.session()?, 200, &mut rested)?;
+    figures.cost("the same at rest, p50, ms", rested.micros_at(0.5) / 1e3);
+    figures.cost("the same at rest, p99, ms", rested.micros_at(0.99) / 1e3);
+    figures.cost("memory at most, MB", measure::memory_bytes_max()? as f64 / 1e6);
+    figures.fact("documents inserted", documents);
+    figures.fact("MB given", inserted.given_bytes as f64 / 1e6);
+    for (name, value) in target.counters() {
+        figures.fact(format!("counted: {name}"), value);
+    }
+    Ok(true)
+}
+
+fn insert(target: &dyn Target, context: &Context<'_>) -> Result<Inserted, Failure> {
+    let mut session = target.session()?;
+    let mut random = Random::new(SEED);
+    let mut inserted = Inserted {
+        batches: Latencies::default(),
+        ranges: Latencies::default(),
+        documents: 0,
+        given_bytes: 0,
+        seconds: Vec::new(),
+        parts: Vec::new(),
+    };
+    let planned = context.scale.documents.next_multiple_of(BATCH);
+    let part_end = |sixteenths: &u64| (planned * sixteenths / 16).next_multiple_of(BATCH);
+    let part_ends = PART_ENDS.map(|sixteenths| part_end(&sixteenths));
+    let (begin, cpu_before) = (Instant::now(), measure::cpu_seconds()?);
+    let mut puts: Vec<Put> = Vec::new();
+    while inserted.documents < planned && begin.elapsed() < context.scale.insert_time {
+        puts.clear();
+        let numbers = inserted.documents..inserted.documents + BATCH;
+        inserted.documents = numbers.end;
+        numbers.for_each(|number| document::puts(number, &mut random, &mut puts));
+        inserted.given_bytes += puts.iter().map(Put::bytes).sum::<u64>();
+        let begin = Instant::now();
+        session.write(&puts)?;
+        let taken = begin.elapsed();
+        inserted.batches.add(taken);
+        inserted.seconds.push(taken.as_secs_f64());
+        if inserted.documents.is_multiple_of(BATCH * BATCHES_A_RANGE) {
+            ranges(&mut *session, 1, &mut inserted.ranges)?;
+        }
+        if part_ends.contains(&inserted.documents) {
+            inserted.parts.push((inserted.documents, measure::cpu_seconds()? - cpu_before));
+        }
+    }
+    Ok(inserted)
+}
+
+/// Reads ranges from random places.
+fn ranges(session: &mut dyn Session, count: u64, latencies: &mut Latencies) -> Result<(), Failure> {
+    let mut random = Random::new(latencies.count() as u64 + 1);
+    for _ in 0..count {
+        let from = document::clustered_key(&mut random);
+        let (mut found, mut bytes) = (0, 0);
+        let begin = Instant::now();
+        session.range(CLUSTERED, &from, &mut |_, document| {
+            found += 1;
+            bytes += document.len();
+            found < RANGE
+        })?;
+        latencies.add(begin.elapsed());
+        if found != RANGE || bytes < RANGE * 200 {
+            return Err(format!("a range has {found} documents, {bytes} bytes").into());
+        }
+    }
+    Ok(())
+}
+
+fn report_rates(inserted: &Inserted, figures: &mut Figures) {
+    let rate = |batches: &[f64]| {
+        let documents = batches.len() as f64 * BATCH as f64;
+        documents / batches.iter().sum::<f64>()
+    };
+    let (mut from, mut cpu_before) = (0, 0.0);
+    for (to, cpu) in &inserted.parts {
+        let batches = &inserted.seconds[(from / BATCH) as usize..(to / BATCH) as usize];
+        figures.rate(format!("documents/s to {}", thousands(*to)), rate(batches));
+        let micros = (cpu - cpu_before) / (to - from) as f64 * 1e6;
+        figures.cost(format!("CPU a document to {}, µs", thousands(*to)), micros);
+        (from, cpu_before) = (*to, *cpu);
+    }
+    let exit_start = inserted.seconds.len() - inserted.seconds.len().div_ceil(EXIT_DIVISOR);
+    let (mean, exit) = (rate(&inserted.seconds), rate(&inserted.seconds[exit_start..]));
+    figures.rate("documents/s, mean", mean);
+    figures.rate("documents/s, exit", exit);
+    figures.rate("exit / mean", exit / mean);
+}
+
+fn thousands(count: u64) -> String {
+    if count < 1_000_000 {
+        return format!("{},{:03}", count / 1_000, count % 1_000);
+    }
+    format!("{},{:03},{:03}", count / 1_000_000, count / 1_000 % 1_000, count % 1_000)
+}
+
+/// What making one document costs.
+fn generator_cpu_seconds() -> Result<f64, Failure> {
+    const DOCUMENTS: u64 = 200_000;
+    let mut random = Random::new(SEED);
+    let mut puts = Vec::new();
+    let meter = Meter::start()?;
+    for number in 0..DOCUMENTS {
+        if number.is_multiple_of(BATCH) {
+            puts.clear();
+        }
+        document::puts(number, &mut random, &mut puts);
+    }
+    Ok(meter.cost()?.cpu_seconds / DOCUMENTS as f64)
+}
+
+/// Reads some documents back, by `_id` and by URI.
+fn check(target: &dyn Target, documents: u64) -> Result<(), Failure> {
+    let mut random = Random::new(SEED);
+    let mut session = target.session()?;
+    let mut puts = Vec::new();
+    let step = documents.div_ceil(500);
+    for number in 0..documents {
+        puts.clear();
+        document::puts(number, &mut random, &mut puts);
+        if !number.is_multiple_of(step) {
+            continue;
+        }
+        for put in &puts {
+            let mut right = false;
+            session.get(put.tree, &put.key, &mut |value| right = value == put.value)?;
+            if !right {
+                return Err(format!("document {number} is wrong in tree {}", put.tree).into());
+            }
+        }
+    }
+    Ok(())
+}

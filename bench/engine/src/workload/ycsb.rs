@@ -1,0 +1,141 @@
+//! YCSB's workloads A, B and C: reads and updates of records of 1 KB, skewed.
+//!
+//! C reads only, B updates 5 % and A 50 %; an update replaces the whole record in a synced
+//! transaction. Keys are spread over the tree (scrambled Zipf). C comes first, on data at rest. Both
+//! sizes have the same records; the cache holds all of them with room, or a quarter. The file
+//! system's cache isn't limited, on any side: a miss costs a call, not a seek.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::figures::{Figures, Latencies};
+use crate::measure::{self, Meter};
+use crate::random::{Random, Zipf, scramble};
+use crate::target::{Failure, Put, Settings, Target};
+use crate::targets;
+use crate::workload::Context;
+
+const THREADS: [u64; 3] = [1, 8, 32];
+const VALUE_BYTES: usize = 1_000;
+const KEY_BYTES: usize = 23;
+/// Workload and share of updates, in percent.
+const MIXES: [(&str, u64); 3] = [("C", 0), ("B", 5), ("A", 50)];
+const READS_WARMING: u64 = 3;
+
+/// The cache holds everything.
+pub fn run_in_memory(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure> {
+    run(context, data_bytes(context) * 3, figures)
+}
+
+/// The cache holds a quarter.
+pub fn run_beyond_memory(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure> {
+    run(context, data_bytes(context) / 4, figures)
+}
+
+fn data_bytes(context: &Context<'_>) -> u64 {
+    context.scale.records * (VALUE_BYTES + KEY_BYTES) as u64
+}
+
+fn run(context: &Context<'_>, cache_bytes: u64, figures: &mut Figures) -> Result<bool, Failure> {
+    let settings = Settings { directory: context.directory, tree_count: 1, cache_bytes };
+    let Some(target) = targets::open(context.target, &settings)? else {
+        return Ok(false);
+    };
+    load(&*target, context.scale.records)?;
+    warm(&*target, context)?;
+    for (mix, updates) in MIXES {
+        for threads in THREADS {
+            let meter = Meter::start()?;
+            let mut latencies = work(&*target, context, threads, updates)?;
+            let cost = meter.cost()?;
+            let count = latencies.count() as f64;
+            let title = format!("{mix}, {threads} thread{}", if threads == 1 { "" } else { "s" });
+            figures.rate(format!("{title}: operations/s"), count / cost.wall_seconds);
+            figures.cost(format!("{title}: p99, µs"), latencies.micros_at(0.99));
+            let micros = cost.cpu_seconds / count * 1e6;
+            figures.cost(format!("{title}: CPU an operation, µs"), micros);
+        }
+    }
+    figures.cost("memory at most, MB", measure::memory_bytes_max()? as f64 / 1e6);
+    figures.fact("records", context.scale.records as f64);
+    figures.fact("cache, MB", cache_bytes as f64 / 1e6);
+    for (name, value) in target.counters() {
+        figures.fact(format!("counted: {name}"), value);
+    }
+    Ok(true)
+}
+
+/// The key of a record, as long as YCSB's: `user` and a number.
+fn key(rank: u64) -> Bytes {
+    Bytes::from(format!("user{:019}", scramble(rank) >> 1))
+}
+
+fn load(target: &dyn Target, records: u64) -> Result<(), Failure> {
+    let mut ranks: Vec<u64> = (0..records).collect();
+    ranks.sort_unstable_by_key(|rank| scramble(*rank) >> 1);
+    let mut random = Random::new(1);
+    let mut entries = ranks.into_iter().map(|rank| {
+        let mut value = Vec::with_capacity(VALUE_BYTES);
+        random.letters(VALUE_BYTES, &mut value);
+        (key(rank), Bytes::from(value))
+    });
+    target.load(0, &mut entries)?;
+    target.rest()
+}
+
+/// Fills the cache.
+fn warm(target: &dyn Target, context: &Context<'_>) -> Result<(), Failure> {
+    let mut session = target.session()?;
+    let (records, mut random) = (context.scale.records, Random::new(2));
+    for _ in 0..records * READS_WARMING / 2 {
+        session.get(0, &key(random.below(records)), &mut |_| {})?;
+    }
+    Ok(())
+}
+
+fn work(
+    target: &dyn Target,
+    context: &Context<'_>,
+    threads: u64,
+    updates: u64,
+) -> Result<Latencies, Failure> {
+    let records = context.scale.records;
+    let zipf = &Zipf::new(records);
+    std::thread::scope(|scope| {
+        let work = |thread: u64| {
+            move || -> Result<Latencies, Failure> {
+                let mut session = target.session()?;
+                let mut random = Random::new(threads << 32 | updates << 16 | thread);
+                let mut latencies = Latencies::default();
+                let begin = Instant::now();
+                while begin.elapsed() < context.scale.rate_time {
+                    let key = key(zipf.next(&mut random));
+                    let is_update = random.below(100) < updates;
+                    let mut value = Vec::new();
+                    if is_update {
+                        random.letters(VALUE_BYTES, &mut value);
+                    }
+                    let begin = Instant::now();
+                    if is_update {
+                        session.write(&[Put { tree: 0, key, value: Bytes::from(value) }])?;
+                    } else {
+                        let mut bytes = 0;
+                        session.get(0, &key, &mut |value| bytes = value.len())?;
+                        if bytes != VALUE_BYTES {
+                            return Err(format!("a record of {bytes} bytes").into());
+                        }
+                    }
+                    latencies.add(begin.elapsed());
+                }
+                Ok(latencies)
+            }
+        };
+        let handles: Vec<_> = (0..threads).map(|thread| scope.spawn(work(thread))).collect();
+        let mut all = Latencies::default();
+        for handle in handles {
+            all.add_all(handle.join().map_err(|_| "a thread panicked")??);
+        }
+        Ok(all)
+    })
+}

@@ -1,0 +1,106 @@
+//! `frond history`: the versions that a document had.
+
+use std::io::Write;
+
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+
+use crate::arguments::Target;
+use crate::commands::{diff, log};
+use crate::failure::Failure;
+use crate::output::{json, short_json, shown_json, text_of};
+use crate::terminal::{Style, Terminal};
+
+/// Columns after which a document is cut.
+const DOCUMENT_COLUMNS: usize = 92;
+
+const EXAMPLES: &str = "\
+Examples:
+  frond history shop items 17             what each commit changed in the document, newest first
+  frond history shop items 17 --full      with long values
+  frond history shop items lamp --json    one version a line, with the whole document";
+
+/// Show the versions that a document had, newest first
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct History {
+    /// Database, or DATABASE@VERSION to begin there
+    database: String,
+
+    /// Collection
+    collection: String,
+
+    /// The document's _id (JSON, or else plain text)
+    id: String,
+
+    /// At most this many versions
+    #[arg(short = 'n', long = "limit", value_name = "COUNT")]
+    limit: Option<u32>,
+
+    /// Don't shorten long values
+    #[arg(long)]
+    full: bool,
+
+    /// One version a line, as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl History {
+    /// Shows the versions.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut backend = self.target.open()?;
+        let mut is_first = true;
+        backend.for_each_document(&self.database, &self.command(), &mut |version| {
+            if self.json {
+                return Ok(writeln!(terminal, "{}", json(Value::Document(version)))?);
+            }
+            if !is_first {
+                writeln!(terminal)?;
+            }
+            is_first = false;
+            self.tell(terminal, version)
+        })?;
+        if is_first && !self.json {
+            return Err(Failure::failed(format!(
+                "no version of {} {} is known in {}",
+                self.collection, self.id, self.database
+            )));
+        }
+        backend.close()
+    }
+
+    fn command(&self) -> DocumentBuf {
+        let mut command = DocumentBuilder::new();
+        command.append("aggregate", Value::String(&self.collection));
+        command.begin_array("pipeline").push_begin_document().begin_document("$history");
+        log::append_id(&mut command, "_id", &self.id);
+        if let Some(limit) = self.limit {
+            command.append("limit", Value::Int64(i64::from(limit)));
+        }
+        command.end().end().end();
+        command.begin_document("cursor").end();
+        command.build()
+    }
+
+    fn tell(&self, terminal: &mut Terminal, version: Document<'_>) -> Result<(), Failure> {
+        if text_of(version, "commitId").is_empty() {
+            writeln!(terminal, "{}", terminal.paint(Style::Changed, "not committed yet"))?;
+        } else {
+            log::one_line(terminal, version)?;
+        }
+        let document = version.get("document").unwrap_or(Value::Null);
+        let text =
+            if self.full { shown_json(document) } else { short_json(document, DOCUMENT_COLUMNS) };
+        match text_of(version, "change") {
+            "added" => {
+                writeln!(terminal, "  {}", terminal.paint(Style::Added, format!("+ {text}")))?;
+            }
+            "removed" => writeln!(terminal, "  {}", terminal.paint(Style::Removed, "- removed"))?,
+            _ => diff::tell_fields(terminal, version, 2, self.full)?,
+        }
+        Ok(())
+    }
+}

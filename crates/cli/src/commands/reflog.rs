@@ -1,0 +1,96 @@
+//! `frond reflog`: what moved a branch, and what else can be undone.
+
+use std::io::Write;
+
+use frond_doc::{DocumentBuilder, Value};
+
+use crate::arguments::Target;
+use crate::failure::Failure;
+use crate::output::{answer_json, array_of, count_of, counted, date, documents_of, plain, text_of};
+use crate::terminal::{Style, Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  frond reflog shop                 what moved the branch main, newest first
+  frond reflog shop --branch old    a branch that may be gone
+  frond reflog shop --all
+  frond reflog shop --dropped       databases that were dropped and can come back
+
+The number in front names a change: frond undo shop --change NUMBER takes it back.";
+
+/// Show what moved a branch: commits, merges, resets, drops
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Reflog {
+    /// Database, or DATABASE@BRANCH
+    database: String,
+
+    /// Branch, also one that is gone
+    #[arg(short, long, conflicts_with_all = ["all", "dropped"])]
+    branch: Option<String>,
+
+    /// Of all branches
+    #[arg(long, conflicts_with = "dropped")]
+    all: bool,
+
+    /// Databases that were dropped
+    #[arg(long)]
+    dropped: bool,
+
+    /// At most this many changes
+    #[arg(short = 'n', long = "limit", value_name = "COUNT")]
+    limit: Option<u32>,
+
+    /// The answer as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Reflog {
+    /// Lists the changes.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondReflog", Value::Int32(1));
+        if let Some(branch) = &self.branch {
+            command.append("branch", Value::String(branch));
+        }
+        if let Some(limit) = self.limit {
+            command.append("limit", Value::Int64(i64::from(limit)));
+        }
+        command.append("all", Value::Boolean(self.all));
+        command.append("dropped", Value::Boolean(self.dropped));
+        let mut backend = self.target.open()?;
+        let answer = backend.execute(&self.database, &command.build())?;
+        if self.json {
+            writeln!(terminal, "{}", answer_json(&answer))?;
+            return backend.close();
+        }
+        let time = |change: frond_doc::Document<'_>| match change.get("time") {
+            Some(Value::DateTime(millis)) => date(millis),
+            _ => String::new(),
+        };
+        for change in documents_of(answer.view(), "changes") {
+            let number = terminal.paint(Style::Quiet, count_of(change, "change"));
+            let head: String = text_of(change, "to").chars().take(10).collect();
+            let head = terminal.paint(Style::Changed, format!("{head:<10}"));
+            let branch = if self.all {
+                format!("{}  ", plain(text_of(change, "branch")))
+            } else {
+                String::new()
+            };
+            let why = plain(text_of(change, "why"));
+            let when = terminal.paint(Style::Quiet, time(change));
+            writeln!(terminal, "{number} {head} {branch}{why}  {when}")?;
+        }
+        for database in documents_of(answer.view(), "databases") {
+            let name = terminal.paint(Style::Strong, plain(text_of(database, "database")));
+            let branches = counted(array_of(database, "branches").iter().count() as u64, "branch");
+            let branches = branches.replace("branchs", "branches");
+            writeln!(terminal, "{name}  {branches}  {}", time(database))?;
+        }
+        backend.close()
+    }
+}

@@ -1,0 +1,95 @@
+//! `frond tag`: names for versions that stay where they are.
+
+use std::io::Write;
+
+use frond_doc::{DocumentBuilder, Value};
+
+use crate::arguments::{Author, Target};
+use crate::failure::Failure;
+use crate::output::{documents_of, plain, text_of};
+use crate::terminal::{Style, Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  frond tag shop                          list the tags
+  frond tag shop v1                       name the last commit
+  frond tag shop v1 main~3 -m 'as sold'   an older one, with a message
+  frond tag shop --delete v1
+
+shop@v1 then is a database that can be read.";
+
+/// List, make or remove tags: names of versions
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Tag {
+    /// Database, or DATABASE@BRANCH to tag its last commit
+    database: String,
+
+    /// Tag to make; without it, the tags are listed
+    tag: Option<String>,
+
+    /// Version that it names; otherwise the last commit
+    #[arg(value_name = "VERSION")]
+    version: Option<String>,
+
+    /// Why: makes it an annotated tag, which also keeps who made it
+    #[arg(short, long, requires = "tag")]
+    message: Option<String>,
+
+    /// Move the tag if it is there
+    #[arg(short, long, requires = "tag")]
+    force: bool,
+
+    /// Remove this tag
+    #[arg(short, long, value_name = "TAG", conflicts_with = "tag")]
+    delete: Option<String>,
+
+    #[command(flatten)]
+    author: Author,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Tag {
+    /// Does one of the three.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondTag", Value::Int32(1));
+        if let Some(tag) = self.tag.as_ref().or(self.delete.as_ref()) {
+            command.append("tag", Value::String(tag));
+        }
+        if let Some(version) = &self.version {
+            command.append("target", Value::String(version));
+        }
+        if let Some(message) = &self.message {
+            command.append("message", Value::String(message));
+            command.append("author", Value::String(&self.author.name()));
+        }
+        for (name, is_set) in [("delete", self.delete.is_some()), ("force", self.force)] {
+            if is_set {
+                command.append(name, Value::Boolean(true));
+            }
+        }
+        let mut backend = self.target.open()?;
+        let answer = backend.execute(&self.database, &command.build())?;
+        let answer = answer.view();
+        if self.delete.is_some() {
+            let commit = terminal.paint(Style::Changed, text_of(answer, "commitId"));
+            let tag = plain(text_of(answer, "deleted"));
+            writeln!(terminal, "removed tag {tag}, which named {commit}")?;
+        } else if self.tag.is_some() {
+            let commit = terminal.paint(Style::Changed, text_of(answer, "commitId"));
+            writeln!(terminal, "tag {} names {commit}", plain(text_of(answer, "tag")))?;
+        } else {
+            for tag in documents_of(answer, "tags") {
+                let name = format!("{:<24}", plain(text_of(tag, "tag")));
+                let commit = terminal.paint(Style::Changed, text_of(tag, "commitId"));
+                let message = plain(text_of(tag, "message"));
+                let line = format!("{} {commit}  {message}", terminal.paint(Style::Strong, name));
+                writeln!(terminal, "{}", line.trim_end())?;
+            }
+        }
+        backend.close()
+    }
+}

@@ -1,0 +1,80 @@
+//! `frond undo`: takes back what moved a branch, and brings back what was dropped.
+
+use std::io::Write;
+
+use frond_doc::{DocumentBuilder, Value};
+
+use crate::arguments::Target;
+use crate::failure::Failure;
+use crate::output::{plain, text_of};
+use crate::terminal::{Style, Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  frond undo shop                       the last commit, merge, reset or dropped collection
+  frond undo shop                       again: the one before it
+  frond undo shop --change 48123        a change that frond reflog names; also an undoing
+  frond undo shop --branch sale         bring a deleted branch back
+  frond undo shop                       of a dropped database: bring it back
+  frond undo shop2 --dropped shop       under another name
+
+A commit that is undone leaves its changes as not committed; what a merge or a reset replaced comes
+back as it was. Nothing is lost: an undoing can be undone.";
+
+/// Take back what moved a branch; bring back what was dropped
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Undo {
+    /// Database, or DATABASE@BRANCH
+    database: String,
+
+    /// Branch, also one that was deleted
+    #[arg(short, long)]
+    branch: Option<String>,
+
+    /// The change to take back, by its number in the reflog
+    #[arg(long, value_name = "NUMBER")]
+    change: Option<i64>,
+
+    /// Bring the database that was dropped under this name back, as DATABASE
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["branch", "change"])]
+    dropped: Option<String>,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Undo {
+    /// Undoes a change.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondUndo", Value::Int32(1));
+        for (name, text) in [("branch", &self.branch), ("dropped", &self.dropped)] {
+            if let Some(text) = text {
+                command.append(name, Value::String(text));
+            }
+        }
+        if let Some(change) = self.change {
+            command.append("change", Value::Int64(change));
+        }
+        let mut backend = self.target.open()?;
+        let answer = backend.execute(&self.database, &command.build())?;
+        let answer = answer.view();
+        match answer.get("undone").and_then(|undone| undone.as_document()) {
+            Some(undone) => {
+                let why = plain(text_of(undone, "why"));
+                let branch = plain(text_of(answer, "branch"));
+                let head = match text_of(answer, "commitId") {
+                    "" => "before its first commit".to_owned(),
+                    head => format!("at {}", terminal.paint(Style::Changed, head)),
+                };
+                writeln!(terminal, "undone: {why}\n{branch} is {head} now")?;
+            }
+            None => {
+                let database = plain(text_of(answer, "database"));
+                writeln!(terminal, "database {database} is back")?;
+            }
+        }
+        backend.close()
+    }
+}

@@ -1,0 +1,85 @@
+//! Large documents in collections: documents above a threshold are trees of pieces in the store
+//! (`frond_doc::pieces`), and a collection's tree holds their heads.
+//!
+//! 1. Whoever writes a document asks [`value_of`] for its value, whoever reads one asks
+//!    [`read_document`] (or `Reader::document`): so equal documents are equal values, and versions
+//!    share what they have in common.
+//! 2. A transaction's chunks are caught by a [`recorder`] and travel in its log record: those that
+//!    the new document refers to and the one before did not. What the old document refers to is in
+//!    the log before, or durable: it was visible when the transaction began.
+//! 3. An update by operators goes piece by piece where it can ([`update`]), and over the whole
+//!    document otherwise; both give the same bytes and the same head.
+
+pub(crate) mod recorder;
+pub(crate) mod update;
+
+use std::sync::LazyLock;
+
+use frond_doc::DocumentBuf;
+use frond_doc::pieces::cache::{CACHE_BYTES, LargeDocuments};
+use frond_doc::pieces::{LargeDocument, PiecesError, build};
+use frond_store::ChunkStore;
+use frond_tree::{Content, TreeError, TreeFormat, Value};
+
+/// Put together from pieces, and named by their heads: one serves all that the process has open.
+static DOCUMENTS: LazyLock<LargeDocuments> = LazyLock::new(|| LargeDocuments::new(CACHE_BYTES));
+
+/// The value that stands for a document in its collection's tree. Pieces are put into `store`.
+pub(crate) fn value_of(
+    store: &dyn ChunkStore,
+    format: TreeFormat,
+    document: &DocumentBuf,
+) -> Result<Value, TreeError> {
+    let large = build(store, format, document.view())?;
+    Ok(large.map_or_else(|| Value::inline(document.clone().into_bytes()), |large| large.value()))
+}
+
+/// Reads a document from the value that a tree of documents has for it.
+pub(crate) fn read_document(
+    store: &dyn ChunkStore,
+    value: &Value,
+) -> Result<DocumentBuf, TreeError> {
+    // Every chunk is compared with its name when it is read; the bytes were validated when they
+    // came in.
+    match head(store, value)? {
+        Some(large) => read(store, &large),
+        None => Ok(DocumentBuf::from_validated(value.read(store)?)),
+    }
+}
+
+/// The large document that a value is the head of.
+pub(crate) fn head(
+    store: &dyn ChunkStore,
+    value: &Value,
+) -> Result<Option<LargeDocument>, TreeError> {
+    // The parameters matter to who changes the document.
+    LargeDocument::open(store, TreeFormat::new(0), value).map_err(|error| damaged(value, error))
+}
+
+/// As [`head`], of a value in a tree of that format: to be changed.
+pub(crate) fn head_to_change(
+    store: &dyn ChunkStore,
+    format: TreeFormat,
+    value: &Value,
+) -> Result<Option<LargeDocument>, TreeError> {
+    LargeDocument::open(store, format, value).map_err(|error| damaged(value, error))
+}
+
+/// Reads a whole large document, or finds it as it was read before.
+pub(crate) fn read(
+    store: &dyn ChunkStore,
+    large: &LargeDocument,
+) -> Result<DocumentBuf, TreeError> {
+    DOCUMENTS.read(store, large).map_err(|error| damaged(&large.value(), error))
+}
+
+/// An error that names the head.
+pub(crate) fn damaged(head: &Value, error: PiecesError) -> TreeError {
+    match (error, &head.content) {
+        (PiecesError::Tree(error), _) => error,
+        (error, Content::Chunk { hash, .. }) => {
+            TreeError::Damaged { hash: *hash, what: error.to_string() }
+        }
+        (error, _) => unreachable!("only a chunk is a head: {error}"),
+    }
+}

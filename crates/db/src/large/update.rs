@@ -1,0 +1,301 @@
+//! Update operators on a large document, piece by piece.
+//!
+//! 1. The paths are taken in the order in which an update makes new fields, each by itself (paths of
+//!    one update never lie in one another).
+//! 2. A path is followed through containers. The element that it comes to becomes a document of its
+//!    own, `{name: value}`; the operator is applied to that with what is left of the path, and the
+//!    element that comes out takes its place. So every operator means what it means elsewhere.
+//! 3. Where the path ends at a container, `$set`, `$unset`, `$push` (with `$each` and `$position`)
+//!    and `$pop` do without its content; `$pull` looks at its elements one by one.
+//!
+//! Anything else is left to the update of the whole document: positional paths, `$rename`, other
+//! operators on a container, `_id`, arrays that would be padded, and whatever fails, so that it
+//! fails with the same words.
+
+use frond_doc::pieces::{Edited, Element, Found, LargeDocument, PiecesError};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::Update;
+use frond_query::update::UpdateContext;
+use frond_store::ChunkStore;
+
+/// Operators that change one value by itself.
+const OPERATORS: [&str; 12] = [
+    "$addToSet",
+    "$bit",
+    "$currentDate",
+    "$inc",
+    "$max",
+    "$min",
+    "$mul",
+    "$pop",
+    "$pull",
+    "$pullAll",
+    "$push",
+    "$set",
+];
+const UNSET: &str = "$unset";
+/// Paths and operands that are nested deeper together are left to the other way, which checks.
+const DEPTH_CHECKED: usize = 90;
+/// The name of an element that is looked at by itself.
+const ELEMENT: &str = "e";
+
+/// An operator on one path.
+struct Step<'u> {
+    operator: &'u str,
+    parts: Vec<&'u str>,
+    operand: Value<'u>,
+}
+
+/// Applies `update`, which was parsed without complaint, to a large document, or says `None` if the
+/// whole document is needed. New chunks are put into `store`.
+pub(crate) fn apply(
+    store: &dyn ChunkStore,
+    document: &LargeDocument,
+    update: Document<'_>,
+    context: &UpdateContext,
+) -> Result<Option<LargeDocument>, PiecesError> {
+    let Some(steps) = steps(update) else { return Ok(None) };
+    let mut current = *document;
+    for step in &steps {
+        match (Change { store, document: current, context }).step(step)? {
+            Some(changed) => current = changed,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(current))
+}
+
+/// The update's steps in the order of their paths.
+fn steps(update: Document<'_>) -> Option<Vec<Step<'_>>> {
+    let mut steps = Vec::new();
+    for (operator, paths) in update.iter() {
+        if !OPERATORS.contains(&operator) && operator != UNSET {
+            return None;
+        }
+        for (path, operand) in paths.as_document()?.iter() {
+            let parts: Vec<&str> = path.split('.').collect();
+            let is_plain = parts.iter().all(|part| !part.is_empty() && !part.starts_with('$'));
+            if !is_plain
+                || parts[0] == "_id"
+                || !is_shallow(operand, DEPTH_CHECKED - parts.len().min(DEPTH_CHECKED))
+            {
+                return None;
+            }
+            steps.push(Step { operator, parts, operand });
+        }
+    }
+    steps.sort_by(|left, right| {
+        let (left, right) = (left.parts.iter(), right.parts.iter());
+        left.map(|part| order_of(part)).cmp(right.map(|part| order_of(part)))
+    });
+    Some(steps)
+}
+
+/// Numbers come before names, by their value.
+fn order_of(part: &str) -> (bool, usize, &str) {
+    match position(part) {
+        Some(number) => (false, number, ""),
+        None => (true, 0, part),
+    }
+}
+
+/// The position that a part of a path means in an array.
+fn position(part: &str) -> Option<usize> {
+    let is_position = part == "0" || !part.starts_with(['0', '+']);
+    part.parse().ok().filter(|_| is_position)
+}
+
+fn is_shallow(value: Value<'_>, depth: usize) -> bool {
+    let inner = match value {
+        Value::Document(inner) => inner,
+        Value::Array(inner) => inner.as_document(),
+        Value::JavaScriptWithScope { scope, .. } => scope,
+        _ => return true,
+    };
+    depth > 0 && inner.iter().all(|(_, value)| is_shallow(value, depth - 1))
+}
+
+/// One step on one document.
+struct Change<'a> {
+    store: &'a dyn ChunkStore,
+    document: LargeDocument,
+    context: &'a UpdateContext,
+}
+
+impl Change<'_> {
+    fn step(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
+        let found = self.document.find(self.store, &step.parts)?;
+        if !found.is_plain() {
+            return Ok(None);
+        }
+        let rest = &step.parts[found.part_count..];
+        let is_missing_in_array = found.is_in_array() && found.item.is_none();
+        if is_missing_in_array {
+            return Ok(None); // To be padded, or an error.
+        }
+        if let Some((_, item)) = &found.item
+            && item.is_container()
+            && rest.len() == 1
+        {
+            return match step.operator {
+                "$set" | "$currentDate" | UNSET => self.element(step, &found, rest, false),
+                "$push" => self.push(step),
+                "$pop" => self.pop(step),
+                "$pull" | "$pullAll" => self.pull(step),
+                _ => Ok(None),
+            };
+        }
+        self.element(step, &found, rest, true)
+    }
+
+    /// Applies the operator to the element as a document of its own; with nothing in it if what is
+    /// there doesn't matter.
+    fn element(
+        &self,
+        step: &Step<'_>,
+        found: &Found,
+        rest: &[&str],
+        is_content_wanted: bool,
+    ) -> Result<Option<LargeDocument>, PiecesError> {
+        let mut before = DocumentBuilder::new();
+        if let Some((_, item)) = found.item.as_ref().filter(|_| is_content_wanted) {
+            before.append(rest[0], self.document.value_of(self.store, item)?.as_value());
+        }
+        let before = before.build();
+        let Some(update) = update(step.operator, &rest.join("."), step.operand) else {
+            return Ok(None);
+        };
+        let after = match update.apply(before.view(), self.context) {
+            Ok(Some(after)) => after,
+            Ok(None) if is_content_wanted => return Ok(Some(self.document)),
+            Ok(None) => before, // A container is unset.
+            Err(_) => return Ok(None),
+        };
+        let mut elements: Vec<Element<'_>> = after.view().elements().collect();
+        let null = null();
+        if elements.is_empty() && found.is_in_array() {
+            elements = null.view().elements().collect();
+        }
+        match &found.item {
+            Some((position, _)) => self.splice(found, *position, 1, &elements),
+            None => self.splice(found, found.count(self.store)?, 0, &elements),
+        }
+    }
+
+    /// Appends to a container that is an array, or puts values where `$position` says.
+    fn push(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
+        let Some(inside) = self.inside(step)? else { return Ok(None) };
+        let clauses = step.operand.as_document().filter(|clauses| clauses.get("$each").is_some());
+        let single = single(step.operand);
+        let (values, place) = match clauses {
+            None => (single.view(), None),
+            Some(clauses) => {
+                let is_known = |name: &str| matches!(name, "$each" | "$position");
+                let place = clauses.get("$position").map(|place| place.as_integer());
+                match (clauses.get("$each"), place) {
+                    _ if !clauses.iter().all(|(name, _)| is_known(name)) => return Ok(None),
+                    (Some(Value::Array(values)), None) => (values.as_document(), None),
+                    (Some(Value::Array(values)), Some(Some(place))) => {
+                        (values.as_document(), Some(place))
+                    }
+                    _ => return Ok(None),
+                }
+            }
+        };
+        let count = inside.count(self.store)?;
+        let place = match place {
+            None => count,
+            Some(place) if place >= 0 => count.min(place.unsigned_abs()),
+            Some(place) => count.saturating_sub(place.unsigned_abs()),
+        };
+        let elements: Vec<Element<'_>> = values.elements().collect();
+        self.splice(&inside, place, 0, &elements)
+    }
+
+    fn pop(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
+        let Some(inside) = self.inside(step)? else { return Ok(None) };
+        let count = inside.count(self.store)?;
+        match step.operand.as_integer() {
+            Some(-1) => self.splice(&inside, 0, count.min(1), &[]),
+            Some(1) => self.splice(&inside, count.saturating_sub(1), count.min(1), &[]),
+            _ => Ok(None),
+        }
+    }
+
+    /// Asks the operator for each element by itself whether it goes.
+    fn pull(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
+        let Some(inside) = self.inside(step)? else { return Ok(None) };
+        let Some(update) = update(step.operator, ELEMENT, step.operand) else { return Ok(None) };
+        let mut gone: Vec<u64> = Vec::new();
+        let mut is_refused = false;
+        self.document.visit_values(self.store, &inside, &mut |position, value| {
+            let mut before = DocumentBuilder::new();
+            before.begin_array(ELEMENT).push(value).end();
+            match update.apply(before.build().view(), self.context) {
+                Ok(Some(_)) => gone.push(position),
+                Ok(None) => {}
+                Err(_) => is_refused = true,
+            }
+            is_refused
+        })?;
+        if is_refused {
+            return Ok(None);
+        }
+        // From the back, so that the positions before stay what they are; runs at once.
+        let mut document = self.document;
+        while let Some(last) = gone.pop() {
+            let mut first = last;
+            while gone.last().is_some_and(|before| before + 1 == first) {
+                first = gone.pop().unwrap_or(first);
+            }
+            let change = Change { document, ..*self };
+            let Some(inside) = change.inside(step)? else { return Ok(None) };
+            match change.splice(&inside, first, last - first + 1, &[])? {
+                Some(changed) => document = changed,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(document))
+    }
+
+    /// Into the array that the path names, if it is one.
+    fn inside(&self, step: &Step<'_>) -> Result<Option<Found>, PiecesError> {
+        let mut parts = step.parts.clone();
+        parts.push(""); // Names nothing in an array.
+        let inside = self.document.find(self.store, &parts)?;
+        let is_there = inside.part_count == step.parts.len() && inside.is_in_array();
+        Ok(is_there.then_some(inside))
+    }
+
+    /// `None` too if the document isn't large any more: the other way gives the whole one.
+    fn splice(
+        &self,
+        found: &Found,
+        position: u64,
+        removed: u64,
+        elements: &[Element<'_>],
+    ) -> Result<Option<LargeDocument>, PiecesError> {
+        match self.document.splice(self.store, found, position, removed, elements)? {
+            Some(Edited::Large(changed)) => Ok(Some(changed)),
+            Some(Edited::Small(_)) | None => Ok(None),
+        }
+    }
+}
+
+/// `{operator: {path: operand}}`, parsed.
+fn update(operator: &str, path: &str, operand: Value<'_>) -> Option<Update> {
+    let mut update = DocumentBuilder::new();
+    update.begin_document(operator).append(path, operand).end();
+    Update::parse(Value::Document(update.build().view()), None::<Array<'_>>).ok()
+}
+
+fn null() -> DocumentBuf {
+    single(Value::Null)
+}
+
+/// A document with one field.
+fn single(value: Value<'_>) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    builder.append(ELEMENT, value);
+    builder.build()
+}

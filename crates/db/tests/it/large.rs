@@ -1,0 +1,226 @@
+//! Large documents in collections. Goal: an update that goes piece by piece gives what the update of
+//! a plain document gives, in every operator, at every place; indexes, versions and a restart see
+//! the same; and it logs little. Method: random updates on a document of some 100 KB, and on its
+//! copy in memory.
+
+use std::sync::Arc;
+
+use frond_db::catalog::IndexSpec;
+use frond_db::{Database, Durability, Frond, FrondOptions};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, path::Path};
+use frond_query::Update;
+use frond_query::update::UpdateContext;
+use frond_testkit::random::{Random, for_seeds};
+use frond_testkit::{SimDisk, random};
+
+use crate::support::*;
+
+const CONTEXT: UpdateContext = UpdateContext { now_millis: 0, timestamp: 0, position: None };
+
+/// `{_id, n, tags, text, sections: [{title, body, rows}], deep: {a: {b: {...}}}}`.
+fn document(sections: usize) -> DocumentBuf {
+    let mut out = DocumentBuilder::new();
+    out.append("_id", Value::Int32(1)).append("n", Value::Int32(1)).begin_array("tags");
+    for tag in 0..400 {
+        out.push(Value::String(&format!("tag{tag}")));
+    }
+    out.end().append("text", Value::String(&"text ".repeat(2_000))).begin_array("sections");
+    for section in 0..sections {
+        let mut inner = DocumentBuilder::new();
+        inner.append("title", Value::String(&format!("section {section}")));
+        inner.append("body", Value::String(&"some words ".repeat(60 + section % 50)));
+        inner.begin_array("rows");
+        for row in 0..5 {
+            inner.push(Value::Int32(row));
+        }
+        inner.end();
+        out.push(Value::from(&inner.build()));
+    }
+    out.end().begin_document("deep").begin_document("a").begin_document("b");
+    out.append("x", Value::Int32(1)).append("long", Value::String(&"long ".repeat(900)));
+    out.end().end().end();
+    out.build()
+}
+
+fn path(random: &mut Random) -> String {
+    let section = random.below(70);
+    match random.below(15) {
+        0 => "n".to_owned(),
+        1 => "tags".to_owned(),
+        2 => format!("tags.{}", random.below(420)),
+        3 => "text".to_owned(),
+        4 => format!("sections.{section}"),
+        5 => format!("sections.{section}.title"),
+        6 => format!("sections.{section}.rows"),
+        7 => format!("sections.{section}.rows.{}", random.below(7)),
+        8 => "deep.a.b.x".to_owned(),
+        9 => "deep.a.b".to_owned(),
+        10 => format!("deep.a.new{}", random.below(3)),
+        11 => "sections".to_owned(),
+        12 => format!("new{}.{}", random.below(3), random.below(3)),
+        13 => format!("sections.{section}.new.a"),
+        _ => format!("{}", random.below(3)),
+    }
+}
+
+fn operator(random: &mut Random) -> (&'static str, String) {
+    let number = random.below(5);
+    match random.below(13) {
+        0 => ("$set", format!("{number}")),
+        1 => ("$set", format!("'{}'", "set ".repeat(number * 200))),
+        2 => ("$set", format!("{{'a': {number}, 'b': ['{}']}}", "x".repeat(number * 300))),
+        3 => ("$unset", "''".to_owned()),
+        4 => ("$inc", format!("{number}")),
+        5 => ("$push", format!("{number}")),
+        6 => ("$push", format!("{{'$each': ['p', {number}], '$position': {}}}", number as i64 - 2)),
+        7 => ("$push", format!("{{'$each': [{number}], '$slice': 40}}")),
+        8 => ("$pull", format!("{number}")),
+        9 => ("$pull", format!("{{'title': 'section {}'}}", random.below(60))),
+        10 => ("$pull", format!("{{'$in': ['tag{}', 'tag{}', 3]}}", random.below(400), number)),
+        11 => ("$pop", if random.one_in(2) { "1" } else { "-1" }.to_owned()),
+        _ => ("$max", format!("{number}")),
+    }
+}
+
+fn stored(shop: &Database) -> DocumentBuf {
+    run(shop, "docs", &request("{'_id': 1}")).expect("found").pop().expect("it is there")
+}
+
+/// Runs the update on both; whether it was taken.
+fn both(shop: &Database, plain: &mut DocumentBuf, text: &str) -> bool {
+    let update_value: ValueBuf = value(text);
+    let expected = Update::parse(update_value.as_value(), None)
+        .and_then(|update| update.apply(plain.view(), &CONTEXT));
+    let mut statement = statement("{'_id': 1}", "{}");
+    statement.update = update_value;
+    let report = update(shop, "docs", statement);
+    match expected {
+        Ok(after) => {
+            assert!(report.errors.is_empty(), "{text}: {:?}", report.errors);
+            assert_eq!(report.modified, u64::from(after.is_some()), "{text}");
+            *plain = after.unwrap_or(plain.clone());
+            true
+        }
+        Err(error) => {
+            assert_eq!(report.errors.len(), 1, "{text}");
+            assert_eq!(report.errors[0].error.message, error.message, "{text}");
+            false
+        }
+    }
+}
+
+fn check_index(shop: &Database, plain: &DocumentBuf) {
+    for path in ["n", "sections.title"] {
+        let mut values = Vec::new();
+        Path::new(path).visit(plain.view(), &mut |value| {
+            values.extend(
+                value.filter(|value| !matches!(value, Value::Array(_))).map(|it| it.to_buf()),
+            );
+            false
+        });
+        for value in values.iter().take(3) {
+            let mut filter = DocumentBuilder::new();
+            filter.append(path, value.as_value());
+            let mut request = request("{}");
+            request.filter = Some(filter.build());
+            let found = run(shop, "docs", &request).expect("found");
+            assert_eq!(found.len(), 1, "{path} = {value:?}");
+        }
+    }
+}
+
+#[test]
+fn updates_equal_those_of_plain_documents() {
+    let (mut taken, mut refused) = (0, 0);
+    for_seeds(6, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
+        let shop = frond.database("shop").expect("a proper name");
+        for key in ["{'key': {'n': 1}}", "{'key': {'sections.title': 1}}"] {
+            let spec = IndexSpec::parse(json(key).view()).expect("a proper index");
+            shop.create_indexes("docs", &[spec]).expect("made");
+        }
+        let mut plain = document(60);
+        assert_eq!(try_insert(&shop, "docs", &[plain.clone()]).count, 1);
+        for turn in 0..40 {
+            let mut texts: Vec<String> = Vec::new();
+            for _ in 0..1 + random.below(2) {
+                let (operator, operand) = operator(&mut random);
+                let text = format!("'{operator}': {{'{}': {operand}}}", path(&mut random));
+                if !texts.iter().any(|known| known.starts_with(&format!("'{operator}'"))) {
+                    texts.push(text);
+                }
+            }
+            let text = format!("{{{}}}", texts.join(", "));
+            let is_parsed = Update::parse(value(&text).as_value(), None).is_ok();
+            if !is_parsed {
+                continue; // Paths in conflict.
+            }
+            let was_taken = both(&shop, &mut plain, &text);
+            taken += u32::from(was_taken);
+            refused += u32::from(!was_taken);
+            assert_eq!(stored(&shop).as_bytes(), plain.as_bytes(), "{text}");
+            if turn % 8 == 0 {
+                check_index(&shop, &plain);
+            }
+            if turn == 15 {
+                shop.commit("half", "test").expect("committed");
+            }
+        }
+        check_index(&shop, &plain);
+
+        // The same content written as a whole is the same value: nothing is left to commit.
+        shop.commit("all", "test").expect("committed");
+        assert_eq!(delete(&shop, "docs", "{}"), 1);
+        assert_eq!(try_insert(&shop, "docs", &[plain.clone()]).count, 1);
+        let error = shop.commit("again", "test").expect_err("the content is what it was");
+        assert!(error.message.contains("nothing"), "{}", error.message);
+
+        // What is only in the log survives a crash.
+        both(&shop, &mut plain, "{'$set': {'sections.3.title': 'last'}}");
+        shop.insert("other", &[json("{}")], true, Durability::Synced).expect("synced");
+        drop((shop, frond));
+        let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens again");
+        let shop = frond.database("shop").expect("a proper name");
+        assert_eq!(stored(&shop).as_bytes(), plain.as_bytes());
+        check_index(&shop, &plain);
+        frond.engine().check().expect("every invariant holds");
+    });
+    assert!(100 < taken && 0 < refused, "{taken} taken, {refused} refused");
+}
+
+/// One field of a large document: the log grows by a path of pieces, before and after a fold.
+#[test]
+fn updates_log_what_they_change() {
+    let shop = shop();
+    let plain = document(4_000);
+    assert!(3 << 20 < plain.as_bytes().len());
+    assert_eq!(try_insert(&shop, "docs", &[plain]).count, 1);
+    for turn in 0..2 {
+        for text in [
+            "{'$inc': {'n': 1}}",
+            "{'$set': {'sections.2000.title': 'x'}}",
+            "{'$set': {'deep.a.b.x': 7}}",
+            "{'$push': {'sections': {'$each': [{'title': 'first'}], '$position': 0}}}",
+            "{'$push': {'sections': {'title': 'last'}}}",
+            "{'$pop': {'sections': -1}}",
+            "{'$unset': {'text': ''}}",
+        ] {
+            let before = logged(&shop);
+            let mut statement = statement("{'_id': 1}", text);
+            if text.contains("title") && turn == 1 {
+                statement.update = value(&text.replace("'x'", "'y'"));
+            }
+            update(&shop, "docs", statement);
+            let bytes = logged(&shop) - before;
+            assert!(bytes < 24 << 10, "{text}: {bytes} bytes were logged");
+        }
+        shop.commit("turn", "test").expect("committed");
+    }
+}
+
+fn logged(shop: &Database) -> u64 {
+    shop.insert("marks", &[json("{}")], true, Durability::Synced).expect("synced");
+    let (engine, _) = shop.frond().counters();
+    engine.log_bytes
+}

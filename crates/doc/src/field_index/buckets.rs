@@ -1,0 +1,101 @@
+//! Names of outermost fields in hash buckets of one cache line each, where names don't repeat.
+//!
+//! A bucket holds ten fields: sixteen bits of the name's hash, and the element's offset. A field goes
+//! into the first bucket with room from its own on, so that of two fields with one name the first
+//! is met first. The name itself is compared in the document, which the value needs anyway.
+
+use super::shape;
+use crate::document::Document;
+use crate::raw::{RawElement, RawElements, element_at};
+
+/// Fields of a bucket: 10 x 6 bytes, and their number, in 64 bytes.
+const BUCKET_FIELDS: usize = 10;
+/// Buckets are made for seven fields each: 9 bytes a field, and few fields lie in the next one.
+const BUCKET_FIELDS_EXPECTED: usize = 7;
+/// Documents with more outermost fields have no index.
+pub const FIELD_COUNT_MAX: usize = 1 << 18;
+
+#[derive(Clone, Debug)]
+pub(super) struct Buckets {
+    buckets: Box<[Bucket]>,
+}
+
+#[repr(align(64))]
+#[derive(Clone, Debug, Default)]
+struct Bucket {
+    offsets: [u32; BUCKET_FIELDS],
+    tags: [u16; BUCKET_FIELDS],
+    count: u8,
+}
+const _: () = assert!(size_of::<Bucket>() == 64);
+
+impl Buckets {
+    /// Files a document's outermost fields.
+    pub(super) fn of(document: Document<'_>) -> Option<Buckets> {
+        let bytes = document.as_bytes();
+        u32::try_from(bytes.len()).ok()?;
+        let mut fields = Vec::new();
+        let mut elements = RawElements::new(bytes);
+        loop {
+            let offset = bytes.len() - elements.rest().len();
+            let Some(element) = elements.next() else { break };
+            fields.push((shape::hash(element.name), offset as u32));
+            if FIELD_COUNT_MAX < fields.len() {
+                return None;
+            }
+        }
+        let count = fields.len() / BUCKET_FIELDS_EXPECTED + 1;
+        let mut buckets = vec![Bucket::default(); count].into_boxed_slice();
+        for (hash, offset) in fields {
+            let mut position = first_bucket(hash, count);
+            while usize::from(buckets[position].count) == BUCKET_FIELDS {
+                position = (position + 1) % count;
+            }
+            let bucket = &mut buckets[position];
+            let free = usize::from(bucket.count);
+            bucket.offsets[free] = offset;
+            bucket.tags[free] = tag(hash);
+            bucket.count += 1;
+        }
+        Some(Buckets { buckets })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.buckets)
+    }
+
+    /// The first field that has this name.
+    pub(super) fn find<'a>(&self, document: &'a [u8], name: &[u8]) -> Option<RawElement<'a>> {
+        let hash = shape::hash(name);
+        let mut position = first_bucket(hash, self.buckets.len());
+        // There is room for more fields than there are, so a bucket that isn't full ends this.
+        loop {
+            let bucket = &self.buckets[position];
+            let count = usize::from(bucket.count).min(BUCKET_FIELDS);
+            for (tag_there, offset) in bucket.tags[..count].iter().zip(&bucket.offsets) {
+                let offset = *offset as usize;
+                if *tag_there == tag(hash) && is_named(document, offset, name) {
+                    return element_at(document, offset, name.len());
+                }
+            }
+            if count < BUCKET_FIELDS {
+                return None;
+            }
+            position = (position + 1) % self.buckets.len();
+        }
+    }
+}
+
+fn first_bucket(hash: u64, count: usize) -> usize {
+    ((hash >> 32) as usize * count) >> 32
+}
+
+fn tag(hash: u64) -> u16 {
+    hash as u16
+}
+
+fn is_named(document: &[u8], offset: usize, name: &[u8]) -> bool {
+    let rest = document.get(offset + 1..).unwrap_or(&[]);
+    // A name asked for with a zero in it is no field's, though the bytes may stand there.
+    rest.starts_with(name) && rest.get(name.len()) == Some(&0) && !name.contains(&0)
+}

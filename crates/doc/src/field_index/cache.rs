@@ -1,0 +1,96 @@
+//! Indexes of documents that lie in the store by themselves, made on first use.
+//!
+//! A document above the tree's inline limit is named by the hash of its bytes. The first time that a
+//! field of it is asked for, it is indexed, which costs about what the scan would have cost; the
+//! index is kept under the hash for whoever reads the document again, and dropped when memory is
+//! wanted for others. Documents below the limit are read faster by one scan than by way of a cache.
+
+use std::sync::{Arc, OnceLock};
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use super::shape::{SHAPES_BYTES_MAX, ShapeRegistry};
+use super::{FieldIndex, INDEXED_BYTES_MIN};
+use crate::document::{Document, DocumentBuf};
+
+/// Memory for indexes, if their owner doesn't say: of 16,000 documents of 1,000 fields.
+pub const CACHE_BYTES: u64 = 32 << 20;
+
+/// Indexes by the hash of their documents' bytes. Cloning shares them.
+///
+/// *Thread safety*: any number of threads.
+#[derive(Clone, Debug)]
+pub struct FieldIndexes {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    shapes: ShapeRegistry,
+    cache: Cache<[u8; 32], Arc<FieldIndex>, ByBytes>,
+}
+
+#[derive(Clone, Debug)]
+struct ByBytes;
+
+impl Weighter<[u8; 32], Arc<FieldIndex>> for ByBytes {
+    fn weight(&self, _: &[u8; 32], index: &Arc<FieldIndex>) -> u64 {
+        index.bytes() as u64 + 64
+    }
+}
+
+/// The index of one document, made when it is asked first.
+#[derive(Debug)]
+pub struct LazyIndex {
+    indexes: FieldIndexes,
+    hash: [u8; 32],
+    index: OnceLock<Option<Arc<FieldIndex>>>,
+}
+
+impl FieldIndexes {
+    /// Makes an empty cache that will hold about so many bytes.
+    pub fn new(bytes_max: u64) -> FieldIndexes {
+        let expected = (bytes_max / 1024).max(16) as usize;
+        FieldIndexes {
+            shared: Arc::new(Shared {
+                shapes: ShapeRegistry::new(SHAPES_BYTES_MAX),
+                cache: Cache::with_weighter(expected, bytes_max, ByBytes),
+            }),
+        }
+    }
+
+    /// The shapes of the documents.
+    pub fn shapes(&self) -> &ShapeRegistry {
+        &self.shared.shapes
+    }
+
+    /// Takes over a document whose bytes have that hash; it will find its index here.
+    pub fn attach(&self, hash: [u8; 32], document: DocumentBuf) -> DocumentBuf {
+        if document.as_bytes().len() < INDEXED_BYTES_MIN {
+            return document;
+        }
+        let index = LazyIndex { indexes: self.clone(), hash, index: OnceLock::new() };
+        document.with_index(Arc::new(index))
+    }
+}
+
+impl LazyIndex {
+    /// The index; `None` if the document can't have one.
+    #[inline]
+    pub(crate) fn get(&self, document: &[u8]) -> Option<&FieldIndex> {
+        self.index.get_or_init(|| self.find_or_make(document)).as_deref()
+    }
+
+    #[cold]
+    fn find_or_make(&self, document: &[u8]) -> Option<Arc<FieldIndex>> {
+        let shared = &*self.indexes.shared;
+        if let Some(known) = shared.cache.get(&self.hash) {
+            return Some(known);
+        }
+        let document = Document::from_validated(document);
+        let index = Arc::new(FieldIndex::of(document, &shared.shapes)?);
+        shared.cache.insert(self.hash, index.clone());
+        Some(index)
+    }
+}

@@ -1,0 +1,474 @@
+//! Shapes: the names of documents' fields, interned, as JavaScript engines do with hidden classes.
+//!
+//! Documents of a collection mostly have the same names in the same order. A [`ShapeRegistry`] knows
+//! each such list of names once, nested documents included (arrays not).
+//!
+//! 1. A document is walked beside the shapes that were met last for documents that begin with the
+//!    same names. A name that is expected is compared, not looked for, so this costs no more than
+//!    any walk over the document.
+//! 2. If its names differ from theirs, they are collected (the *signature*) and looked up.
+//! 3. A signature becomes a shape when it is met the second time. Names that are data never are.
+//!
+//! *Invariants*: 1. A registry never holds more than [`SHAPES_BYTES_MAX`], however documents look;
+//! beyond that nothing is added. 2. A shape's table has each path once: with the first field of that
+//! name, and nothing of what lies below a later one.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::document::Document;
+use crate::raw::{RawElements, array_at, kind_of, split_name, value_bytes};
+use crate::value::ElementType;
+
+/// Most fields of a document with a shape, nested ones counted.
+pub const FIELD_COUNT_MAX: usize = 4096;
+/// Most bytes of names of a document with a shape, the path to each counted.
+pub const NAME_BYTES_MAX: usize = 64 << 10;
+/// Most memory of all shapes of a registry.
+pub const SHAPES_BYTES_MAX: usize = 16 << 20;
+
+/// Ends a nested document in a shape's signature: no byte of a name in UTF-8.
+const NESTED_END: u8 = 0xff;
+/// Stands between the names of a path: no byte of a name.
+const SEPARATOR: u8 = 0;
+/// Signatures that were met once: their number bounds what is remembered of them.
+const MET_ONCE_SLOTS: usize = 1 << 10;
+/// How many names at the front choose the shapes that are tried first.
+const FRONT_FIELDS: usize = 4;
+
+/// Makes numbers that no two shapes of the process share.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+
+/// The hash of a name, or of the names of a path with a zero between them.
+#[inline]
+pub(crate) fn hash(name: &[u8]) -> u64 {
+    xxh3_64(name)
+}
+
+/// One list of names.
+#[derive(Debug)]
+pub struct Shape {
+    number: u64,
+    /// What a walk over a document of this shape meets, step by step.
+    steps: Box<[Step]>,
+    /// By ordinal: how long the name is.
+    name_bytes: Box<[u16]>,
+    /// Paths, one after the other.
+    names: Box<[u8]>,
+    /// Open addressing by the path's hash; a power of two, at most half full.
+    table: Box<[Slot]>,
+}
+
+/// An element, or the end of a nested document.
+#[derive(Debug)]
+struct Step {
+    kind: StepKind,
+    name_bytes: u16,
+    /// The name and its zero, as far as they fit, and zeros: compared as one number.
+    front: u128,
+    /// What of the name and its zero is longer.
+    rest: Box<[u8]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum StepKind {
+    Field,
+    Document,
+    End,
+}
+
+/// How much of a name is compared as one number.
+const FRONT_BYTES: usize = size_of::<u128>();
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// Bits of the hash that don't choose the slot.
+    tag: u32,
+    /// Where the path begins in `names`, and how long it is.
+    path_offset: u32,
+    path_bytes: u16,
+    /// How many names the path has; 0 if the slot is empty.
+    depth: u16,
+    ordinal: u32,
+}
+
+/// A field of a shape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Its position among all fields, a nested document's after it.
+    pub(crate) ordinal: u32,
+    /// How long its name is.
+    pub(crate) name_bytes: u16,
+}
+
+impl Shape {
+    /// A number that no other shape of the process has.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How many fields it has.
+    pub fn field_count(&self) -> usize {
+        self.name_bytes.len()
+    }
+
+    /// The field at a path of so many names, with zeros between them.
+    #[inline]
+    pub(crate) fn find(&self, path: &[u8], depth: usize, hash: u64) -> Option<Place> {
+        let mask = self.table.len() - 1;
+        let mut position = hash as usize & mask;
+        loop {
+            let slot = self.table.get(position)?;
+            if slot.depth == 0 {
+                return None;
+            }
+            if slot.tag == tag(hash) && usize::from(slot.depth) == depth {
+                let offset = slot.path_offset as usize;
+                let there = self.names.get(offset..offset + usize::from(slot.path_bytes));
+                if there == Some(path) {
+                    return self.place(slot.ordinal);
+                }
+            }
+            position = (position + 1) & mask;
+        }
+    }
+
+    /// The field of that ordinal.
+    #[inline]
+    pub(crate) fn place(&self, ordinal: u32) -> Option<Place> {
+        let name_bytes = *self.name_bytes.get(ordinal as usize)?;
+        Some(Place { ordinal, name_bytes })
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Shape>()
+            + self.steps.iter().map(Step::bytes).sum::<usize>()
+            + self.names.len()
+            + size_of_val(&*self.name_bytes)
+            + size_of_val(&*self.table)
+    }
+
+    /// Makes a shape; `None` if its paths are too long.
+    fn of(signature: &[u8]) -> Option<Shape> {
+        let fields = fields_of(signature)?;
+        let slot_count = (fields.len() * 2).next_power_of_two().max(2);
+        let mut table = vec![Slot::default(); slot_count].into_boxed_slice();
+        let mut names = Vec::new();
+        let mut name_bytes = Vec::with_capacity(fields.len());
+        for (ordinal, field) in fields.into_iter().enumerate() {
+            name_bytes.push(field.name_bytes);
+            let Some(path) = field.path else { continue };
+            if NAME_BYTES_MAX < names.len() + path.len() {
+                return None;
+            }
+            let hash = hash(&path);
+            let mut position = hash as usize & (slot_count - 1);
+            let mut is_known = false;
+            while table[position].depth != 0 {
+                let slot = &table[position];
+                let offset = slot.path_offset as usize;
+                is_known |= names[offset..offset + usize::from(slot.path_bytes)] == *path;
+                position = (position + 1) & (slot_count - 1);
+            }
+            if !is_known {
+                table[position] = Slot {
+                    tag: tag(hash),
+                    path_offset: names.len() as u32,
+                    path_bytes: u16::try_from(path.len()).ok()?,
+                    depth: field.depth,
+                    ordinal: ordinal as u32,
+                };
+                names.extend_from_slice(&path);
+            }
+        }
+        Some(Shape {
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            steps: steps_of(signature)?,
+            name_bytes: name_bytes.into(),
+            names: names.into(),
+            table,
+        })
+    }
+
+    /// Walks `document` beside the shape. Whether it has exactly these names; then `offsets` has
+    /// those of its elements.
+    fn fits(&self, document: Document<'_>, offsets: &mut Vec<u32>) -> bool {
+        offsets.clear();
+        offsets.reserve(self.name_bytes.len());
+        let bytes = document.as_bytes();
+        // Where the walk is, and where the documents around it go on.
+        let (mut offset, mut open) = (4, Vec::new());
+        for step in &self.steps {
+            if step.kind == StepKind::End {
+                // Here the document that is walked must end: behind its last element lies a zero.
+                if bytes.get(offset) != Some(&0) {
+                    return false;
+                }
+                offset = open.pop().unwrap_or(bytes.len());
+                continue;
+            }
+            if !step.is_named(bytes, offset + 1) {
+                return false;
+            }
+            let Some(kind) = bytes.get(offset).and_then(|kind| kind_of(*kind)) else {
+                return false;
+            };
+            let is_document = kind == ElementType::Document;
+            if is_document != (step.kind == StepKind::Document) {
+                return false;
+            }
+            let value_offset = offset + usize::from(step.name_bytes) + 2;
+            let Some(value) = bytes.get(value_offset..) else { return false };
+            let Some(value_bytes) = value_bytes(kind, value) else { return false };
+            offsets.push(offset as u32);
+            offset = value_offset.saturating_add(value_bytes);
+            if is_document {
+                open.push(offset);
+                offset = value_offset + 4;
+            }
+        }
+        open.is_empty() && offset == bytes.len()
+    }
+}
+
+impl Step {
+    /// Whether the name and its zero stand at `offset`.
+    #[inline]
+    fn is_named(&self, bytes: &[u8], offset: usize) -> bool {
+        let name_end = usize::from(self.name_bytes) + 1;
+        match array_at::<FRONT_BYTES>(bytes, offset) {
+            Some(front) => {
+                let unused = FRONT_BYTES.saturating_sub(name_end) as u32 * u8::BITS;
+                // The lowest bytes are the first ones.
+                let front = u128::from_le_bytes(front) & (u128::MAX >> unused);
+                let rest = || bytes.get(offset + FRONT_BYTES..).unwrap_or(&[]);
+                front == self.front && (self.rest.is_empty() || rest().starts_with(&self.rest))
+            }
+            // At the very end of the document.
+            None => {
+                let front = self.front.to_le_bytes();
+                let name = &front[..name_end.min(FRONT_BYTES)];
+                self.rest.is_empty() && bytes.get(offset..).unwrap_or(&[]).starts_with(name)
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Step>() + self.rest.len()
+    }
+}
+
+/// The steps that a signature tells.
+fn steps_of(signature: &[u8]) -> Option<Box<[Step]>> {
+    let mut steps = Vec::new();
+    let mut rest = signature;
+    while let Some((first, after)) = rest.split_first() {
+        if *first == NESTED_END {
+            steps.push(Step { kind: StepKind::End, name_bytes: 0, front: 0, rest: Box::default() });
+            rest = after;
+            continue;
+        }
+        let (name, after) = split_name(rest)?;
+        let (is_document, after) = after.split_first()?;
+        let with_zero = &rest[..name.len() + 1];
+        let (front, behind) = with_zero.split_at(with_zero.len().min(FRONT_BYTES));
+        let mut padded = [0; FRONT_BYTES];
+        padded[..front.len()].copy_from_slice(front);
+        steps.push(Step {
+            kind: if *is_document == 1 { StepKind::Document } else { StepKind::Field },
+            name_bytes: u16::try_from(name.len()).ok()?,
+            front: u128::from_le_bytes(padded),
+            rest: behind.into(),
+        });
+        rest = after;
+    }
+    Some(steps.into())
+}
+
+#[inline]
+fn tag(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
+/// The shapes that were met, up to a bound. Whoever owns it decides how long it lives.
+///
+/// *Thread safety*: any number of threads; the lock is held for a look-up or an insertion.
+#[derive(Debug)]
+pub struct ShapeRegistry {
+    bytes_max: usize,
+    known: RwLock<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    bytes: usize,
+    /// The signature is all the names, so different shapes never meet.
+    by_signature: HashMap<Box<[u8]>, Arc<Shape>>,
+    /// By the hash of the first names: the shapes met last, the last one first.
+    by_front: HashMap<u64, [Option<Arc<Shape>>; 2]>,
+    /// Hashes of signatures, by hash.
+    met_once: Box<[u64]>,
+}
+
+impl ShapeRegistry {
+    /// Makes an empty registry whose shapes will take at most so many bytes.
+    pub fn new(bytes_max: usize) -> ShapeRegistry {
+        let known = Known {
+            bytes: 0,
+            by_signature: HashMap::new(),
+            by_front: HashMap::new(),
+            met_once: vec![0; MET_ONCE_SLOTS].into(),
+        };
+        ShapeRegistry { bytes_max, known: RwLock::new(known) }
+    }
+
+    /// How many shapes are known.
+    pub fn count(&self) -> usize {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).by_signature.len()
+    }
+
+    /// How much memory the shapes take.
+    pub fn bytes(&self) -> usize {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).bytes
+    }
+
+    /// The shape of a document, with the offset of each of its elements; `None` if it is too wide,
+    /// or was not met before.
+    pub(crate) fn shape_of(
+        &self,
+        document: Document<'_>,
+        offsets: &mut Vec<u32>,
+    ) -> Option<Arc<Shape>> {
+        u32::try_from(document.as_bytes().len()).ok()?;
+        let front = hash_of_front(document);
+        let recent = {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            known.by_front.get(&front).cloned().unwrap_or_default()
+        };
+        for shape in recent.into_iter().flatten() {
+            if shape.fits(document, offsets) {
+                return Some(shape);
+            }
+        }
+        let walk = Walk::over(document)?;
+        *offsets = walk.offsets;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.shape(&walk.signature, front, self.bytes_max)
+    }
+}
+
+impl Known {
+    /// The shape with a signature, if there is one or this is the second time.
+    fn shape(&mut self, signature: &[u8], front: u64, bytes_max: usize) -> Option<Arc<Shape>> {
+        let shape = match self.by_signature.get(signature) {
+            Some(shape) => shape.clone(),
+            None => {
+                let hash = hash(signature);
+                let met = &mut self.met_once[hash as usize % MET_ONCE_SLOTS];
+                if std::mem::replace(met, hash) != hash {
+                    return None;
+                }
+                let shape = Shape::of(signature)?;
+                let bytes = shape.bytes() + signature.len();
+                if bytes_max < self.bytes + bytes {
+                    return None;
+                }
+                self.bytes += bytes;
+                let shape = Arc::new(shape);
+                self.by_signature.insert(signature.into(), shape.clone());
+                shape
+            }
+        };
+        let recent = self.by_front.entry(front).or_default();
+        recent[1] = recent[0].replace(shape.clone());
+        Some(shape)
+    }
+}
+
+fn hash_of_front(document: Document<'_>) -> u64 {
+    document.elements().take(FRONT_FIELDS).fold(0, |before, element| {
+        (before ^ hash(element.name)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })
+}
+
+/// What one walk over a document collects.
+#[derive(Default)]
+struct Walk {
+    /// Per field the name, a zero, and whether a nested document follows; after that its end.
+    signature: Vec<u8>,
+    offsets: Vec<u32>,
+}
+
+impl Walk {
+    fn over(document: Document<'_>) -> Option<Walk> {
+        let mut walk = Walk::default();
+        let bytes = document.as_bytes();
+        // Per open document its elements. Offsets come from what is left to walk over: a nested
+        // document's end is known when its parent's element was cut.
+        let mut open = vec![(bytes.len(), RawElements::new(bytes))];
+        while let Some((end, elements)) = open.last_mut() {
+            let (end, offset) = (*end, *end - elements.rest().len());
+            let Some(element) = elements.next() else {
+                if elements.rest() != [0] {
+                    return None; // Not BSON: a scan ends where it can't go on, and so may an index.
+                }
+                walk.signature.push(NESTED_END);
+                open.pop();
+                continue;
+            };
+            let is_document = element.kind == ElementType::Document;
+            walk.offsets.push(offset as u32);
+            walk.signature.extend_from_slice(element.name);
+            walk.signature.extend_from_slice(&[SEPARATOR, u8::from(is_document)]);
+            if FIELD_COUNT_MAX < walk.offsets.len() || NAME_BYTES_MAX < walk.signature.len() {
+                return None;
+            }
+            if is_document {
+                let nested_end = end - elements.rest().len();
+                open.push((nested_end, RawElements::new(element.value)));
+            }
+        }
+        Some(walk)
+    }
+}
+
+/// A field as a signature tells it.
+struct SignatureField {
+    name_bytes: u16,
+    /// The names from the outermost on with zeros between them; `None` below a field that is not
+    /// the first of its name.
+    path: Option<Vec<u8>>,
+    depth: u16,
+}
+
+/// The fields that a signature tells, in their order; `None` if one has too long a name.
+fn fields_of(signature: &[u8]) -> Option<Vec<SignatureField>> {
+    let mut fields = Vec::new();
+    // Per open document its path with a separator behind it, and the names met in it.
+    let mut open: Vec<(Option<Vec<u8>>, std::collections::HashSet<&[u8]>)> =
+        vec![(Some(Vec::new()), Default::default())];
+    let mut rest = signature;
+    while let Some((first, after)) = rest.split_first() {
+        if *first == NESTED_END {
+            open.pop();
+            rest = after;
+            continue;
+        }
+        let (name, after) = split_name(rest)?;
+        let (is_document, after) = after.split_first()?;
+        let depth = u16::try_from(open.len()).ok()?;
+        let (around, met) = open.last_mut()?;
+        let is_first = met.insert(name);
+        let path = around.as_ref().filter(|_| is_first).map(|around| [around, name].concat());
+        if *is_document == 1 {
+            let inner = path.as_ref().map(|path| [path, &[SEPARATOR][..]].concat());
+            open.push((inner, Default::default()));
+        }
+        fields.push(SignatureField { name_bytes: u16::try_from(name.len()).ok()?, path, depth });
+        rest = after;
+    }
+    Some(fields)
+}

@@ -1,0 +1,208 @@
+//! Outermost fields of a document, one or several, in one walk.
+//!
+//! A filter asks for its fields one after the other, and often stops after the first. So the walk
+//! stops where the field that is asked for is found, remembers the others that it passed, and goes
+//! on from there when the next one is asked for: never more than one walk, and never further than
+//! needed. A name is read as two numbers: finding its end and comparing it with those that are
+//! wanted costs a few instructions for names of less than sixteen bytes, which most are.
+
+use crate::document::Document;
+use crate::raw::{RawElement, array_at, kind_of, split_name, value_bytes};
+use crate::value::{ElementType, Value};
+
+/// Names of at most so many fields are collected; others are looked for by themselves.
+pub const SCANNED_NAMES_MAX: usize = 8;
+
+/// The names that will be asked for, each once.
+#[derive(Clone, Default, Debug)]
+pub struct ScannedNames {
+    heads: Vec<Head>,
+    names: Vec<Box<[u8]>>,
+}
+
+/// A name's first sixteen bytes, padded with zeros. A name has no zero, so that this is all of one
+/// that is shorter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Head {
+    low: u64,
+    high: u64,
+}
+
+/// A walk over one document.
+pub struct FieldScan<'a> {
+    names: &'a ScannedNames,
+    walk: Walk<'a>,
+    /// By number: the first field of that name, if the walk has passed it.
+    found: [Option<(ElementType, &'a [u8])>; SCANNED_NAMES_MAX],
+}
+
+impl ScannedNames {
+    /// The names, by number.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.iter().map(|name| &**name)
+    }
+
+    /// The number by which to ask for `name`; `None` if there are too many already.
+    pub fn add(&mut self, name: &str) -> Option<u8> {
+        let name = name.as_bytes();
+        if let Some(position) = self.names.iter().position(|known| **known == *name) {
+            return Some(position as u8);
+        }
+        if self.names.len() == SCANNED_NAMES_MAX || name.contains(&0) {
+            return None;
+        }
+        self.names.push(name.into());
+        self.heads.push(Head::of(name));
+        Some(self.names.len() as u8 - 1)
+    }
+}
+
+impl<'a> FieldScan<'a> {
+    /// Begins a walk over `document` for `names`.
+    pub fn new(document: Document<'a>, names: &'a ScannedNames) -> FieldScan<'a> {
+        let walk = Walk { bytes: document.as_bytes(), offset: size_of::<u32>() };
+        FieldScan { names, walk, found: [None; SCANNED_NAMES_MAX] }
+    }
+
+    /// The value of the first field with the name of that number.
+    #[inline]
+    pub fn get(&mut self, number: u8) -> Option<Value<'a>> {
+        let number = usize::from(number);
+        let (kind, value) = match *self.found.get(number)? {
+            Some(found) => found,
+            None => self.walk_to(number)?,
+        };
+        RawElement { kind, name: &[], value }.decode()
+    }
+
+    fn walk_to(&mut self, number: usize) -> Option<(ElementType, &'a [u8])> {
+        let names = self.names;
+        // A copy stays in registers.
+        let mut walk = self.walk.clone();
+        let mut answer = None;
+        while let Some(met) = walk.next() {
+            if !names.heads.contains(&met.head) {
+                continue;
+            }
+            let Some(position) = names.position(met.head, met.name) else { continue };
+            // The first field of a name counts.
+            if self.found[position].is_none() {
+                let found = (met.kind, met.value);
+                self.found[position] = Some(found);
+                if position == number {
+                    answer = Some(found);
+                    break;
+                }
+            }
+        }
+        self.walk = walk;
+        answer
+    }
+}
+
+impl ScannedNames {
+    /// The number of a name that begins like one of them.
+    #[cold]
+    fn position(&self, head: Head, name: &[u8]) -> Option<usize> {
+        match head.is_whole() {
+            true => self.heads.iter().position(|wanted| *wanted == head),
+            false => self.names.iter().position(|wanted| **wanted == *name),
+        }
+    }
+}
+
+/// The first of a document's outermost fields that has this name, by a scan.
+pub(crate) fn find<'a>(document: &'a [u8], name: &[u8]) -> Option<RawElement<'a>> {
+    let head = Head::of(name);
+    let mut walk = Walk { bytes: document, offset: size_of::<u32>() };
+    while let Some(met) = walk.next() {
+        // A name that is asked for with a zero in it is no field's.
+        if met.head == head && met.name == name {
+            return Some(RawElement { kind: met.kind, name: met.name, value: met.value });
+        }
+    }
+    None
+}
+
+/// A walk over elements that reads names as numbers.
+#[derive(Clone)]
+struct Walk<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+}
+
+struct Met<'a> {
+    kind: ElementType,
+    head: Head,
+    name: &'a [u8],
+    value: &'a [u8],
+}
+
+impl<'a> Walk<'a> {
+    #[inline(always)]
+    fn next(&mut self) -> Option<Met<'a>> {
+        let rest = self.bytes.get(self.offset..)?;
+        let (&kind, rest) = rest.split_first()?;
+        let kind = kind_of(kind)?;
+        let (head, name_bytes) = match rest.first_chunk::<16>() {
+            Some(front) => Head::cut(front),
+            None => {
+                let mut front = [0; 16];
+                front[..rest.len()].copy_from_slice(rest);
+                Head::cut(&front)
+            }
+        };
+        let name_bytes = match name_bytes {
+            Some(name_bytes) => name_bytes,
+            None => split_name(rest)?.0.len(),
+        };
+        let (name, rest) = rest.split_at_checked(name_bytes)?;
+        let (_, rest) = rest.split_first()?;
+        let value = rest.get(..value_bytes(kind, rest)?)?;
+        self.offset += 2 + name_bytes + value.len();
+        Some(Met { kind, head, name, value })
+    }
+}
+
+impl Head {
+    fn of(name: &[u8]) -> Head {
+        let mut front = [0; 16];
+        let count = name.len().min(front.len());
+        front[..count].copy_from_slice(&name[..count]);
+        Head::cut(&front).0
+    }
+
+    /// The head of a name that begins there, and how long the name is, if it ends there too.
+    #[inline]
+    fn cut(front: &[u8; 16]) -> (Head, Option<usize>) {
+        let word = |offset| u64::from_le_bytes(array_at(front, offset).unwrap_or_default());
+        let (low, high) = (word(0), word(8));
+        if let Some(bits) = zero_bits(low) {
+            return (Head { low: below(low, bits), high: 0 }, Some(bits as usize / 8));
+        }
+        match zero_bits(high) {
+            Some(bits) => (Head { low, high: below(high, bits) }, Some(8 + bits as usize / 8)),
+            None => (Head { low, high }, None),
+        }
+    }
+
+    /// Whether the name ends in it.
+    fn is_whole(self) -> bool {
+        self.high >> 56 == 0
+    }
+}
+
+/// How many bits lie before the first byte that is zero: Mycroft's test, whose lowest bit is exact.
+#[inline]
+fn zero_bits(word: u64) -> Option<u32> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let zeros = word.wrapping_sub(ONES) & !word & HIGHS;
+    (zeros != 0).then(|| zeros.trailing_zeros() & !7)
+}
+
+/// The lowest bits of a word, less than all.
+#[inline]
+fn below(word: u64, bits: u32) -> u64 {
+    word & ((1 << bits) - 1)
+}

@@ -1,0 +1,64 @@
+//! Large documents that were put together, by their heads' hashes, each with an index of its fields.
+
+use frond_store::ChunkStore;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use super::{LargeDocument, PiecesError};
+use crate::document::DocumentBuf;
+use crate::field_index::cache::FieldIndexes;
+
+/// Memory for documents, if their owner doesn't say.
+pub const CACHE_BYTES: u64 = 32 << 20;
+/// Memory for their indexes.
+const INDEXES_BYTES: u64 = 4 << 20;
+/// Documents that take more than this share of the cache are not kept.
+const SHARE_MAX: u64 = 4;
+
+/// Whole documents. *Thread safety*: any number of threads.
+#[derive(Debug)]
+pub struct LargeDocuments {
+    bytes_max: u64,
+    documents: Cache<[u8; 32], DocumentBuf, ByBytes>,
+    indexes: FieldIndexes,
+}
+
+#[derive(Clone, Debug)]
+struct ByBytes;
+
+impl Weighter<[u8; 32], DocumentBuf> for ByBytes {
+    fn weight(&self, _: &[u8; 32], document: &DocumentBuf) -> u64 {
+        document.as_bytes().len() as u64
+    }
+}
+
+impl LargeDocuments {
+    /// Makes an empty cache that will hold about so many bytes.
+    pub fn new(bytes_max: u64) -> LargeDocuments {
+        LargeDocuments {
+            bytes_max,
+            documents: Cache::with_weighter(1024, bytes_max, ByBytes),
+            indexes: FieldIndexes::new(INDEXES_BYTES),
+        }
+    }
+
+    /// Reads a whole document.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn read(
+        &self,
+        store: &dyn ChunkStore,
+        large: &LargeDocument,
+    ) -> Result<DocumentBuf, PiecesError> {
+        let hash = large.hash().0;
+        if let Some(known) = self.documents.get(&hash) {
+            return Ok(known);
+        }
+        let document = self.indexes.attach(hash, large.read(store)?);
+        if large.bytes() <= self.bytes_max / SHARE_MAX {
+            self.documents.insert(hash, document.clone());
+        }
+        Ok(document)
+    }
+}

@@ -1,0 +1,160 @@
+//! The items of a container: an element with its value, or with the hash of what its value became.
+//!
+//! A type byte with bit 6 says that the value lies elsewhere: its length in BSON and a hash follow
+//! the name. (The largest key's type byte has that bit too; it has no value.)
+
+use bytes::Bytes;
+use frond_store::ChunkHash;
+use frond_store::chunk::HASH_BYTES;
+
+use super::PiecesError;
+use crate::builder::position_name;
+use crate::raw::{array_at, kind_of, split_name, value_bytes};
+use crate::value::ElementType;
+
+/// Stored: never renumber.
+const TAG_ELSEWHERE: u8 = 0x40;
+/// An array that lies elsewhere and whose elements aren't named by their positions.
+const TAG_NAMED_ARRAY: u8 = 0x60 | ElementType::Array as u8;
+const TAG_LARGEST_KEY: u8 = ElementType::MaxKey as u8;
+
+/// How a container's items are laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Layout {
+    /// With names.
+    Document,
+    /// Without: positions are the names.
+    Array,
+    /// With names, though it is an array.
+    NamedArray,
+}
+
+impl Layout {
+    pub(super) fn has_names(self) -> bool {
+        self != Layout::Array
+    }
+}
+
+/// A container's item, taken apart.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The value's type.
+    pub kind: ElementType,
+    /// The element's name; empty in an array.
+    pub name: Bytes,
+    /// The value.
+    pub(super) body: Body,
+}
+
+/// Where a value is.
+#[derive(Clone, Debug)]
+pub(super) enum Body {
+    /// Here, as in BSON.
+    Here(Bytes),
+    /// A container, or (without a layout) slices.
+    Elsewhere { layout: Option<Layout>, bytes: u64, root: ChunkHash },
+}
+
+/// Whether an item ends with a hash: what a sequence of items is built with.
+pub(super) fn refers(item: &[u8]) -> bool {
+    item.first().is_some_and(|tag| *tag & 0xc0 == TAG_ELSEWHERE && *tag != TAG_LARGEST_KEY)
+}
+
+impl Item {
+    /// Takes an item of a container apart.
+    pub(super) fn decode(item: &Bytes, layout: Layout) -> Result<Item, PiecesError> {
+        let damaged = |what| PiecesError::damaged(what);
+        let (&tag, rest) = item.split_first().ok_or_else(|| damaged("an empty piece"))?;
+        let (name, rest) = match layout.has_names() {
+            true => split_name(rest).ok_or_else(|| damaged("a piece without a name"))?,
+            false => (&rest[..0], rest),
+        };
+        let name = item.slice_ref(name);
+        if !refers(item) {
+            let kind = kind_of(tag).ok_or_else(|| damaged("a piece of an unknown type"))?;
+            if value_bytes(kind, rest) != Some(rest.len()) {
+                return Err(damaged("a piece whose value has another length"));
+            }
+            return Ok(Item { kind, name, body: Body::Here(item.slice_ref(rest)) });
+        }
+        let is_named_array = tag == TAG_NAMED_ARRAY;
+        let type_byte =
+            if is_named_array { ElementType::Array as u8 } else { tag & !TAG_ELSEWHERE };
+        let kind = kind_of(type_byte).ok_or_else(|| damaged("a piece of an unknown type"))?;
+        let layout = match kind {
+            ElementType::Document => Some(Layout::Document),
+            ElementType::Array if is_named_array => Some(Layout::NamedArray),
+            ElementType::Array => Some(Layout::Array),
+            _ => None,
+        };
+        let length = array_at(rest, 0).filter(|_| rest.len() == size_of::<u64>() + HASH_BYTES);
+        let bytes = length.map(u64::from_le_bytes);
+        let bytes = bytes.ok_or_else(|| damaged("a reference of another length"))?;
+        let root = array_at(rest, size_of::<u64>()).map(ChunkHash);
+        let root = root.ok_or_else(|| damaged("a reference of another length"))?;
+        Ok(Item { kind, name, body: Body::Elsewhere { layout, bytes, root } })
+    }
+
+    /// The item's bytes, in a container of that layout.
+    pub(super) fn encode(&self, layout: Layout) -> Bytes {
+        let mut item = Vec::with_capacity(self.name.len() + 64);
+        let named_array = Some(Layout::NamedArray);
+        item.push(match &self.body {
+            Body::Here(_) => self.kind as u8,
+            Body::Elsewhere { layout, .. } if *layout == named_array => TAG_NAMED_ARRAY,
+            Body::Elsewhere { .. } => self.kind as u8 | TAG_ELSEWHERE,
+        });
+        if layout.has_names() {
+            item.extend_from_slice(&self.name);
+            item.push(0);
+        }
+        match &self.body {
+            Body::Here(value) => item.extend_from_slice(value),
+            Body::Elsewhere { bytes, root, .. } => {
+                item.extend_from_slice(&bytes.to_le_bytes());
+                item.extend_from_slice(&root.0);
+            }
+        }
+        item.into()
+    }
+
+    /// Whether the value is a document or array that lies elsewhere.
+    pub fn is_container(&self) -> bool {
+        matches!(self.body, Body::Elsewhere { layout: Some(_), .. })
+    }
+
+    /// How long the value is in BSON.
+    pub(super) fn value_bytes(&self) -> u64 {
+        match &self.body {
+            Body::Here(value) => value.len() as u64,
+            Body::Elsewhere { bytes, .. } => *bytes,
+        }
+    }
+
+    /// How long the element is in the BSON of its container, without the digits that an array names
+    /// it by.
+    pub(super) fn element_bytes(&self) -> u64 {
+        (self.name.len() as u64).saturating_add(self.value_bytes()).saturating_add(2)
+    }
+}
+
+/// How many digits the names of so many elements have, all together.
+pub(super) fn digits_of_names(count: u64) -> u64 {
+    let (mut digits, mut from, mut width) = (0_u64, 0_u64, 1_u64);
+    let mut end = 10_u64;
+    while from < count {
+        digits = digits.saturating_add((count.min(end) - from).saturating_mul(width));
+        from = end;
+        end = end.saturating_mul(10);
+        width += 1;
+    }
+    digits
+}
+
+/// Whether an array's elements are named 0, 1, 2, ...
+pub(super) fn is_named_by_position(array: &[u8]) -> bool {
+    let mut digits = [0; 20];
+    crate::raw::RawElements::new(array)
+        .enumerate()
+        .all(|(position, it)| it.name == position_name(position, &mut digits).as_bytes())
+}

@@ -1,0 +1,189 @@
+//! Indexes against the scan. Goal: whatever asks a document for a field finds the same with an index
+//! and without: shapes, hash buckets, several fields in one walk. Method: random documents with few
+//! letters in their names, so that names repeat in a document and from one to the next.
+
+use frond_doc::field_index::FieldIndex;
+use frond_doc::field_index::cache::FieldIndexes;
+use frond_doc::field_index::shape::{FIELD_COUNT_MAX, NAME_BYTES_MAX, ShapeRegistry};
+use frond_doc::field_scan::{FieldScan, SCANNED_NAMES_MAX, ScannedNames};
+use frond_doc::path::Path;
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_testkit::random::{Random, for_seeds};
+
+use crate::generate;
+
+const NAMES: [&str; 9] = ["a", "b", "c", "", "ß", "a\0b", "aa", "filler", "\u{1}"];
+const PATHS: [&str; 14] = [
+    "a", "b", "a.b", "b.a", "a.a.b", "", "ß", "a.b.", ".", "a.0", "b.1.a", "a.0.0", "a.a", "c.c.c",
+];
+
+/// A document that is long enough to be indexed.
+fn large(random: &mut Random, depth: usize) -> DocumentBuf {
+    let filler = "x".repeat(1100);
+    let mut builder = DocumentBuilder::new();
+    let place = random.below(3);
+    let fields = generate::document(random, depth);
+    for (position, (name, value)) in fields.iter().enumerate() {
+        if position == place {
+            builder.append("filler", Value::String(&filler));
+        }
+        builder.append(name, value);
+    }
+    builder.append("filler", Value::String(&filler));
+    builder.build()
+}
+
+/// By their text, so that NaN equals itself.
+fn reached(path: &Path, document: &DocumentBuf) -> String {
+    let mut text = format!("{:?}", path.get(document.view()));
+    path.visit_reached(document.view(), &mut |reached| {
+        text += &format!("; {reached:?}");
+        false
+    });
+    path.visit_leaves(document.view(), &mut |reached| {
+        text += &format!(", {reached:?}");
+        false
+    });
+    text
+}
+
+#[test]
+fn indexed_documents_equal_scanned_ones() {
+    let (mut shaped, mut bucketed) = (0, 0);
+    for_seeds(200, |mut random| {
+        let indexes = FieldIndexes::new(1 << 20);
+        let paths = PATHS.map(Path::new);
+        let documents: Vec<DocumentBuf> = (0..8).map(|_| large(&mut random, 4)).collect();
+        for turn in 0..30_u8 {
+            let plain = random.choose(&documents).clone();
+            if random.one_in(2) {
+                let index = FieldIndex::of(plain.view(), indexes.shapes()).expect("few fields");
+                shaped += usize::from(index.is_shaped());
+                bucketed += usize::from(!index.is_shaped());
+            }
+            let indexed = indexes.attach([turn; 32], plain.clone());
+            assert!(indexed.view().is_indexed() && !plain.view().is_indexed());
+            for path in &paths {
+                let expected = reached(path, &plain);
+                assert_eq!(reached(path, &indexed), expected, "{path:?} of {plain:?}");
+            }
+            for name in NAMES {
+                let expected = format!("{:?}", plain.get(name));
+                assert_eq!(format!("{:?}", indexed.get(name)), expected, "{name:?} of {plain:?}");
+            }
+        }
+    });
+    assert!(0 < shaped && 0 < bucketed, "{shaped} with shapes, {bucketed} with buckets");
+}
+
+/// Names of all lengths around eight and sixteen bytes, which end differently.
+#[test]
+fn one_walk_finds_what_a_walk_a_field_finds() {
+    for_seeds(400, |mut random| {
+        let longest = *random.choose(&[3, 9, 18, 40]);
+        let name = |random: &mut Random| {
+            let letter = *random.choose(&["a", "b"]);
+            let shared = *random.choose(&[0, 7, 8, 15, 16, 17]);
+            "x".repeat(shared.min(longest)) + &letter.repeat(random.below(longest))
+        };
+        let all: Vec<String> = (0..12).map(|_| name(&mut random)).collect();
+        let mut names = ScannedNames::default();
+        let numbers: Vec<(u8, &str)> =
+            all.iter().filter_map(|name| Some((names.add(name)?, name.as_str()))).collect();
+        assert!(numbers.iter().all(|(number, _)| usize::from(*number) < SCANNED_NAMES_MAX));
+        let mut builder = DocumentBuilder::new();
+        for _ in 0..random.below(12) {
+            let value = generate::value(&mut random, 2);
+            builder.append(&random.choose(&all).clone(), value.as_value());
+        }
+        let document = builder.build();
+        let mut scan = FieldScan::new(document.view(), &names);
+        for _ in 0..20 {
+            let (number, name) = *random.choose(&numbers);
+            let expected = document.iter().find(|field| field.0 == name).map(|field| field.1);
+            let expected = format!("{expected:?}");
+            assert_eq!(format!("{:?}", scan.get(number)), expected, "{name:?} of {document:?}");
+            assert_eq!(format!("{:?}", document.get(name)), expected, "{name:?} of {document:?}");
+        }
+    });
+    assert_eq!(ScannedNames::default().add("a\0b"), None);
+}
+
+/// Many names, most of them once, some twice: the first counts, in each kind of index.
+#[test]
+fn wide_documents() {
+    for count in [1_usize, 9, 500, FIELD_COUNT_MAX - 1, FIELD_COUNT_MAX + 5] {
+        let mut builder = DocumentBuilder::new();
+        builder.append("filler", Value::String(&"x".repeat(1100)));
+        for position in 0..count {
+            let name = format!("name_{}", position % (count * 2 / 3 + 1));
+            builder.append(&name, Value::Int64(position as i64));
+        }
+        let plain = builder.build();
+        let indexes = FieldIndexes::new(1 << 20);
+        for turn in 0..3 {
+            let indexed = indexes.attach([turn; 32], plain.clone());
+            for position in 0..count + 10 {
+                let name = format!("name_{position}");
+                assert_eq!(indexed.get(&name), plain.get(&name), "{name}");
+                let path = Path::new(&name);
+                assert_eq!(path.get(indexed.view()), plain.get(&name), "{name}");
+            }
+        }
+        let is_narrow = count < FIELD_COUNT_MAX;
+        assert_eq!(indexes.shapes().count(), usize::from(is_narrow), "{count} fields");
+    }
+}
+
+/// A client that sends new names with each document, each of them twice.
+#[test]
+fn shapes_are_bounded() {
+    let bytes_max = 100 << 10;
+    let shapes = ShapeRegistry::new(bytes_max);
+    let mut shaped = 0;
+    for number in 0..2_000 {
+        let mut builder = DocumentBuilder::new();
+        for field in 0..20 {
+            builder.append(&format!("name_{number}_{field}"), Value::Null);
+        }
+        let document = builder.build();
+        FieldIndex::of(document.view(), &shapes).expect("few fields");
+        let index = FieldIndex::of(document.view(), &shapes).expect("few fields");
+        shaped += usize::from(index.is_shaped());
+        assert!(shapes.bytes() <= bytes_max);
+    }
+    assert!(0 < shaped && shaped < 2_000 && shaped == shapes.count());
+    let long = "x".repeat(NAME_BYTES_MAX);
+    let mut builder = DocumentBuilder::new();
+    builder.append(&long, Value::Null);
+    let document = builder.build();
+    for _ in 0..3 {
+        assert!(!FieldIndex::of(document.view(), &shapes).expect("one field").is_shaped());
+    }
+}
+
+/// Bytes that are no BSON never panic, and are never found where a scan finds nothing.
+#[test]
+fn damaged_documents() {
+    for_seeds(300, |mut random| {
+        let indexes = FieldIndexes::new(1 << 20);
+        let good = large(&mut random, 3);
+        let mut bytes = good.as_bytes().to_vec();
+        for _ in 0..2 {
+            FieldIndex::of(good.view(), indexes.shapes());
+        }
+        for _ in 0..3 {
+            let position = random.below(bytes.len());
+            bytes[position] = random.next() as u8;
+        }
+        bytes.truncate(bytes.len() - random.below(3));
+        let bad = DocumentBuf::from_validated(bytes.into());
+        for turn in 0..3 {
+            let indexed = indexes.attach([turn; 32], bad.clone());
+            for path in PATHS.map(Path::new) {
+                path.get(indexed.view());
+                path.visit(indexed.view(), &mut |_| false);
+            }
+        }
+    });
+}

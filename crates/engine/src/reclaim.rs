@@ -1,0 +1,165 @@
+//! Giving back the disk space of what nobody needs any more, while writers and readers go on.
+//!
+//! The store marks and sweeps ([`frond_store::ChunkStore::collect`]); the engine tells it what must stay:
+//!
+//! 1. What is published. That is the store's named root: its base map refers to each tree's base, the
+//!    system tree among them, whose values refer to the commits of all databases.
+//! 2. What a State holds that somebody may still read: bases that are not published yet, or not any
+//!    more, and the values in its memtables that lie out of line. A snapshot keeps its State, and so a
+//!    cursor of any age is never disturbed.
+//! 3. What is being made. Whoever puts chunks holds a session of the store meanwhile: a transaction from
+//!    its beginning to its end, folds and flushes until what they made is in a State.
+//!
+//! *In the background*: garbage isn't counted while it is made, so a collection runs when the packs have
+//! grown to twice what the last one left, and somewhat more. It marks by reading what refers to other
+//! chunks only (a hundredth of the data or so), moves packs that are mostly dead, and keeps to a rate,
+//! so that it doesn't take the disk from others.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use frond_store::{ChunkHash, CollectOptions, Collected, Collection};
+use frond_tree::Content;
+
+use crate::background::wait;
+use crate::error::EngineError;
+use crate::shared::Shared;
+use crate::state::{Base, State};
+
+/// How often the background looks whether a collection is due.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Growth that never makes a collection due: it would cost more than it wins.
+const GROWTH_BYTES_MIN: u64 = 64 << 20;
+/// A pause shorter than this isn't worth making: it is made up for later.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+
+/// How to collect.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReclaimOptions {
+    /// Whether everything is folded first and history is packed in groups of related chunks: the
+    /// smallest disk, for the time that it takes to read and write it once.
+    pub thorough: bool,
+    /// Most bytes read and written a second; `None`: as fast as it goes.
+    pub bytes_a_second: Option<u64>,
+}
+
+impl Shared {
+    /// Removes what nobody needs; see the module.
+    pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
+        if options.thorough {
+            // Bases that are published only because newer ones aren't yet would be kept.
+            self.checkpoint()?;
+        }
+        self.queue().check_open()?;
+        let mut pacer = Pacer::new(self, options.bytes_a_second);
+        let collected = self.store.collect(&mut Collection {
+            roots: &mut || Ok(self.held_roots()),
+            pace: &mut |bytes| pacer.pace(bytes),
+            options: CollectOptions { pack_history: options.thorough, ..Default::default() },
+        });
+        // A failed sync has poisoned the store; the engine's next sync of it finds that.
+        Ok(collected?)
+    }
+
+    /// What is needed beside the store's named roots.
+    fn held_roots(&self) -> Vec<ChunkHash> {
+        let mut roots = HashSet::new();
+        let mut memtables = HashSet::new();
+        for state in self.held_states() {
+            add_bases(&state, &mut roots);
+            for memtable in state.memtables() {
+                // States share most memtables.
+                if memtables.insert(Arc::as_ptr(memtable)) {
+                    memtable.for_each_value(|value| match value.content {
+                        Content::Inline(_) => {}
+                        Content::Chunk { hash, .. } => drop(roots.insert(hash)),
+                        Content::Sequence { root, .. } => drop(roots.insert(root)),
+                    });
+                }
+            }
+        }
+        roots.into_iter().collect()
+    }
+}
+
+fn add_bases(state: &State, roots: &mut HashSet<ChunkHash>) {
+    for (_, eras) in state.trees.iter() {
+        for base in eras.iter().filter_map(|era| era.base.as_ref()) {
+            add_base(base, roots);
+        }
+    }
+}
+
+fn add_base(base: &Base, roots: &mut HashSet<ChunkHash>) {
+    roots.extend(base.roots());
+}
+
+/// Slows a collection down to a rate, and stops it when the engine closes.
+struct Pacer<'a> {
+    shared: &'a Shared,
+    bytes_a_second: Option<u64>,
+    begun: Instant,
+    bytes: u64,
+}
+
+impl<'a> Pacer<'a> {
+    fn new(shared: &'a Shared, bytes_a_second: Option<u64>) -> Pacer<'a> {
+        Pacer { shared, bytes_a_second, begun: Instant::now(), bytes: 0 }
+    }
+
+    fn pace(&mut self, bytes: u64) -> ControlFlow<()> {
+        self.bytes += bytes;
+        let due = match self.bytes_a_second {
+            Some(rate) => Duration::from_secs_f64(self.bytes as f64 / rate.max(1) as f64),
+            None => Duration::ZERO,
+        };
+        let early = due.saturating_sub(self.begun.elapsed());
+        let pause = if early < PAUSE_MIN { Duration::ZERO } else { early };
+        if wait(self.shared, Some(pause), |_| false) {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    }
+}
+
+/// The background thread.
+pub(crate) fn reclaim_until_stopped(shared: &Shared) {
+    let Some(rate) = shared.options.reclaim_bytes_a_second else { return };
+    let options = ReclaimOptions { thorough: false, bytes_a_second: Some(rate) };
+    let stored = || shared.store.counters().bytes_stored;
+    // What was garbage when the directory was opened is not known: growth alone makes the first due.
+    let mut due = stored().saturating_add(GROWTH_BYTES_MIN);
+    while wait(shared, Some(LOOK_EVERY), |_| false) {
+        if stored() < due {
+            continue;
+        }
+        due = match shared.reclaim(options) {
+            Ok(collected) => collected.bytes_after.saturating_mul(2),
+            // A full disk or damage: whoever asks for a collection is told. Tried again after more growth.
+            Err(_) => stored(),
+        }
+        .saturating_add(GROWTH_BYTES_MIN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_kept() {
+        let disk = frond_testkit::SimDisk::new(0);
+        let engine = crate::Engine::open(&disk.machine(), Default::default()).unwrap();
+        let begun = Instant::now();
+        let mut pacer = Pacer::new(engine.shared(), Some(1 << 20));
+        for _ in 0..10 {
+            assert_eq!(pacer.pace(10 << 10), ControlFlow::Continue(()));
+        }
+        assert!(Duration::from_millis(90) <= begun.elapsed(), "100 KB at 1 MB a second");
+        engine.close().unwrap();
+        assert_eq!(pacer.pace(1), ControlFlow::Break(()));
+    }
+}

@@ -1,0 +1,227 @@
+//! Giving space back: what anybody can still read stays, what nobody can goes, also over crashes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use frond_engine::{Engine, EngineOptions, ReclaimOptions, Snapshot, TreeId};
+use frond_store::{Chunk, ChunkKind};
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+use frond_tree::{Content as Where, Edit, Tree, TreeError, Value};
+
+use crate::rig::{Content, content, make_trees, open, quiet, small_nodes};
+
+const THOROUGH: ReclaimOptions = ReclaimOptions { thorough: true, bytes_a_second: None };
+const QUICK: ReclaimOptions = ReclaimOptions { thorough: false, bytes_a_second: None };
+
+fn stored(engine: &Engine) -> u64 {
+    engine.store().counters().bytes_stored
+}
+
+/// Collects until at most `bytes` are stored: a background thread that is about to end its fold may
+/// keep what it worked on from the first collection.
+fn reclaim_until(engine: &Engine, bytes: u64) {
+    let collected =
+        (0..1000).map(|_| engine.reclaim(THOROUGH).unwrap()).find(|_| stored(engine) <= bytes);
+    assert!(collected.is_some(), "{} bytes, expected {bytes}", stored(engine));
+}
+
+/// Writes `count` values that don't compress, some of them out of line.
+fn fill(engine: &Engine, tree: TreeId, random: &mut Random, count: usize) -> Content {
+    let mut transaction = engine.begin();
+    let mut written = Content::new();
+    for _ in 0..count {
+        let bytes = 20 + random.below(400);
+        let (key, value) = (Bytes::from(random.bytes(8)), Bytes::from(random.bytes(bytes)));
+        transaction.put(tree, key.clone(), Value::inline(value.clone())).unwrap();
+        written.insert(key, value);
+    }
+    transaction.commit(Default::default()).unwrap();
+    written
+}
+
+#[test]
+fn a_dropped_tree_gives_its_space_back() {
+    let mut random = Random::new(1);
+    let engine = open(&SimDisk::new(1), quiet()).unwrap();
+    let trees = make_trees(&engine, 2).unwrap();
+    let kept = fill(&engine, trees[0], &mut random, 100);
+    fill(&engine, trees[1], &mut random, 1000);
+    engine.checkpoint().unwrap();
+    let before = stored(&engine);
+    let mut transaction = engine.begin();
+    transaction.drop_tree(trees[1]).unwrap();
+    transaction.commit(Default::default()).unwrap();
+    reclaim_until(&engine, before / 5);
+    assert_eq!(content(&engine.snapshot(), trees[0]), kept);
+    engine.check().unwrap();
+}
+
+#[test]
+fn a_snapshot_reads_on_whatever_goes() {
+    let mut random = Random::new(2);
+    let disk = SimDisk::new(2);
+    let engine = open(&disk, quiet()).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let first = fill(&engine, tree, &mut random, 300);
+    let in_memtable = engine.snapshot();
+    engine.checkpoint().unwrap();
+    let in_base = engine.snapshot();
+    let mut transaction = engine.begin();
+    first.keys().for_each(|key| transaction.delete(tree, key.clone()).unwrap());
+    transaction.commit(Default::default()).unwrap();
+    let second = fill(&engine, tree, &mut random, 300);
+    for options in [THOROUGH, QUICK, THOROUGH] {
+        engine.reclaim(options).unwrap();
+        assert_eq!(content(&in_memtable, tree), first);
+        assert_eq!(content(&in_base, tree), first);
+        assert_eq!(content(&engine.snapshot(), tree), second);
+    }
+    let with_both = stored(&engine);
+    drop((in_memtable, in_base));
+    reclaim_until(&engine, with_both * 7 / 10);
+    assert_eq!(content(&engine.snapshot(), tree), second);
+}
+
+/// A transaction puts a tree's chunks and a value's chunk long before it commits.
+#[test]
+fn what_an_open_transaction_put_is_there_when_it_commits() {
+    let disk = SimDisk::new(3);
+    let engine = open(&disk, quiet()).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let other = engine.reserve_tree_id();
+    let blob = Chunk::new(ChunkKind::Blob, &[], &[9; 700]);
+    let mut transaction = engine.begin();
+    let entries: Vec<(Bytes, Edit)> = (0..200u32)
+        .map(|n| (Bytes::from(n.to_be_bytes().to_vec()), Edit::Put(Value::inline(vec![7; 90]))))
+        .collect();
+    let store = &**engine.store();
+    let mut edits = entries.into_iter().map(Ok::<_, TreeError>);
+    let built = Tree::empty(store, small_nodes()).unwrap().apply(store, &mut edits).unwrap();
+    engine.reclaim(THOROUGH).unwrap();
+    transaction.set_base(other, built).unwrap();
+    let value = Value { flags: 0, content: Where::Chunk { hash: blob.hash(), bytes: 700 } };
+    transaction.put_chunks(std::slice::from_ref(&blob));
+    transaction.put(tree, Bytes::from("out of line"), value).unwrap();
+    engine.reclaim(THOROUGH).unwrap();
+    transaction.commit(Default::default()).unwrap();
+    engine.reclaim(QUICK).unwrap();
+    let check = |snapshot: &Snapshot| {
+        assert_eq!(snapshot.count(other).unwrap(), 200);
+        assert_eq!(content(snapshot, tree)[&Bytes::from("out of line")], vec![9; 700]);
+    };
+    check(&engine.snapshot());
+    engine.reclaim(THOROUGH).unwrap();
+    check(&engine.snapshot());
+    drop(engine);
+    check(&open(&disk.crash(), quiet()).unwrap().snapshot());
+}
+
+/// Writes, folds and collections, until the end or the power fails. Returns what was acknowledged.
+fn script(disk: &SimDisk, random: &mut Random) -> (Option<TreeId>, Content, Content) {
+    let (mut acknowledged, mut attempted) = (Content::new(), Content::new());
+    let Ok(engine) = open(disk, quiet()) else { return (None, acknowledged, attempted) };
+    let Ok(trees) = make_trees(&engine, 1) else { return (None, acknowledged, attempted) };
+    let tree = trees[0];
+    for _ in 0..8 {
+        let done = match random.below(5) {
+            0 => engine.reclaim(THOROUGH).map(drop),
+            1 => engine.reclaim(QUICK).map(drop),
+            2 => engine.fold(&engine.snapshot(), &trees).map(drop),
+            _ => {
+                let mut transaction = engine.begin();
+                for _ in 0..1 + random.below(12) {
+                    let key = Bytes::from(random.bytes(1));
+                    let bytes = random.below(300);
+                    let value = Bytes::from(random.bytes(bytes));
+                    transaction.put(tree, key.clone(), Value::inline(value.clone())).unwrap();
+                    attempted.insert(key, value);
+                }
+                transaction.commit(Default::default()).map(drop)
+            }
+        };
+        if done.is_err() {
+            break;
+        }
+        acknowledged = attempted.clone();
+    }
+    (Some(tree), acknowledged, attempted)
+}
+
+#[test]
+fn a_power_cut_at_any_operation_loses_nothing() {
+    for_seeds(12, |mut random| {
+        let seed = random.next();
+        let whole = SimDisk::new(seed);
+        script(&whole, &mut Random::new(seed));
+        for crash_point in 0..whole.operations() {
+            let disk = SimDisk::new(seed);
+            disk.crash_after(crash_point);
+            let (tree, acknowledged, attempted) = script(&disk, &mut Random::new(seed));
+            let after = disk.crash();
+            let engine = open(&after, quiet()).expect("a power cut needs no repair");
+            if let Some(tree) = tree {
+                let found = content(&engine.snapshot(), tree);
+                assert!(found == acknowledged || found == attempted);
+                engine.reclaim(THOROUGH).unwrap();
+                assert_eq!(content(&engine.snapshot(), tree), found);
+                engine.check().unwrap();
+            }
+        }
+    });
+}
+
+/// Writers, readers, version folds and collections at once, with small memtables so that the background
+/// folds all the time.
+#[test]
+fn collections_disturb_nobody() {
+    for_seeds(3, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let options = EngineOptions { memtable_bytes_max: 6_000, ..Default::default() };
+        let engine = open(&disk, options).unwrap();
+        let trees = make_trees(&engine, 3).unwrap();
+        let done = AtomicBool::new(false);
+        let contents: Vec<Content> = std::thread::scope(|scope| {
+            let writers: Vec<_> = trees
+                .iter()
+                .map(|tree| {
+                    let (seed, engine) = (random.next(), &engine);
+                    scope.spawn(move || write_and_fold(engine, *tree, Random::new(seed)))
+                })
+                .collect();
+            let collector = scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    engine.reclaim(THOROUGH).unwrap();
+                    engine.reclaim(QUICK).unwrap();
+                }
+            });
+            let contents = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+            done.store(true, Ordering::SeqCst);
+            collector.join().unwrap();
+            contents
+        });
+        engine.check().unwrap();
+        drop(engine);
+        let engine = open(&disk.crash(), options).unwrap();
+        for (tree, expected) in trees.iter().zip(contents) {
+            assert_eq!(content(&engine.snapshot(), *tree), expected);
+        }
+    });
+}
+
+fn write_and_fold(engine: &Engine, tree: TreeId, mut random: Random) -> Content {
+    let mut model = Content::new();
+    for round in 0..60 {
+        let before = (engine.snapshot(), model.clone());
+        model.extend(fill(engine, tree, &mut random, 8));
+        if random.one_in(3) {
+            let folded = engine.fold(&engine.snapshot(), &[tree]).unwrap()[0];
+            assert_eq!(folded.count(&**engine.store()).unwrap(), model.len() as u64);
+        }
+        if round % 10 == 0 {
+            assert_eq!(content(&before.0, tree), before.1);
+            assert_eq!(content(&engine.snapshot(), tree), model);
+        }
+    }
+    model
+}

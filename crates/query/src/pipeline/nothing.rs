@@ -1,0 +1,19 @@
+//! A database without collections: where pipelines run that read and write none, as those of
+//! updates.
+
+use super::{Collections, Documents};
+use crate::error::QueryError;
+use crate::filter::Filter;
+
+/// No collections at all.
+pub(super) struct Nothing;
+
+impl Collections for Nothing {
+    fn find(&self, _: Option<&str>, _: &str, _: &Filter) -> Result<Documents<'static>, QueryError> {
+        Ok(Box::new(std::iter::empty()))
+    }
+
+    fn replace(&self, _: Option<&str>, _: &str, _: Documents<'_>) -> Result<(), QueryError> {
+        unreachable!("the stages of an update write no collection: the parser refuses $out")
+    }
+}

@@ -1,0 +1,57 @@
+//! `frondTag`: lists, makes and removes tags.
+
+use frond_db::version::TagInfo;
+use frond_doc::{DocumentBuilder, Value};
+
+use crate::commands::history::AUTHOR_DEFAULT;
+use crate::request::{Answer, Request};
+
+/// Without `tag` lists them; with it makes one, at `target` or this version's commit, annotated if a
+/// `message` is given; with `delete` removes it.
+pub fn run(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = fields.string("tag")?;
+    let target = fields.string("target")?;
+    let message = fields.string("message")?;
+    let author = fields.string("author")?.unwrap_or(AUTHOR_DEFAULT);
+    let (deletes, forces) = (fields.boolean("delete")?, fields.boolean("force")?);
+    let name_missing = fields.missing("tag");
+    fields.finish()?;
+    let database = request.database()?;
+    let mut answer = DocumentBuilder::new();
+    let Some(name) = name else {
+        if deletes || target.is_some() || message.is_some() {
+            return Err(name_missing);
+        }
+        answer.begin_array("tags");
+        for tag in database.list_tags()? {
+            answer.push_begin_document();
+            append_tag(&mut answer, &tag);
+            answer.end();
+        }
+        answer.end();
+        return Ok(answer);
+    };
+    if deletes {
+        let tag = database.delete_tag(name)?;
+        answer.append("deleted", Value::String(&tag.name));
+        answer.append("commitId", Value::String(&tag.commit.to_string()));
+        return Ok(answer);
+    }
+    let annotation = message.map(|message| (message, author));
+    append_tag(&mut answer, &database.create_tag(name, target, annotation, forces)?);
+    Ok(answer)
+}
+
+/// Appends `tag commitId time`, and `message author` of an annotated one.
+pub fn append_tag(answer: &mut DocumentBuilder, tag: &TagInfo) {
+    answer
+        .append("tag", Value::String(&tag.name))
+        .append("commitId", Value::String(&tag.commit.to_string()));
+    for (name, text) in [("message", &tag.message), ("author", &tag.author)] {
+        if let Some(text) = text {
+            answer.append(name, Value::String(text));
+        }
+    }
+    answer.append("time", Value::DateTime(tag.time_millis));
+}

@@ -1,0 +1,54 @@
+//! Giving space back: what a caller asks of [`crate::ChunkStore::collect`], and what it is told.
+
+use std::ops::ControlFlow;
+
+use crate::chunk::ChunkHash;
+use crate::error::StoreError;
+
+/// A collection to be made.
+pub struct Collection<'a> {
+    /// Asked once, after the collection has begun: what must be kept besides the store's named roots
+    /// and what sessions protect. All that these refer to is kept, too.
+    pub roots: &'a mut dyn FnMut() -> Result<Vec<ChunkHash>, StoreError>,
+    /// Told again and again how many bytes were read or written since the last time; may take its time
+    /// before it answers, and may stop the collection. What was done so far stays done.
+    pub pace: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+    /// How thorough it is.
+    pub options: CollectOptions,
+}
+
+/// How thorough a collection is.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectOptions {
+    /// A pack of which less than this share is reachable is rewritten: at 50, packs take at most twice
+    /// what is reachable.
+    pub live_percent_min: u8,
+    /// Whether history that isn't packed yet is packed in groups of related chunks, and small packs
+    /// are put together.
+    pub pack_history: bool,
+}
+
+impl Default for CollectOptions {
+    fn default() -> Self {
+        CollectOptions { live_percent_min: 50, pack_history: false }
+    }
+}
+
+/// What a collection found and did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Collected {
+    /// Chunks that were found reachable.
+    pub chunks_live: u64,
+    /// Chunks that are gone.
+    pub chunks_dead: u64,
+    /// Chunks that moved to another pack.
+    pub chunks_moved: u64,
+    /// Packs that are gone.
+    pub packs_removed: u64,
+    /// Bytes of all packs before and after.
+    pub bytes_before: u64,
+    /// See `bytes_before`.
+    pub bytes_after: u64,
+    /// Stopped by whoever paces it.
+    pub stopped: bool,
+}

@@ -1,0 +1,310 @@
+//! A collection: what can't be reached goes, while the store serves.
+//!
+//! 1. From now on, note every chunk that somebody is told of. Seal the open packs: what is written
+//!    from now on lies in packs that this collection leaves alone.
+//! 2. Mark what can be reached from the named roots, the caller's roots, and what open sessions wrote
+//!    or touched ([`super::mark`], [`crate::session`]).
+//! 3. Take what is dead out of the index, a few chunks at a time. Within the same lock, look whether
+//!    one of them was touched meanwhile: it lives then, with all it refers to. What is out of the
+//!    index doesn't exist: putting it again writes it again.
+//! 4. Packs without live chunks go. Packs with few are moved elsewhere ([`super::repack`]), a round at a
+//!    time, so that a round's packs are gone before the next needs room.
+//! 5. A pack goes by publishing a manifest without it, after the packs with its chunks were synced.
+//!    Then its file is deleted; readers that hold it read on.
+//!
+//! *Crash*: before 5, the old packs are listed and whole, and a chunk that lies in two packs is found
+//! in either. After it, the old files are not listed, and are removed by the next opening. Dead chunks
+//! in packs that stay are in the index again after an opening: they may refer to chunks that are gone.
+//! So `has_many` tells that a chunk is there, and never that all it refers to is.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::LocalStore;
+use super::mark::{Halt, Marks};
+use super::repack::Repack;
+use crate::ChunkStore;
+use crate::chunk::ChunkHash;
+use crate::collection::{Collected, Collection};
+use crate::error::StoreError;
+use crate::index::PackedChunk;
+use crate::manifest::{PackEntry, PackState};
+use crate::pack::reader::read_index;
+use crate::pack::writer::Written;
+use crate::pack::{PURPOSE_COUNT, Pack, PackNumber, Purpose};
+use crate::session::Sessions;
+
+/// Chunks that are removed from the index at once: it is locked meanwhile.
+const REMOVED_TOGETHER: usize = 1024;
+/// A round moves packs of about this many bytes: so much room is needed besides.
+const ROUND_BYTES: u64 = 1 << 30;
+/// Packs below this part of a full one are small: with `pack_history` they are put together.
+const SMALL_PACK_DIVISOR: u64 = 8;
+/// With `pack_history`, a pack is rewritten if less than this is where it should be.
+const PACKED_PERCENT_MIN: u64 = 90;
+/// Without it, small packs are put together when there are more of a kind than this.
+const SMALL_PACKS_MAX: usize = 16;
+
+/// See the module.
+pub(super) fn collect(
+    store: &LocalStore,
+    collection: &mut Collection<'_>,
+) -> Result<Collected, StoreError> {
+    let _one = store.collector.lock().expect("no panic while the lock is held");
+    store.check_poison()?;
+    store.sessions.begin_collection();
+    let _noting = EndWhenDropped(&store.sessions);
+    let collected =
+        Collected { bytes_before: store.counters().bytes_stored, ..Collected::default() };
+    let mut collector = Collector { store, collection, marks: Marks::new(store), collected };
+    match collector.run() {
+        Ok(()) => {}
+        Err(Halt::Stopped) => collector.collected.stopped = true,
+        Err(Halt::Failed(error)) => return Err(error),
+    }
+    let mut collected = collector.collected;
+    collected.bytes_after = store.counters().bytes_stored;
+    Ok(collected)
+}
+
+struct EndWhenDropped<'a>(&'a Sessions);
+
+impl Drop for EndWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.end_collection();
+    }
+}
+
+struct Collector<'a, 'b> {
+    store: &'a LocalStore,
+    collection: &'a mut Collection<'b>,
+    marks: Marks<'a>,
+    collected: Collected,
+}
+
+/// A sealed pack, and what of it is needed.
+struct Candidate {
+    pack: Arc<Pack>,
+    bytes: u64,
+    /// Bytes of frames with live chunks.
+    bytes_live: u64,
+    /// Of these, bytes of chunks that lie where a collection would put them.
+    bytes_packed: u64,
+}
+
+impl Collector<'_, '_> {
+    fn run(&mut self) -> Result<(), Halt> {
+        let sealed = self.seal()?;
+        self.mark(&sealed)?;
+        self.collected.chunks_live = self.marks.count();
+        let mut candidates = Vec::with_capacity(sealed.len());
+        for (pack, bytes) in sealed {
+            let entries = read_index(&pack, bytes)?;
+            self.remove_dead(&pack, &entries)?;
+            candidates.push(self.weigh(pack, bytes, &entries));
+            super::mark::pace(self.collection.pace, entries.len() as u64 * 40)?;
+        }
+        let (empty, rest): (Vec<_>, Vec<_>) =
+            candidates.into_iter().partition(|candidate| candidate.bytes_live == 0);
+        self.drop_packs(&empty)?;
+        self.move_rounds(self.victims(rest))
+    }
+
+    /// Step 1. Returns the sealed packs and their lengths.
+    fn seal(&self) -> Result<Vec<(Arc<Pack>, u64)>, StoreError> {
+        let result = {
+            let mut writer = self.store.writer();
+            let mut written = Written::default();
+            let result = writer.seal_all(&mut written);
+            self.store.note_written(written);
+            result
+        };
+        // On a full disk what is sealed already can still go, and that is what it needs.
+        match result.and_then(|()| self.store.sync()) {
+            Err(error) if !error.is_full() => return Err(error),
+            _ => {}
+        }
+        let publisher = self.store.publisher();
+        let sealed = publisher.packs.iter().filter(|entry| entry.state == PackState::Sealed);
+        Ok(self.store.index(|index| {
+            let pack =
+                |entry: &PackEntry| Some((index.packs.get(&entry.number)?.clone(), entry.bytes));
+            sealed.filter_map(pack).collect()
+        }))
+    }
+
+    /// Step 2.
+    fn mark(&mut self, sealed: &[(Arc<Pack>, u64)]) -> Result<(), Halt> {
+        // In this order: what a session protected that has ended since, the roots reach by now.
+        let (moment, mut touched) = self.store.sessions.protected();
+        let mut young: Vec<ChunkHash> = Vec::new();
+        if let Some(moment) = moment {
+            let may_hold = |pack: &Pack| moment.may_be_before(pack.purpose, pack.number);
+            for (pack, bytes) in sealed.iter().filter(|(pack, _)| may_hold(pack)) {
+                let entries = read_index(pack, *bytes)?;
+                young.extend(self.store.index(|index| {
+                    let is_young = |hash: &ChunkHash| {
+                        let at = index.chunks.get(hash);
+                        at.is_some_and(|at| {
+                            at.pack == pack.number && moment.is_before(pack.purpose, at)
+                        })
+                    };
+                    entries.iter().map(|entry| entry.hash).filter(is_young).collect::<Vec<_>>()
+                }));
+            }
+        }
+        let mut roots = (self.collection.roots)()?;
+        roots.extend(self.store.roots.read().expect("no panic while the lock is held").values());
+        self.marks.mark_roots(&roots, self.collection.pace)?;
+        touched.append(&mut young);
+        self.marks.mark_touched(&touched, self.collection.pace)
+    }
+
+    /// Step 3, for one pack.
+    fn remove_dead(&mut self, pack: &Pack, entries: &[PackedChunk]) -> Result<(), Halt> {
+        for batch in entries.chunks(REMOVED_TOGETHER) {
+            loop {
+                let mut index = self.store.index.write().expect("no panic while the lock is held");
+                let fresh = self.marks.mark_at_once(self.store.sessions.take_fresh(), &index);
+                if !fresh.is_empty() {
+                    drop(index);
+                    self.marks.mark_touched(&fresh, self.collection.pace)?;
+                    continue;
+                }
+                for entry in batch {
+                    let is_dead = index
+                        .chunks
+                        .get(&entry.hash)
+                        .is_some_and(|at| at.pack == pack.number && !self.marks.is_live(at));
+                    if is_dead {
+                        index.chunks.remove(&entry.hash);
+                        self.collected.chunks_dead += 1;
+                    }
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn weigh(&self, pack: Arc<Pack>, bytes: u64, entries: &[PackedChunk]) -> Candidate {
+        let (mut live, mut packed) = (0, 0);
+        // A group's bytes are shared among its chunks, of which some may be dead.
+        let whole: u64 = entries.iter().map(|entry| u64::from(entry.place.bytes)).sum();
+        let share = |entry: &PackedChunk| match pack.purpose {
+            Purpose::Packed => bytes / (entries.len() as u64).max(1),
+            _ => u64::from(entry.place.bytes) * bytes / whole.max(1),
+        };
+        self.store.index(|index| {
+            for entry in entries {
+                let Some(at) = index.chunks.get(&entry.hash) else { continue };
+                if at.pack != pack.number {
+                    continue;
+                }
+                live += share(entry).max(1);
+                let in_place = match pack.purpose {
+                    Purpose::Packed | Purpose::Brief => true,
+                    Purpose::Lasting => self.marks.is_current(at),
+                    Purpose::Working => false,
+                };
+                packed += if in_place { share(entry).max(1) } else { 0 };
+            }
+        });
+        Candidate { pack, bytes, bytes_live: live, bytes_packed: packed }
+    }
+
+    /// The packs that are to be moved.
+    fn victims(&self, candidates: Vec<Candidate>) -> Vec<Candidate> {
+        let options = self.collection.options;
+        let bytes_small = self.store.pack_bytes_target / SMALL_PACK_DIVISOR;
+        // What is brief dies soon and whole.
+        let is_small = |candidate: &Candidate| {
+            candidate.bytes < bytes_small && candidate.pack.purpose != Purpose::Brief
+        };
+        let mut small_counts = [0; PURPOSE_COUNT];
+        for candidate in candidates.iter().filter(|candidate| is_small(candidate)) {
+            small_counts[candidate.pack.purpose as usize] += 1;
+        }
+        let small_max = if options.pack_history { 1 } else { SMALL_PACKS_MAX };
+        let is_victim = |candidate: &Candidate| {
+            let percent = |part: u64| part.saturating_mul(100) / candidate.bytes.max(1);
+            let small_count = small_counts[candidate.pack.purpose as usize];
+            percent(candidate.bytes_live) < u64::from(options.live_percent_min)
+                || (is_small(candidate) && small_max < small_count)
+                || (options.pack_history && percent(candidate.bytes_packed) < PACKED_PERCENT_MIN)
+        };
+        candidates.into_iter().filter(is_victim).collect()
+    }
+
+    /// Step 4.
+    fn move_rounds(&mut self, victims: Vec<Candidate>) -> Result<(), Halt> {
+        let mut left = &victims[..];
+        while !left.is_empty() {
+            let mut bytes = 0;
+            let fitting = left.iter().take_while(|victim| {
+                let fits = bytes < ROUND_BYTES;
+                bytes += victim.bytes_live;
+                fits
+            });
+            let (round, rest) = left.split_at(fitting.count());
+            let mut repack = Repack::new(self.store, &self.marks, self.collection.pace);
+            for victim in round {
+                repack.add(&victim.pack, &read_index(&victim.pack, victim.bytes)?)?;
+            }
+            let moved = repack.finish()?;
+            self.collected.chunks_moved += moved;
+            self.drop_packs(round)?;
+            left = rest;
+        }
+        Ok(())
+    }
+
+    /// Step 5. Nothing in the index lies in these packs any more.
+    fn drop_packs(&mut self, packs: &[Candidate]) -> Result<(), Halt> {
+        if packs.is_empty() {
+            return Ok(());
+        }
+        for candidate in packs {
+            self.check_empty(candidate)?;
+        }
+        let goes = |number: PackNumber| packs.iter().any(|gone| gone.pack.number == number);
+        {
+            let mut publisher = self.store.publisher();
+            self.store.sync_packs(&mut publisher)?;
+            let all = publisher.packs.clone();
+            publisher.packs.retain(|entry| !goes(entry.number));
+            let roots = publisher.manifest.roots.clone();
+            if let Err(error) = self.store.publish(&mut publisher, roots) {
+                publisher.packs = all;
+                return Err(error.into());
+            }
+        }
+        let mut index = self.store.index.write().expect("no panic while the lock is held");
+        index.packs.retain(|number, _| !goes(*number));
+        drop(index);
+        for candidate in packs {
+            // What can't be removed now is removed by the next opening: no manifest lists it.
+            let _ = self.store.disk.remove(&candidate.pack.name);
+            self.store.counters.bytes_stored.subtract(candidate.bytes);
+            self.collected.packs_removed += 1;
+        }
+        Ok(())
+    }
+
+    /// That nothing is lost is worth reading the index once more.
+    fn check_empty(&self, candidate: &Candidate) -> Result<(), StoreError> {
+        let entries = read_index(&candidate.pack, candidate.bytes)?;
+        let number = candidate.pack.number;
+        let is_empty = self.store.index(|index| {
+            let lies_here = |entry: &PackedChunk| {
+                index.chunks.get(&entry.hash).is_some_and(|at| at.pack == number)
+            };
+            !entries.iter().any(lies_here)
+        });
+        assert!(is_empty, "a pack that goes holds nothing that is needed");
+        Ok(())
+    }
+}
+
+/// So that the type of `pace` is written once.
+pub(super) type Pace<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;

@@ -1,0 +1,169 @@
+//! Reads a directory that can't be opened, and lists all damage in it: for `frond fsck`.
+//!
+//! Opening stops at the first damage, as it must. This goes on: a pack whose index is damaged is scanned
+//! frame by frame; behind a damaged frame, the next whole one is searched for byte by byte. Without a
+//! manifest, every pack in the directory is looked at. Nothing is changed.
+
+use std::collections::HashSet;
+
+use crate::chunk::ChunkHash;
+use crate::error::StoreError;
+use crate::index::{FramePlace, NameHasherBuilder};
+use crate::io::{Disk, Machine};
+use crate::manifest::{self, MANIFEST_NAME, PackEntry, PackState};
+use crate::pack::reader::{Window, check_header, read_frame, read_index, scan_frames};
+use crate::pack::{Pack, PackNumber, Purpose};
+
+/// What is in a directory.
+#[derive(Debug, Default)]
+pub struct Examined {
+    /// Chunks that are whole.
+    pub chunks: u64,
+    /// What isn't.
+    pub damages: Vec<StoreError>,
+}
+
+struct Examiner<'a> {
+    disk: &'a dyn Disk,
+    progress: &'a mut dyn FnMut(u64),
+    found: HashSet<ChunkHash, NameHasherBuilder>,
+    damages: Vec<StoreError>,
+}
+
+/// Lists all damage in `machine`'s disk, which no process may have open. `progress` is told how many
+/// chunks are done, again and again.
+///
+/// # Errors
+/// [`StoreError::Io`] if the disk does not answer; [`StoreError::Version`] if another version wrote the
+/// manifest.
+pub fn examine(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<Examined, StoreError> {
+    let disk = &*machine.disk;
+    disk.lock().map_err(|error| StoreError::io("LOCK", error))?;
+    let found = HashSet::default();
+    let mut examiner = Examiner { disk, progress, found, damages: Vec::new() };
+    let result = examiner.directory();
+    disk.unlock();
+    result?;
+    Ok(Examined { chunks: examiner.found.len() as u64, damages: examiner.damages })
+}
+
+impl Examiner<'_> {
+    fn directory(&mut self) -> Result<(), StoreError> {
+        let manifest = match manifest::read(self.disk) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                self.note(Err(error))?;
+                None
+            }
+        };
+        let Some(manifest) = manifest else {
+            let names = self.disk.list().map_err(|error| StoreError::io(".", error))?;
+            if self.damages.is_empty() && names.iter().any(|name| name.ends_with(".pack")) {
+                let what = "missing, though there are packs";
+                self.damages.push(StoreError::damaged(MANIFEST_NAME, 0, what));
+            }
+            for number in names.iter().filter_map(|name| PackNumber::from_file_name(name)) {
+                self.unlisted_pack(number)?;
+            }
+            return Ok(());
+        };
+        for entry in &manifest.packs {
+            let result = self.pack(entry);
+            self.note(result)?;
+        }
+        for (name, hash) in manifest.roots.iter().filter(|(_, hash)| !self.found.contains(hash)) {
+            let what = format!("root {name:?} names chunk {hash}, which is not whole");
+            self.damages.push(StoreError::damaged(MANIFEST_NAME, 0, &what));
+        }
+        Ok(())
+    }
+
+    /// Keeps damage, and passes on anything else.
+    fn note(&mut self, result: Result<(), StoreError>) -> Result<(), StoreError> {
+        match result {
+            Err(error @ StoreError::Damaged { .. }) => {
+                self.damages.push(error);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn pack(&mut self, entry: &PackEntry) -> Result<(), StoreError> {
+        let name = entry.number.to_string();
+        let file = self.disk.open(&name).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => StoreError::damaged(&name, 0, "missing"),
+            _ => StoreError::io(&name, error),
+        })?;
+        let pack = Pack::new(entry.number, entry.purpose, file);
+        let bytes = pack.file.bytes().map_err(|error| pack.io(error))?;
+        if bytes < entry.bytes {
+            let what = format!("the file ends here, but {} bytes of it were durable", entry.bytes);
+            self.damages.push(StoreError::damaged(&name, bytes, &what));
+        }
+        self.note(check_header(&pack))?;
+        if entry.state == PackState::Open || bytes < entry.bytes {
+            return self.frames(&pack, bytes.min(entry.bytes));
+        }
+        match read_index(&pack, entry.bytes) {
+            Ok(entries) => {
+                let mut places: Vec<FramePlace> = entries.iter().map(|chunk| chunk.place).collect();
+                places.sort_unstable();
+                places.dedup();
+                places.into_iter().try_for_each(|place| self.frame(&pack, place))
+            }
+            Err(error) => {
+                let is_damage = matches!(error, StoreError::Damaged { .. });
+                self.note(Err(error))?;
+                if is_damage { self.frames(&pack, entry.bytes) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// A pack of which nothing is known but its file: what follows its last frame may be an index.
+    fn unlisted_pack(&mut self, number: PackNumber) -> Result<(), StoreError> {
+        let name = number.to_string();
+        let file = self.disk.open(&name).map_err(|error| StoreError::io(&name, error))?;
+        let pack = Pack::new(number, Purpose::Working, file);
+        let bytes = pack.file.bytes().map_err(|error| pack.io(error))?;
+        let header = check_header(&pack);
+        self.note(header)?;
+        if let Ok(entries) = read_index(&pack, bytes) {
+            let end = entries.iter().map(|chunk| chunk.place.end()).max().unwrap_or(0);
+            return self.frames(&pack, end);
+        }
+        self.frames(&pack, bytes)
+    }
+
+    fn frame(&mut self, pack: &Pack, place: FramePlace) -> Result<(), StoreError> {
+        match read_frame(pack, place) {
+            Ok(chunks) => self.found.extend(chunks.iter().map(|chunk| chunk.hash())),
+            Err(error) => self.note(Err(error))?,
+        }
+        (self.progress)(self.found.len() as u64);
+        Ok(())
+    }
+
+    /// Looks at all frames of the pack's first `bytes_max` bytes, whatever lies between them.
+    fn frames(&mut self, pack: &Pack, bytes_max: u64) -> Result<(), StoreError> {
+        let mut window = Window::new(pack, bytes_max);
+        let mut offset = 0;
+        loop {
+            let scan = scan_frames(&mut window, offset)?;
+            let places: HashSet<FramePlace> =
+                scan.entries.iter().map(|chunk| chunk.place).collect();
+            let mut places: Vec<FramePlace> = places.into_iter().collect();
+            places.sort_unstable();
+            for place in places {
+                self.frame(pack, place)?;
+            }
+            let Some(what) = scan.rest else { return Ok(()) };
+            if window.is_index(scan.end)? {
+                return Ok(());
+            }
+            self.damages.push(pack.damaged(scan.end, what));
+            let Some(next) = window.next_frame(scan.end)? else { return Ok(()) };
+            offset = next;
+        }
+    }
+}

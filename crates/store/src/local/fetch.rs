@@ -1,0 +1,112 @@
+//! Reads chunks from packs: through the cache one by one or many at once, or past it.
+//!
+//! Frames that lie near each other are fetched by one read. A frame that holds several chunks is
+//! decompressed once for all that are wanted of it; the others in it go to the cache too, since they
+//! are versions of one another, and who reads one soon reads the next.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::LocalStore;
+use crate::chunk::{Chunk, ChunkHash};
+use crate::error::StoreError;
+use crate::index::Location;
+use crate::pack::Pack;
+use crate::pack::reader::{decode_frame, pick, read_frame};
+
+/// Frames that lie this near are fetched by one read: cheaper than a second call.
+const READ_GAP_BYTES: u64 = 4 << 10;
+/// Most bytes of such a read.
+const READ_BYTES_MAX: u64 = 1 << 20;
+
+/// A chunk that is wanted, and where it lies.
+pub(super) type Located = (Arc<Pack>, Location, ChunkHash);
+
+impl LocalStore {
+    pub(super) fn fetch(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+        let located = self.locate(&[hash])?;
+        let (pack, location, _) = &located[0];
+        let chunks = read_frame(pack, location.place)?;
+        let chunk = pick(pack, u64::from(location.place.offset), &chunks, hash)?;
+        chunks.into_iter().for_each(|chunk| self.cache.insert(chunk));
+        Ok(chunk)
+    }
+
+    /// Fetches `hashes` from the disk, in any order, and tells `take` of every chunk that was read on
+    /// the way. `take` may hear of a chunk more than once.
+    pub(super) fn fetch_many(
+        &self,
+        hashes: &[ChunkHash],
+        take: &mut dyn FnMut(Chunk),
+    ) -> Result<(), StoreError> {
+        let mut wanted = self.locate(hashes)?;
+        wanted.sort_unstable_by_key(|(_, at, _)| *at);
+        let mut run_start = u64::MAX;
+        let runs = wanted.chunk_by(|(_, left, _), (_, right, _)| {
+            let left_offset = u64::from(left.place.offset);
+            run_start = run_start.min(left_offset);
+            let near = left.pack == right.pack
+                && u64::from(right.place.offset) <= left.place.end() + READ_GAP_BYTES
+                && right.place.end() <= run_start + READ_BYTES_MAX;
+            if !near {
+                run_start = u64::MAX;
+            }
+            near
+        });
+        runs.into_iter().try_for_each(|run| fetch_run(run, take))
+    }
+
+    /// Returns chunks in the order of `hashes`, those in the cache from there.
+    pub(super) fn fetch_through_cache(
+        &self,
+        hashes: &[ChunkHash],
+    ) -> Result<Vec<Chunk>, StoreError> {
+        let mut chunks: BTreeMap<ChunkHash, Chunk> = BTreeMap::new();
+        let mut missed: Vec<ChunkHash> = Vec::new();
+        for hash in hashes {
+            match self.cache.get(*hash) {
+                Some(chunk) => drop(chunks.insert(*hash, chunk)),
+                None => missed.push(*hash),
+            }
+        }
+        missed.sort_unstable();
+        missed.dedup();
+        self.counters.chunks_fetched.add(missed.len() as u64);
+        self.fetch_many(&missed, &mut |chunk| {
+            self.cache.insert(chunk.clone());
+            chunks.insert(chunk.hash(), chunk);
+        })?;
+        let take = |hash| chunks.get(hash).cloned().ok_or(StoreError::Missing(*hash));
+        hashes.iter().map(take).collect()
+    }
+
+    /// Finds where chunks lie; each with its pack.
+    pub(super) fn locate(&self, hashes: &[ChunkHash]) -> Result<Vec<Located>, StoreError> {
+        self.index(|index| {
+            let locate = |hash: &ChunkHash| {
+                let location = *index.chunks.get(hash).ok_or(StoreError::Missing(*hash))?;
+                Ok((Arc::clone(&index.packs[&location.pack]), location, *hash))
+            };
+            hashes.iter().map(locate).collect()
+        })
+    }
+}
+
+/// Fetches the chunks of `run`, which lie in its order in one pack, near each other.
+fn fetch_run(run: &[Located], take: &mut dyn FnMut(Chunk)) -> Result<(), StoreError> {
+    let [(pack, first, _), ..] = run else { return Ok(()) };
+    let start = u64::from(first.place.offset);
+    let end = run.last().map_or(start, |(_, last, _)| last.place.end());
+    let bytes = pack.read(start, (end - start) as usize)?;
+    for frame in run.chunk_by(|(_, left, _), (_, right, _)| left.place == right.place) {
+        let place = frame[0].1.place;
+        let offset = u64::from(place.offset);
+        let stored = &bytes[(offset - start) as usize..(place.end() - start) as usize];
+        let chunks = decode_frame(pack, offset, stored)?;
+        for (_, _, hash) in frame {
+            pick(pack, offset, &chunks, *hash)?;
+        }
+        chunks.into_iter().for_each(&mut *take);
+    }
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! Moving live chunks out of packs that go.
+//!
+//! 1. What belongs to the working state is moved as it comes, one chunk a frame: it is read at random.
+//! 2. Of what is history only, a *sketch* is made: chunks of which much is equal have equal sketches,
+//!    mostly ([`sketch`]). Sorted by sketch, versions of the same node lie side by side, in the order in
+//!    which they were written.
+//! 3. Neighbours are put together into frames of up to [`GROUP_BYTES`] and compressed as one: each
+//!    version costs about what changed.
+//!
+//! Nothing here knows what a payload means: relation is seen in the bytes. Memory: 64 bytes a chunk of
+//! at most [`SKETCHES_MAX`] chunks, then they are moved and the next begin.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::LocalStore;
+use super::collect::Pace;
+use super::mark::{Halt, Marks, pace};
+use crate::chunk::{Chunk, ChunkHash};
+use crate::error::StoreError;
+use crate::index::{Location, NameHasherBuilder, PackedChunk};
+use crate::pack::codec::Effort;
+use crate::pack::format::encode_frame;
+use crate::pack::writer::Written;
+use crate::pack::{Pack, Purpose};
+
+/// Most uncompressed bytes of a group, but for a chunk that is larger: reading one decompresses all.
+const GROUP_BYTES: usize = 512 << 10;
+/// Most chunks of a group.
+const GROUP_COUNT: usize = 256;
+/// Chunks that are read together.
+const BATCH_COUNT: usize = 64;
+/// Sketches that are held at once.
+const SKETCHES_MAX: usize = 1 << 20;
+
+/// A chunk of history. Ordered as the groups are made.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sketched {
+    /// Chunks that refer to others lie apart: who follows references reads these only.
+    refers: bool,
+    kind: u8,
+    sketch: u64,
+    at: Location,
+    hash: ChunkHash,
+    bytes: u32,
+}
+
+/// Moves chunks.
+pub(super) struct Repack<'a, 'b> {
+    store: &'a LocalStore,
+    marks: &'a Marks<'b>,
+    pace: Pace<'a>,
+    history: Vec<Sketched>,
+    moved: u64,
+}
+
+impl<'a, 'b> Repack<'a, 'b> {
+    pub(super) fn new(store: &'a LocalStore, marks: &'a Marks<'b>, pace: Pace<'a>) -> Self {
+        Repack { store, marks, pace, history: Vec::new(), moved: 0 }
+    }
+
+    /// Takes all chunks of `pack`, whose index is `entries`, that are still there.
+    pub(super) fn add(&mut self, pack: &Arc<Pack>, entries: &[PackedChunk]) -> Result<(), Halt> {
+        let mut here: Vec<(Location, ChunkHash)> = self.store.index(|index| {
+            let find = |entry: &PackedChunk| Some((*index.chunks.get(&entry.hash)?, entry.hash));
+            entries.iter().filter_map(find).filter(|(at, _)| at.pack == pack.number).collect()
+        });
+        here.sort_unstable();
+        for batch in here.chunks(BATCH_COUNT) {
+            let places: HashMap<ChunkHash, Location, NameHasherBuilder> =
+                batch.iter().map(|(at, hash)| (*hash, *at)).collect();
+            let mut current = Vec::new();
+            for chunk in self.read(batch.iter().map(|(_, hash)| *hash))? {
+                let at = places[&chunk.hash()];
+                if self.marks.is_current(&at) {
+                    current.push(chunk);
+                } else {
+                    self.history.push(Sketched {
+                        refers: at.slot.refers(),
+                        kind: chunk.kind() as u8,
+                        sketch: sketch(chunk.encoded()),
+                        at,
+                        hash: chunk.hash(),
+                        bytes: chunk.encoded().len() as u32,
+                    });
+                }
+            }
+            let groups: Vec<&[Chunk]> = current.chunks(1).collect();
+            self.write(Purpose::Lasting, Effort::Medium, &groups)?;
+            if SKETCHES_MAX <= self.history.len() {
+                self.move_history()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves what is left. Returns how many chunks moved.
+    pub(super) fn finish(mut self) -> Result<u64, Halt> {
+        self.move_history()?;
+        Ok(self.moved)
+    }
+
+    fn move_history(&mut self) -> Result<(), Halt> {
+        let mut history = std::mem::take(&mut self.history);
+        history.sort_unstable();
+        let mut left = &history[..];
+        while !left.is_empty() {
+            let (group, rest) = left.split_at(group_count(left));
+            let chunks = self.read(group.iter().map(|sketched| sketched.hash))?;
+            self.write(Purpose::Packed, Effort::Strong, &[&chunks])?;
+            left = rest;
+        }
+        Ok(())
+    }
+
+    /// Reads chunks past the cache, in the order of `hashes`.
+    fn read(&mut self, hashes: impl Iterator<Item = ChunkHash>) -> Result<Vec<Chunk>, Halt> {
+        let hashes: Vec<ChunkHash> = hashes.collect();
+        let mut found: HashMap<ChunkHash, Chunk, NameHasherBuilder> = HashMap::default();
+        self.store.fetch_many(&hashes, &mut |chunk| drop(found.insert(chunk.hash(), chunk)))?;
+        let take = |hash: &ChunkHash| found.remove(hash).ok_or(StoreError::Missing(*hash));
+        let chunks = hashes.iter().map(take).collect::<Result<Vec<Chunk>, StoreError>>()?;
+        pace(self.pace, chunks.iter().map(|chunk| chunk.encoded().len() as u64).sum())?;
+        Ok(chunks)
+    }
+
+    /// Writes a frame for each of `groups`; from then on their chunks lie there.
+    fn write(&mut self, purpose: Purpose, effort: Effort, groups: &[&[Chunk]]) -> Result<(), Halt> {
+        let frames: Vec<_> = groups
+            .iter()
+            .map(|group| encode_frame(effort, &group.iter().collect::<Vec<_>>()))
+            .collect();
+        if frames.is_empty() {
+            return Ok(());
+        }
+        let bytes = {
+            let mut writer = self.store.writer();
+            self.store.check_poison()?;
+            let mut written = Written::default();
+            let result = writer.append(purpose, &frames, &mut written);
+            let bytes = written.bytes;
+            self.moved += written.chunks.len() as u64;
+            self.store.note_written(written);
+            result?;
+            bytes
+        };
+        pace(self.pace, bytes)
+    }
+}
+
+/// How many of the first of `sorted` make a group: related ones, or others where a group would be small.
+fn group_count(sorted: &[Sketched]) -> usize {
+    let mut bytes = 0;
+    let mut count = 0;
+    for (position, next) in sorted.iter().enumerate().take(GROUP_COUNT) {
+        let same_kind = next.refers == sorted[0].refers && next.kind == sorted[0].kind;
+        let related = position == 0 || sorted[position - 1].sketch == next.sketch;
+        let full = GROUP_BYTES < bytes + next.bytes as usize;
+        if position > 0 && (full || !same_kind || (!related && GROUP_BYTES / 2 <= bytes)) {
+            break;
+        }
+        bytes += next.bytes as usize;
+        count += 1;
+    }
+    count
+}
+
+/// Bytes of a window: a shift of two bits forgets a byte after 32.
+const WINDOW_BYTES: usize = 32;
+
+/// The least of the hashes of all windows of `bytes`: two contents have the same one with the
+/// probability that is the share of windows they have in common (Broder 1997, "On the resemblance and
+/// containment of documents"); the rolling hash is that of FastCDC's gear table.
+fn sketch(bytes: &[u8]) -> u64 {
+    let (mut hash, mut least) = (0u64, u64::MAX);
+    for (position, byte) in bytes.iter().enumerate() {
+        hash = (hash << 2).wrapping_add(GEAR[usize::from(*byte)]);
+        if WINDOW_BYTES <= position + 1 {
+            least = least.min(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        }
+    }
+    if bytes.len() < WINDOW_BYTES { hash } else { least }
+}
+
+/// A number of its own for each byte. Never stored: may change at any time.
+const GEAR: [u64; 256] = gear();
+
+const fn gear() -> [u64; 256] {
+    let mut table = [0; 256];
+    let mut position = 0;
+    while position < table.len() {
+        // SplitMix64 (Steele, Lea, Flood 2014).
+        let mut number = (position as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        table[position] = number ^ (number >> 31);
+        position += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(seed: u32, count: u32) -> Vec<u8> {
+        let word = |n: u32| (seed ^ n).wrapping_mul(0x9e37_79b9).rotate_left(n % 32);
+        (0..count).flat_map(|n| word(n).to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn most_small_changes_keep_the_sketch() {
+        let content = noise(7, 2000);
+        let kept = (0..content.len()).step_by(97).filter(|position| {
+            let mut changed = content.clone();
+            changed[*position] ^= 1;
+            sketch(&changed) == sketch(&content)
+        });
+        assert!(kept.count() > 75, "of 83");
+        let mut longer = content.clone();
+        longer.splice(100..100, *b"a field more");
+        assert_eq!(sketch(&longer), sketch(&content));
+        assert_ne!(sketch(&noise(8, 2000)), sketch(&content));
+        assert_ne!(sketch(b"a"), sketch(b"b"));
+    }
+}

@@ -1,0 +1,174 @@
+//! How the bytes of a frame are compressed: LZ4 for what is soon rewritten, zstd for what stays.
+//!
+//! Measured on 320 commits of a real data set, one chunk a frame: with LZ4 a commit takes 0.91 ms of
+//! CPU and all take 16.8 MB; zstd's level 1: 1.19 ms and 12.5 MB; 3: 1.16 ms and 12.1 MB; 6: 1.97 ms
+//! and 11.3 MB; 9: 2.75 ms and 11.2 MB. Both are given up where they don't pay.
+//!
+//! *Hostile bytes*: a frame's header says how long its content is, and that is bounded before it gets
+//! here. Content is decompressed into exactly so many bytes, in one piece, so that neither codec
+//! allocates by the compressed bytes' own word.
+//!
+//! zstd's contexts are dear to make (hundreds of kilobytes), so each thread keeps its own.
+
+use std::cell::RefCell;
+
+use zstd::bulk::{Compressor, Decompressor};
+use zstd::zstd_safe::get_frame_content_size;
+
+use crate::Lifetime;
+
+/// Compression must save one part in sixteen, or the frame is stored raw and costs reads nothing.
+const SAVING_DIVISOR: usize = 16;
+/// zstd's level for single chunks: see the measurement above.
+const LEVEL_CHUNK: i32 = 3;
+/// zstd's level for groups of chunks, which are made once, in the background.
+const LEVEL_GROUP: i32 = 9;
+
+/// How a frame's chunks are stored. Stored: never renumber.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Codec {
+    Raw = 0,
+    Lz4 = 1,
+    Zstd = 2,
+}
+
+impl Codec {
+    pub(crate) fn from_byte(byte: u8) -> Option<Codec> {
+        [Codec::Raw, Codec::Lz4, Codec::Zstd].into_iter().find(|codec| *codec as u8 == byte)
+    }
+}
+
+/// How hard to compress.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Effort {
+    /// LZ4: for what is soon rewritten.
+    Light,
+    /// zstd for one chunk that stays.
+    Medium,
+    /// zstd for a group of related chunks that are seldom read.
+    Strong,
+}
+
+impl From<Lifetime> for Effort {
+    fn from(lifetime: Lifetime) -> Effort {
+        match lifetime {
+            Lifetime::Brief | Lifetime::Working => Effort::Light,
+            Lifetime::Lasting => Effort::Medium,
+        }
+    }
+}
+
+thread_local! {
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// Compresses `content`. `None` if that doesn't pay.
+pub(crate) fn compress(effort: Effort, content: &[u8]) -> Option<(Codec, Vec<u8>)> {
+    let (codec, compressed) = match effort {
+        Effort::Light => (Codec::Lz4, lz4_flex::block::compress(content)),
+        Effort::Medium => (Codec::Zstd, compress_zstd(LEVEL_CHUNK, content)?),
+        Effort::Strong => (Codec::Zstd, compress_zstd(LEVEL_GROUP, content)?),
+    };
+    let pays = compressed.len() + content.len() / SAVING_DIVISOR < content.len();
+    pays.then_some((codec, compressed))
+}
+
+/// `None` if there is no memory for a context.
+fn compress_zstd(level: i32, content: &[u8]) -> Option<Vec<u8>> {
+    COMPRESSOR.with_borrow_mut(|kept| {
+        if kept.is_none() {
+            *kept = Compressor::new(level).ok();
+        }
+        let compressor = kept.as_mut()?;
+        compressor.set_compression_level(level).ok()?;
+        compressor.compress(content).ok()
+    })
+}
+
+/// Decompresses `stored` into what must be exactly `bytes` bytes, which the caller has bounded.
+pub(crate) fn decompress(codec: Codec, stored: &[u8], bytes: usize) -> Option<Vec<u8>> {
+    match codec {
+        Codec::Raw => (stored.len() == bytes).then(|| stored.to_vec()),
+        Codec::Lz4 => {
+            let mut content = vec![0; bytes];
+            let count = lz4_flex::block::decompress_into(stored, &mut content).ok()?;
+            (count == bytes).then_some(content)
+        }
+        Codec::Zstd => {
+            let announced = get_frame_content_size(stored).ok()??;
+            if announced != bytes as u64 {
+                return None;
+            }
+            let mut content = vec![0; bytes];
+            let count = DECOMPRESSOR.with_borrow_mut(|kept| {
+                if kept.is_none() {
+                    *kept = Decompressor::new().ok();
+                }
+                kept.as_mut()?.decompress_to_buffer(stored, &mut content[..]).ok()
+            })?;
+            (count == bytes).then_some(content)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EFFORTS: [Effort; 3] = [Effort::Light, Effort::Medium, Effort::Strong];
+
+    fn text() -> Vec<u8> {
+        (0..400).flat_map(|number| format!("country {number}, ").into_bytes()).collect()
+    }
+
+    #[test]
+    fn what_is_compressed_comes_back() {
+        for effort in EFFORTS {
+            let (codec, compressed) = compress(effort, &text()).unwrap();
+            assert!(compressed.len() < text().len() / 2);
+            assert_eq!(decompress(codec, &compressed, text().len()), Some(text()));
+            assert_eq!(Codec::from_byte(codec as u8), Some(codec));
+        }
+        let bytes = |effort| compress(effort, &text()).unwrap().1.len();
+        assert!(bytes(Effort::Medium) < bytes(Effort::Light));
+        assert!(bytes(Effort::Strong) <= bytes(Effort::Medium));
+    }
+
+    #[test]
+    fn what_does_not_shrink_is_left_alone() {
+        let noise: Vec<u8> =
+            (0..1000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
+        for effort in EFFORTS {
+            assert_eq!(compress(effort, &noise), None);
+            assert_eq!(compress(effort, b""), None);
+        }
+    }
+
+    #[test]
+    fn another_length_than_announced_is_refused() {
+        for effort in EFFORTS {
+            let (codec, compressed) = compress(effort, &text()).unwrap();
+            for bytes in [0, 1, text().len() - 1, text().len() + 1] {
+                assert_eq!(decompress(codec, &compressed, bytes), None);
+            }
+            for bytes in 0..compressed.len() {
+                assert_eq!(decompress(codec, &compressed[..bytes], text().len()), None);
+            }
+        }
+        assert_eq!(decompress(Codec::Raw, b"abc", 2), None);
+    }
+
+    /// A few bytes that say they hold 2 GiB are refused before anything is allocated for them.
+    #[test]
+    fn a_frame_that_lies_about_its_content_is_refused() {
+        // Magic; a descriptor with an eight-byte content size and no window; the size.
+        let mut bomb = vec![0x28, 0xb5, 0x2f, 0xfd, 0xe0];
+        bomb.extend((2u64 << 30).to_le_bytes());
+        assert_eq!(decompress(Codec::Zstd, &bomb, 1000), None);
+        // Without a content size there is nothing to compare.
+        let unsized_frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58, 0x01, 0x00, 0x00];
+        assert_eq!(decompress(Codec::Zstd, &unsized_frame, 0), None);
+    }
+}

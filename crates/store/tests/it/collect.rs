@@ -1,0 +1,431 @@
+//! Collections: what can be reached stays, what can't goes, whatever happens meanwhile.
+//!
+//! Method: seeded actors build graphs of chunks, move roots, hold sessions, open again and collect; a
+//! model that follows references through a map says what must be there. Then the same with the power
+//! failing at each operation, with a full disk, and with threads that read and write meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use frond_store::io::Disk;
+use frond_store::local::LocalStore;
+use frond_store::memory::MemoryStore;
+use frond_store::{
+    Chunk, ChunkHash, ChunkKind, ChunkStore, CollectOptions, Collected, Collection, Lifetime,
+    Session, StoreError,
+};
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+
+use crate::{blob, hashes, open};
+
+const THOROUGH: CollectOptions = CollectOptions { live_percent_min: 50, pack_history: true };
+
+fn collect_with(
+    store: &dyn ChunkStore,
+    roots: &[ChunkHash],
+    options: CollectOptions,
+) -> Result<Collected, StoreError> {
+    store.collect(&mut Collection {
+        roots: &mut || Ok(roots.to_vec()),
+        pace: &mut |_| ControlFlow::Continue(()),
+        options,
+    })
+}
+
+/// All chunks that were ever put, by name.
+type Graph = BTreeMap<ChunkHash, Chunk>;
+
+fn reachable(graph: &Graph, roots: impl IntoIterator<Item = ChunkHash>) -> BTreeSet<ChunkHash> {
+    let (mut stack, mut found): (Vec<ChunkHash>, _) =
+        (roots.into_iter().collect(), BTreeSet::new());
+    while let Some(hash) = stack.pop() {
+        if found.insert(hash) {
+            stack.extend(graph[&hash].references());
+        }
+    }
+    found
+}
+
+/// Chunks that refer to some of those that are `known`, and to each other.
+fn grow(random: &mut Random, known: &[ChunkHash]) -> Vec<Chunk> {
+    let mut chunks: Vec<Chunk> = Vec::new();
+    for _ in 0..1 + random.below(6) {
+        let mut references: Vec<ChunkHash> = (0..random.below(3))
+            .filter(|_| !known.is_empty())
+            .map(|_| *random.choose(known))
+            .collect();
+        references.extend(chunks.iter().take(random.below(3)).map(Chunk::hash));
+        let kind = if random.one_in(4) { ChunkKind::Commit } else { ChunkKind::MapNode };
+        // Versions of few contents, so that chunks are related and some are put twice.
+        let mut payload = vec![random.below(4) as u8; 40 + random.below(3) * 100];
+        let changed = random.below(payload.len());
+        payload[changed] = random.below(20) as u8;
+        chunks.push(Chunk::new(kind, &references, &payload));
+    }
+    chunks
+}
+
+fn lifetime(random: &mut Random) -> Lifetime {
+    *random.choose(&[Lifetime::Brief, Lifetime::Working, Lifetime::Lasting])
+}
+
+/// Where a root was, before and after the change that is under way.
+#[derive(Default)]
+struct Model {
+    graph: Graph,
+    root: Option<ChunkHash>,
+    root_wanted: Option<ChunkHash>,
+}
+
+impl Model {
+    fn put(
+        &mut self,
+        store: &dyn ChunkStore,
+        random: &mut Random,
+    ) -> Result<Vec<Chunk>, StoreError> {
+        let known: Vec<ChunkHash> = reachable(&self.graph, self.root).into_iter().collect();
+        let chunks = grow(random, &known);
+        self.graph.extend(chunks.iter().map(|chunk| (chunk.hash(), chunk.clone())));
+        store.put_many_for(lifetime(random), &chunks)?;
+        Ok(chunks)
+    }
+
+    fn swap(&mut self, store: &dyn ChunkStore, new: ChunkHash) -> Result<(), StoreError> {
+        self.root_wanted = Some(new);
+        store.swap_root("r", self.root, Some(new))?;
+        self.root = self.root_wanted.take();
+        Ok(())
+    }
+
+    fn assert_there(&self, store: &dyn ChunkStore, roots: impl IntoIterator<Item = ChunkHash>) {
+        for hash in reachable(&self.graph, roots) {
+            assert_eq!(store.get(hash).unwrap(), self.graph[&hash]);
+        }
+    }
+}
+
+#[test]
+fn what_is_reachable_stays_and_the_rest_goes() {
+    for_seeds(300, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let mut store = open(&disk).unwrap();
+        let mut model = Model::default();
+        let mut pinned: Vec<ChunkHash> = Vec::new();
+        for _ in 0..25 {
+            match random.below(7) {
+                0 => {
+                    drop(store);
+                    store = open(&disk).unwrap();
+                }
+                1 | 2 => {
+                    let options =
+                        if random.one_in(2) { THOROUGH } else { CollectOptions::default() };
+                    let collected = collect_with(&*store, &pinned, options).unwrap();
+                    let roots = pinned.iter().copied().chain(model.root);
+                    let expected = reachable(&model.graph, roots);
+                    assert_eq!(store.chunk_hashes(), expected.iter().copied().collect::<Vec<_>>());
+                    assert_eq!(collected.chunks_live, expected.len() as u64);
+                    assert!(!collected.stopped);
+                }
+                3 => pinned = pinned.drain(..).filter(|_| random.one_in(2)).collect(),
+                _ => {
+                    let session = store.session();
+                    let chunks = model.put(&*store, &mut random).unwrap();
+                    let new = random.choose(&chunks).hash();
+                    if random.one_in(3) {
+                        collect_with(&*store, &pinned, THOROUGH).unwrap();
+                    }
+                    if random.one_in(3) {
+                        pinned.push(new);
+                    } else {
+                        model.swap(&*store, new).unwrap();
+                    }
+                    drop(session);
+                }
+            }
+            model.assert_there(&*store, pinned.iter().copied().chain(model.root));
+            assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+        }
+        let bytes = pack_bytes(&disk);
+        assert_eq!(store.counters().bytes_stored, bytes, "files of packs that went are gone");
+    });
+}
+
+fn pack_bytes(disk: &SimDisk) -> u64 {
+    let names = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
+    names.map(|name| disk.contents(&name).unwrap().len() as u64).sum()
+}
+
+#[test]
+fn a_session_protects_what_it_put_and_what_it_found() {
+    for memory in [false, true] {
+        let disk = SimDisk::new(0);
+        let local = open(&disk).unwrap();
+        let other = MemoryStore::new();
+        let store: &dyn ChunkStore = if memory { &*other } else { &*local };
+        let leaf = blob(b"leaf");
+        let parent = Chunk::new(ChunkKind::MapNode, &[leaf.hash()], b"parent");
+        store.put_many(&[leaf.clone(), parent.clone()]).unwrap();
+        // The cache of the store in packs may answer for chunks that are gone.
+        let has = |hash| match memory {
+            true => other.get(hash).is_ok(),
+            false => local.chunk_hashes().contains(&hash),
+        };
+        let new = blob(b"new");
+        let session = store.session();
+        store.put_many(std::slice::from_ref(&new)).unwrap();
+        assert_eq!(store.has_many(&[parent.hash()]).unwrap(), [true]);
+        collect_with(store, &[], THOROUGH).unwrap();
+        let later = store.session();
+        assert!([&leaf, &parent, &new].into_iter().all(|chunk| has(chunk.hash())));
+        drop(session);
+        store.put_many(std::slice::from_ref(&leaf)).unwrap();
+        collect_with(store, &[], THOROUGH).unwrap();
+        assert!(!has(parent.hash()) && !has(new.hash()));
+        assert!(has(leaf.hash()), "the later session found it");
+        drop(later);
+        collect_with(store, &[], THOROUGH).unwrap();
+        let left = if memory { other.chunk_count() } else { local.chunk_hashes().len() };
+        assert_eq!(left, 0);
+    }
+}
+
+/// Puts, swaps and collects until the end or the first error.
+fn script(disk: &SimDisk, mut random: Random, model: &mut Model) -> Result<(), StoreError> {
+    let mut store = open(disk)?;
+    for _ in 0..8 {
+        match random.below(5) {
+            0 => {
+                drop(store);
+                store = open(disk)?;
+            }
+            1 | 2 => {
+                let options = if random.one_in(2) { THOROUGH } else { CollectOptions::default() };
+                collect_with(&*store, &[], options)?;
+            }
+            _ => {
+                let _session = store.session();
+                let chunks = model.put(&*store, &mut random)?;
+                model.swap(&*store, random.choose(&chunks).hash())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_after_crash(disk: &SimDisk, model: &mut Model, random: &mut Random) {
+    let store = open(disk).expect("a power cut needs no repair");
+    let root = store.root("r").unwrap();
+    assert!(root == model.root || root == model.root_wanted, "old or new, nothing else");
+    model.root = root;
+    model.root_wanted = None;
+    model.assert_there(&*store, root);
+    assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+    assert_eq!(store.counters().bytes_stored, pack_bytes(disk), "no file is left over");
+    // What a crash left is collected, and what is put again is there.
+    collect_with(&*store, &[], THOROUGH).unwrap();
+    let session = store.session();
+    let chunks = model.put(&*store, random).unwrap();
+    model.swap(&*store, chunks[0].hash()).unwrap();
+    drop(session);
+    collect_with(&*store, &[], CollectOptions::default()).unwrap();
+    drop(store);
+    let store = open(&disk.crash()).unwrap();
+    model.assert_there(&*store, model.root);
+}
+
+#[test]
+fn a_power_cut_at_every_operation_of_a_collection_loses_nothing() {
+    for_seeds(60, |mut random| {
+        let seed = random.next();
+        let whole = SimDisk::new(seed);
+        script(&whole, Random::new(seed), &mut Model::default()).unwrap();
+        for crash_point in 0..=whole.operations() {
+            let disk = SimDisk::new(seed);
+            disk.crash_after(crash_point);
+            let mut model = Model::default();
+            let _ = script(&disk, Random::new(seed), &mut model);
+            let after = if random.one_in(4) { disk.kill() } else { disk.crash() };
+            check_after_crash(&after, &mut model, &mut random);
+        }
+    });
+}
+
+#[test]
+fn a_failed_sync_during_a_collection_poisons_and_loses_nothing() {
+    for_seeds(100, |mut random| {
+        let seed = random.next();
+        let disk = SimDisk::new(seed);
+        let mut model = Model::default();
+        let store = open(&disk).unwrap();
+        for _ in 0..4 {
+            let chunks = model.put(&*store, &mut random).unwrap();
+            model.swap(&*store, chunks[0].hash()).unwrap();
+        }
+        disk.fail_sync_after(random.below(8) as u64);
+        let result = collect_with(&*store, &[], THOROUGH);
+        model.assert_there(&*store, model.root);
+        if result.is_err() {
+            let again = collect_with(&*store, &[], THOROUGH).unwrap_err();
+            assert!(matches!(again, StoreError::Poisoned), "{again}");
+        }
+        drop(store);
+        check_after_crash(&disk.crash(), &mut model, &mut random);
+    });
+}
+
+#[test]
+fn a_full_disk_stops_moving_chunks_and_loses_nothing() {
+    for_seeds(200, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let mut model = Model::default();
+        let store = open(&disk).unwrap();
+        for _ in 0..8 {
+            let chunks = model.put(&*store, &mut random).unwrap();
+            model.swap(&*store, chunks[0].hash()).unwrap();
+        }
+        disk.fill_after(random.below(2500) as u64);
+        if let Err(error) = collect_with(&*store, &[], THOROUGH) {
+            assert!(error.is_full(), "{error}");
+        }
+        model.assert_there(&*store, model.root);
+        assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+        disk.make_room();
+        collect_with(&*store, &[], THOROUGH).unwrap();
+        model.assert_there(&*store, model.root);
+        check_after_crash(&disk.crash(), &mut model, &mut random);
+    });
+}
+
+/// A chunk that a root reaches and that can't be read: nothing is removed, the error says what.
+#[test]
+fn damage_ends_a_collection_before_anything_goes() {
+    let disk = SimDisk::new(0);
+    let leaf = blob(&[5; 300]);
+    let middle = Chunk::new(ChunkKind::MapNode, &[leaf.hash()], &[6; 300]);
+    let top = Chunk::new(ChunkKind::MapNode, &[middle.hash()], &[7; 300]);
+    {
+        let store = open(&disk).unwrap();
+        store.put_many(&[leaf.clone(), middle.clone(), top.clone()]).unwrap();
+        store.put_many(&[blob(b"garbage")]).unwrap();
+        store.swap_root("r", None, Some(top.hash())).unwrap();
+    }
+    let store = open(&disk).unwrap();
+    let before = store.chunk_hashes();
+    let contents = disk.contents("00000000.pack").unwrap();
+    let place = contents.windows(32).position(|bytes| bytes == middle.hash().0).unwrap();
+    disk.flip_bit("00000000.pack", (place as u64 + 40) * 8);
+    let error = collect_with(&*store, &[], THOROUGH).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert_eq!(store.chunk_hashes(), before);
+    let absent = ChunkHash([1; 32]);
+    let whole = open(&SimDisk::new(1)).unwrap();
+    let error = collect_with(&*whole, &[absent], THOROUGH).unwrap_err();
+    assert!(matches!(error, StoreError::Missing(hash) if hash == absent), "{error}");
+}
+
+#[test]
+fn a_collection_can_be_stopped_at_any_moment() {
+    for_seeds(60, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let store = open(&disk).unwrap();
+        let mut model = Model::default();
+        for _ in 0..8 {
+            let chunks = model.put(&*store, &mut random).unwrap();
+            model.swap(&*store, chunks[0].hash()).unwrap();
+        }
+        let mut left = random.below(12);
+        let collected = store
+            .collect(&mut Collection {
+                roots: &mut || Ok(Vec::new()),
+                pace: &mut |_| {
+                    left = left.saturating_sub(1);
+                    if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                },
+                options: THOROUGH,
+            })
+            .unwrap();
+        assert!(collected.stopped || left > 0);
+        model.assert_there(&*store, model.root);
+        check_after_crash(&disk.crash(), &mut model, &mut random);
+    });
+}
+
+/// Writers move roots of their own within sessions, readers follow them, and collections run without
+/// a pause: nobody ever misses a chunk. Sessions are held as a transaction holds one.
+#[test]
+fn readers_and_writers_go_on_during_collections() {
+    for_seeds(4, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let store = &*open(&disk).unwrap();
+        let done = AtomicBool::new(false);
+        let seeds: Vec<u64> = (0..3).map(|_| random.next()).collect();
+        std::thread::scope(|scope| {
+            let writers: Vec<_> =
+                seeds.iter().map(|seed| scope.spawn(|| write_alone(store, *seed, &done))).collect();
+            let mut removed = 0;
+            while removed < 30 {
+                removed += collect_with(store, &[], THOROUGH).unwrap().packs_removed;
+            }
+            done.store(true, Ordering::SeqCst);
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+        });
+        assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+    });
+}
+
+fn write_alone(store: &LocalStore, seed: u64, done: &AtomicBool) {
+    let mut random = Random::new(seed);
+    let name = format!("root {seed}");
+    let (mut graph, mut root) = (Graph::new(), None);
+    while !done.load(Ordering::SeqCst) {
+        let _session: Session = store.session();
+        let known: Vec<ChunkHash> = reachable(&graph, root).into_iter().collect();
+        let chunks = grow(&mut random, &known);
+        for chunk in &chunks {
+            store.put_many_for(lifetime(&mut random), std::slice::from_ref(chunk)).unwrap();
+        }
+        graph.extend(chunks.iter().map(|chunk| (chunk.hash(), chunk.clone())));
+        let new = Some(random.choose(&chunks).hash());
+        store.swap_root(&name, root, new).unwrap();
+        root = new;
+        let all: Vec<ChunkHash> = reachable(&graph, root).into_iter().collect();
+        let found = store.get_many(&all).unwrap();
+        assert_eq!(hashes(&found), all);
+    }
+}
+
+/// 60 versions of 30 nodes, each version changing one: packed, they take little more than one of each.
+#[test]
+fn versions_of_the_same_nodes_are_packed_together() {
+    let disk = SimDisk::new(0);
+    let store =
+        LocalStore::open(&disk.machine(), frond_store::local::LocalOptions::default()).unwrap();
+    let mut random = Random::new(1);
+    let mut nodes: Vec<Vec<u8>> = (0..30).map(|_| random.bytes(4000)).collect();
+    let mut parent = None;
+    for version in 0..60 {
+        let node = random.below(nodes.len());
+        let at = random.below(4000 - 8);
+        nodes[node][at..at + 8].copy_from_slice(&random.bytes(8));
+        let chunks: Vec<Chunk> = nodes.iter().map(|payload| blob(payload)).collect();
+        let tree = Chunk::new(ChunkKind::MapNode, &hashes(&chunks), &[version]);
+        let mut references = vec![tree.hash()];
+        references.extend(parent);
+        let commit = Chunk::new(ChunkKind::Commit, &references, &[version]);
+        let new = Some(commit.hash());
+        store.put_many_for(Lifetime::Lasting, &chunks).unwrap();
+        store.put_many_for(Lifetime::Lasting, &[tree, commit]).unwrap();
+        store.swap_root("head", parent, new).unwrap();
+        parent = new;
+    }
+    let collected = collect_with(&*store, &[], THOROUGH).unwrap();
+    let least = 30 * 4000;
+    assert!(collected.bytes_before > 2 * least, "{collected:?}");
+    assert!(collected.bytes_after < least * 13 / 10, "{collected:?}");
+    assert_eq!(collected.chunks_dead, 0);
+    let again = collect_with(&*store, &[], THOROUGH).unwrap();
+    assert_eq!((again.chunks_moved, again.packs_removed), (0, 0), "nothing is left to do");
+}
