@@ -21,6 +21,8 @@ pub struct Database {
     frond: Frond,
     name: Arc<DatabaseName>,
     target: Target,
+    /// Whether writes ask validators.
+    validates: bool,
 }
 
 /// What a version's name turned out to be.
@@ -59,7 +61,16 @@ impl Database {
                 })?
             }
         };
-        Ok(Database { frond: frond.clone(), name: Arc::new(name), target })
+        Ok(Database { frond: frond.clone(), name: Arc::new(name), target, validates: true })
+    }
+
+    /// The same, whose writes ask no validators: `bypassDocumentValidation`.
+    pub fn without_validation(&self) -> Database {
+        Database { validates: false, ..self.clone() }
+    }
+
+    pub(crate) fn validates(&self) -> bool {
+        self.validates
     }
 
     /// The name by which it was opened.

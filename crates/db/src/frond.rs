@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use frond_doc::ObjectId;
 use frond_engine::{Engine, EngineCounters, TreeId};
-use frond_query::Code;
+use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill};
+use frond_query::{Code, QueryError};
 use frond_store::StoreCounters;
 use frond_store::io::{Chance, Machine};
 use frond_tree::{Bounds, Direction};
@@ -16,6 +17,7 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::name::DatabaseName;
 use crate::reader::{Reader, TreePlace};
+use crate::spill::SpillSpace;
 use crate::system::{self, Repository};
 
 /// Settings of a data directory.
@@ -23,6 +25,9 @@ use crate::system::{self, Repository};
 pub struct FrondOptions {
     /// The engine's settings.
     pub engine: frond_engine::EngineOptions,
+    /// Bytes that a stage of a query keeps in memory at most; what is more goes to disk. `None` is
+    /// MongoDB's 100 MB.
+    pub stage_memory_bytes_max: Option<usize>,
 }
 
 /// A data directory, open: many databases, each a repository. Cloning shares it.
@@ -37,6 +42,8 @@ struct Inner {
     engine: Engine,
     machine: Machine,
     contention: Contention,
+    spill: Arc<SpillSpace>,
+    stage_memory_bytes_max: usize,
     /// The middle five bytes of every ObjectId made here.
     object_id_process: [u8; 5],
     /// Its low 24 bits are the last three bytes of the next ObjectId.
@@ -64,6 +71,10 @@ impl Frond {
     /// Opens the data directory that is `machine`'s disk.
     pub fn open_on(machine: &Machine, options: FrondOptions) -> Result<Frond, Error> {
         let engine = Engine::open(machine, options.engine)?;
+        let spill = SpillSpace::open(&machine.disk).map_err(|error| {
+            let message = format!("temporary files can't be removed: {error}");
+            Error::from(QueryError::new(Code::InternalError, message))
+        })?;
         let mut object_id_process = [0; 5];
         machine.chance.fill(&mut object_id_process);
         let mut counter = [0; 4];
@@ -73,6 +84,8 @@ impl Frond {
                 engine,
                 machine: machine.clone(),
                 contention: Contention::new(),
+                spill: Arc::new(spill),
+                stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
                 object_id_process,
                 object_id_counter: AtomicU32::new(u32::from_le_bytes(counter)),
             }),
@@ -130,6 +143,15 @@ impl Frond {
     pub fn close(&self) -> Result<(), Error> {
         self.inner.engine.checkpoint()?;
         Ok(self.inner.engine.close()?)
+    }
+
+    /// How much memory the stages of a query may use, and where the rest goes.
+    pub(crate) fn resources(&self, in_memory_only: bool) -> Resources {
+        let spill = Arc::clone(&self.inner.spill) as Arc<dyn Spill>;
+        Resources {
+            memory_bytes_max: self.inner.stage_memory_bytes_max,
+            spill: Some(spill).filter(|_| !in_memory_only),
+        }
     }
 
     pub(crate) fn contention(&self) -> &Contention {

@@ -55,7 +55,7 @@ pub(crate) use object::not_mergeable;
 pub(crate) use parse::Parser;
 pub(crate) use path::parse as parse_path;
 pub use scope::Variables;
-pub(crate) use scope::{Scope, check_name, undefined};
+pub(crate) use scope::{Binding, Scope, check_name, undefined};
 pub(crate) use variable::random;
 
 /// A parsed expression. Cloning is cheap: the tree is shared.

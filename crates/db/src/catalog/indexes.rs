@@ -19,6 +19,7 @@ use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::view::Index;
 use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME, IndexSpec, adopt, build};
+use crate::collection::view;
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
@@ -56,6 +57,9 @@ impl Database {
         let scope = Scope::collection(self.repository_name(), branch, collection);
         self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
             let found = adopt::find(transaction, self, branch, collection)?;
+            if let Some(found) = &found {
+                view::refuse(found.options.view(), &self.namespace(collection))?;
+            }
             let there = found.as_ref().map_or(&[][..], |found| &found.indexes);
             let wanted = missing_indexes(there, specs)?;
             let before = there.len() as u32 + 1;

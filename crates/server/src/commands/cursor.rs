@@ -29,6 +29,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     let namespace = request.namespace(collection);
     let mut checked_out =
         request.server.cursors.check_out(id, &namespace, request.common.session)?;
+    checked_out.cursor().current.set(&request.operation);
     let batch = checked_out.cursor().next_batch(size, &|| request.operation.check())?;
     let next_id = if batch.is_last {
         drop(checked_out);

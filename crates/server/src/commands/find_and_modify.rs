@@ -13,7 +13,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let command = read(request.fields()?)?;
     let durability = request.common.durability;
-    let report = request.database()?.find_and_modify(collection, &command, durability)?;
+    let report = write::database(request)?.find_and_modify(collection, &command, durability)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_document("lastErrorObject").append("n", reply::number(report.count));
     if command.update.is_some() {

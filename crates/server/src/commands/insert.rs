@@ -18,7 +18,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let is_ordered = write::read_options(&mut fields)?;
     fields.finish()?;
     request.server.count(Counter::Insert, documents.len() as u64);
-    let database = request.database()?;
+    let database = write::database(request)?;
     let report = insert(request, &database, collection, documents, is_ordered)?;
     let mut answer = DocumentBuilder::new();
     answer.append("n", reply::number(report.count));

@@ -113,7 +113,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("buildInfo", handshake::build_info).also(&["buildinfo"]),
     Command::refused("bulkWrite", "send one command a collection").on_admin(),
     Command::refused("cloneCollectionAsCapped", "there are no capped collections"),
-    Command::refused("collMod", "collections have no options that could change"),
+    Command::new("collMod", create::modify),
     Command::new("collStats", stats::coll_stats).also(&["collstats"]),
     Command::refused("commitTransaction", NO_TRANSACTIONS).on_admin(),
     Command::refused("compact", "chunks are packed when they are written"),

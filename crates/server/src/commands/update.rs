@@ -22,7 +22,8 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     request.server.count(Counter::Update, statements.len() as u64);
     let durability = request.common.durability;
-    let report = request.database()?.update(collection, &statements, is_ordered, durability)?;
+    let report =
+        write::database(request)?.update(collection, &statements, is_ordered, durability)?;
     let mut answer = DocumentBuilder::new();
     let upserted = report.upserted.len() as u64;
     answer.append("n", reply::number(report.matched + upserted));
