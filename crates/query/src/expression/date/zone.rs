@@ -140,11 +140,6 @@ impl ZoneArgument {
         Ok(ZoneArgument::Computed(node))
     }
 
-    /// Whether there is none.
-    pub(in crate::expression) fn is_absent(&self) -> bool {
-        matches!(self, ZoneArgument::Absent)
-    }
-
     /// The zone: UTC where there is none, `None` where it is null. `describe` makes the error for
     /// what is no string.
     pub(in crate::expression) fn evaluate<'a>(
