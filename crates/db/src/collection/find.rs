@@ -43,7 +43,13 @@ impl Database {
             return Ok(Cursor::empty());
         };
         let in_order = access.gives_order;
-        let scan = Scan::new(reader, &collection, access, filter.clone());
+        let mut scan = Scan::new(reader, &collection, access, filter.clone());
+        let is_sorted = matches!(order, Order::By(_)) && !in_order;
+        if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
+            && !is_sorted
+        {
+            scan = scan.in_part(names);
+        }
         let skip = usize::try_from(request.skip).unwrap_or(usize::MAX);
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));

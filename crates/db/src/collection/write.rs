@@ -138,7 +138,7 @@ impl<'t> CollectionWriter<'t> {
             return self.matching(filter, order, hint, limit);
         }
         match self.scan(filter, order, hint)? {
-            Some((scan, _)) => scan.in_part().take(limit.unwrap_or(usize::MAX)).collect(),
+            Some((scan, _)) => scan.for_update().take(limit.unwrap_or(usize::MAX)).collect(),
             None => Ok(Vec::new()),
         }
     }
