@@ -127,6 +127,12 @@ impl Engine {
         self.shared.fold(snapshot, trees)
     }
 
+    /// Writes what lies in memtables to runs and trees, and empties the log; runs stay as long as
+    /// their share of a tree allows.
+    pub fn flush(&self) -> Result<(), EngineError> {
+        self.shared.flush()
+    }
+
     /// Folds everything and empties the log; for tests and a clean shutdown.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
         self.shared.checkpoint()

@@ -8,12 +8,17 @@ use frond_engine::{Durability, Engine, EngineError, EngineOptions, TreeId};
 use frond_store::io::Machine;
 use frond_tree::{Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, Value};
 
+use crate::measure;
 use crate::target::{
     Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue, WRITE_BUFFER_BYTES,
 };
 
 /// How long a transaction waits that lost against another.
 const CONFLICT_PAUSE: Duration = Duration::from_micros(20);
+
+/// Background threads that use less than this in such a time are at rest.
+const QUIET: Duration = Duration::from_millis(300);
+const QUIET_CPU_SECONDS: f64 = 0.015;
 
 /// The engine and its trees.
 pub struct Frond {
@@ -71,7 +76,22 @@ impl Target for Frond {
     }
 
     fn rest(&self) -> Result<(), Failure> {
-        Ok(self.engine.checkpoint()?)
+        self.engine.flush()?;
+        // The background threads are done when they have used no time for a while.
+        let mut before = measure::cpu_seconds()?;
+        loop {
+            std::thread::sleep(QUIET);
+            let now = measure::cpu_seconds()?;
+            if now - before <= QUIET_CPU_SECONDS {
+                return Ok(());
+            }
+            before = now;
+        }
+    }
+
+    fn fold_all(&self) -> Result<bool, Failure> {
+        self.engine.checkpoint()?;
+        Ok(true)
     }
 
     fn load(&self, tree: usize, entries: &mut Entries<'_>) -> Result<(), Failure> {
@@ -91,6 +111,10 @@ impl Target for Frond {
         vec![
             ("log MB".to_owned(), engine.log_bytes as f64 / 1e6),
             ("folds".to_owned(), engine.folds as f64),
+            ("flushes".to_owned(), engine.flushes as f64),
+            ("runs written".to_owned(), engine.runs_written as f64),
+            ("steps of folds".to_owned(), engine.pass_steps as f64),
+            ("merges of runs".to_owned(), engine.merges as f64),
             ("conflicts".to_owned(), self.conflicts.load(Ordering::Relaxed) as f64),
             ("commits a sync".to_owned(), engine.commits as f64 / engine.log_syncs.max(1) as f64),
             ("chunks written".to_owned(), store.chunks_written as f64),

@@ -72,6 +72,15 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     ranges(&mut *target.session()?, 200, &mut rested)?;
     figures.cost("the same at rest, p50, ms", rested.micros_at(0.5) / 1e3);
     figures.cost("the same at rest, p99, ms", rested.micros_at(0.99) / 1e3);
+    let meter = Meter::start()?;
+    if target.fold_all()? {
+        let more = meter.cost()?.cpu_seconds;
+        let folded = (all.cpu_seconds + more - own) / documents * 1e6;
+        figures.cost("CPU a document, everything folded, µs", folded);
+        let disk = measure::disk_bytes(context.directory)?;
+        let share = disk as f64 / inserted.given_bytes as f64;
+        figures.cost("size on disk / bytes given, everything folded", share);
+    }
     figures.cost("memory at most, MB", measure::memory_bytes_max()? as f64 / 1e6);
     figures.fact("documents inserted", documents);
     figures.fact("MB given", inserted.given_bytes as f64 / 1e6);
