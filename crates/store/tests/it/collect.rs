@@ -109,7 +109,7 @@ impl Model {
 
 #[test]
 fn what_is_reachable_stays_and_the_rest_goes() {
-    for_seeds(300, |mut random| {
+    for_seeds(150, |mut random| {
         let disk = SimDisk::new(random.next());
         let mut store = open(&disk).unwrap();
         let mut model = Model::default();
@@ -239,7 +239,7 @@ fn check_after_crash(disk: &SimDisk, model: &mut Model, random: &mut Random) {
 
 #[test]
 fn a_power_cut_at_every_operation_of_a_collection_loses_nothing() {
-    for_seeds(60, |mut random| {
+    for_seeds(30, |mut random| {
         let seed = random.next();
         let whole = SimDisk::new(seed);
         script(&whole, Random::new(seed), &mut Model::default()).unwrap();
