@@ -6,6 +6,7 @@ pub mod cherry_pick;
 pub mod commit;
 pub mod conflicts;
 pub mod diff;
+pub mod doctor;
 pub mod export;
 pub mod fsck;
 pub mod gc;

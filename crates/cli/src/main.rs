@@ -68,6 +68,7 @@ enum Command {
     Reflog(commands::reflog::Reflog),
     Undo(commands::undo::Undo),
     Gc(commands::gc::Gc),
+    Doctor(commands::doctor::Doctor),
     Fsck(commands::fsck::Fsck),
 }
 
@@ -110,6 +111,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Reflog(reflog) => reflog.run(terminal),
         Command::Undo(undo) => undo.run(terminal),
         Command::Gc(gc) => gc.run(terminal),
+        Command::Doctor(doctor) => doctor.run(terminal),
         Command::Fsck(fsck) => fsck.run(terminal),
     }
 }

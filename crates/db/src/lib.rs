@@ -3,12 +3,13 @@
 //! Reading order: [`frond`] (a data directory, open), [`name`] (`shop@main~2`), [`database`] (one
 //! version of one database: what a command works on), `system` (what of all this lies in the engine's
 //! own tree), `reader` (working trees and committed ones read alike), [`catalog`] (what exists),
-//! [`collection`] (reads and writes), [`version`] (history), [`mod@fsck`] (is all of it whole?), `reclaim` (disk space). Blocking and batched; knows no wire and
+//! [`collection`] (reads and writes), [`version`] (history), [`mod@fsck`] (is all of it whole?), `reclaim` (disk space), `doctor` (how it is). Blocking and batched; knows no wire and
 //! no socket.
 
 pub mod catalog;
 pub mod collection;
 pub mod database;
+mod doctor;
 pub mod error;
 pub mod frond;
 pub mod fsck;
@@ -30,6 +31,7 @@ pub use collection::{
     UpdateStatement, WriteError, WriteReport,
 };
 pub use database::Database;
+pub use doctor::{Health, health};
 pub use error::{Error, ErrorKind};
 pub use frond::{Frond, FrondOptions};
 pub use frond_engine::{Durability, ReclaimOptions};

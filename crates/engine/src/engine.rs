@@ -142,6 +142,14 @@ impl Engine {
         self.shared.reclaim(options)
     }
 
+    /// Finds out how much of the store is needed, by following references; changes nothing.
+    ///
+    /// # Errors
+    /// As `reclaim`.
+    pub fn weigh(&self) -> Result<Collected, EngineError> {
+        self.shared.weigh()
+    }
+
     #[cfg(test)]
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use frond_engine::{Durability, Engine, EngineError, EngineOptions, TreeId};
 use frond_store::io::Machine;
-use frond_tree::{Bounds, Content, Direction, Entry, Tree, Value};
+use frond_tree::{Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, Value};
 
 use crate::target::{
     Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue, WRITE_BUFFER_BYTES,
@@ -155,11 +155,14 @@ impl Session for FrondSession<'_> {
     ) -> Result<(), Failure> {
         let snapshot = self.0.engine.snapshot();
         let bounds = Bounds { start: Some(Bytes::copy_from_slice(from)), end: None };
-        for entry in snapshot.range(self.0.trees[tree], bounds, Direction::Ascending)? {
-            let entry = entry?;
-            let goes_on = match &entry.value.content {
-                Content::Inline(bytes) => visit(&entry.key, bytes),
-                _ => visit(&entry.key, &snapshot.read(&entry.value)?),
+        let mut cursor = snapshot.range(self.0.trees[tree], bounds, Direction::Ascending)?;
+        while cursor.step()? {
+            let goes_on = match cursor.entry_ref() {
+                Some(EntryRef { key, content: ContentRef::Inline(bytes), .. }) => visit(key, bytes),
+                _ => {
+                    let entry = cursor.entry().ok_or("the cursor stands nowhere")?;
+                    visit(&entry.key, &snapshot.read(&entry.value)?)
+                }
             };
             if !goes_on {
                 break;

@@ -71,3 +71,20 @@ fn what_is_dropped_gives_its_space_back() {
     frond(&directory, "gc --data nowhere").fails(1);
     frond(&directory, "gc --data world --rate 0").fails(2);
 }
+
+#[test]
+fn the_doctor_tells_how_a_directory_is() {
+    let directory = Directory::new();
+    frond(&directory, "tour --keep world").ok();
+    let out = frond(&directory, "doctor --data world").ok();
+    for word in ["1 database", "commits; format version 0", "needed", "free", "ms", "open files"] {
+        assert!(out.contains(word), "{word}: {out}");
+    }
+    let names = std::fs::read_dir(directory.path().join("world")).unwrap();
+    assert!(!names.map(|name| name.unwrap().file_name()).any(|name| name == "doctor.probe"));
+    frond(&directory, "doctor --data nowhere").fails(1);
+    std::fs::write(directory.path().join("world/MANIFEST"), "no manifest").unwrap();
+    let ran = frond(&directory, "doctor --data world");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("MANIFEST") && ran.out.contains("frond fsck"), "{ran:?}");
+}

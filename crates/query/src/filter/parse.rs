@@ -65,7 +65,12 @@ fn top_level(name: &str, value: Value<'_>, depth: usize) -> Result<Option<Node>,
             Node::Schema(Arc::new(Schema::parse(schema, depth)?))
         }
         "$sampleRate" => sample(value)?,
-        "$text" | "$where" => return Err(unsupported(name)),
+        // There is no text index that it could ask.
+        "$text" => {
+            let message = "text index required for $text query";
+            return Err(QueryError::new(Code::IndexNotFound, message));
+        }
+        "$where" => return Err(bad_value("no globalScriptEngine in $where parsing")),
         _ => {
             return Err(bad_value(format!(
                 "unknown top level operator: {name}. If you have a field name that starts with a \

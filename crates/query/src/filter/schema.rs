@@ -222,3 +222,6 @@ fn duplicate(array: Array<'_>) -> Option<Value<'_>> {
     let mut seen = HashSet::new();
     array.iter().find(|item| !seen.insert(key::of_value(*item)))
 }
+
+#[cfg(test)]
+mod tests;
