@@ -287,7 +287,7 @@ fn von_neumann() {
             large.push(built);
         }
     }
-    let stored = store.counters().bytes_written;
+    let stored = store.counters().bytes_put;
     let mut level = DocumentBuilder::new();
     level.append("level", Value::Int32(-1));
     let level = level.build();
@@ -303,6 +303,6 @@ fn von_neumann() {
         bytes as f64 / 1048576.0,
         stored as f64 / 1024.0,
         text(copied),
-        (store.counters().bytes_written - stored) as f64 / 1024.0,
+        (store.counters().bytes_put - stored) as f64 / 1024.0,
     );
 }
