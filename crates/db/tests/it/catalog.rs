@@ -23,7 +23,7 @@ fn collections_are_made_listed_and_dropped() {
     for (name, options, code) in [
         ("c", "{'capped': true, 'size': 10}", Code::InvalidOptions),
         ("c", "{'validator': 5}", Code::TypeMismatch),
-        ("c", "{'viewOn': 'a', 'pipeline': []}", Code::InvalidOptions),
+        ("c", "{'pipeline': []}", Code::InvalidOptions),
         ("", "{}", Code::InvalidNamespace),
         ("a$b", "{}", Code::InvalidNamespace),
         ("system.x", "{}", Code::InvalidNamespace),

@@ -121,9 +121,7 @@ impl WindowFunction {
     pub(super) fn column(&self, partition: &mut Partition<'_>) -> Result<Column, QueryError> {
         match &self.kind {
             Kind::Accumulator(accumulator) => self.moving(accumulator, partition),
-            Kind::DocumentNumber => {
-                Ok((1..=partition.documents.len()).map(|number| whole(number)).collect())
-            }
+            Kind::DocumentNumber => Ok((1..=partition.documents.len()).map(whole).collect()),
             Kind::Rank { is_dense } => Ok(ranks(partition, *is_dense)),
             Kind::Shift { output, by, default } => {
                 let values = partition.values(output)?;
