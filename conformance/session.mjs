@@ -180,6 +180,69 @@ async function conflicts() {
   step("delete the branch", (await db.command({ frondBranch: 1, branch: "feature", delete: true })).deleted);
 }
 
+async function transactions() {
+  const accounts = db.collection("accounts");
+  const ledger = db.collection("ledger");
+  await accounts.insertMany([{ _id: "a", n: 100 }, { _id: "b", n: 100 }]);
+  await db.command({ frondCommit: 1, message: "accounts", author: "Ada" });
+  await db.command({ frondBranch: 1, branch: "copy" });
+  const copied = client.db(`${name}@copy`).collection("accounts");
+  const balance = async (collection, _id) => (await collection.findOne({ _id })).n;
+  const inSession = (work, options) => client.withSession(options ?? {}, work);
+
+  await inSession(async (session) => {
+    const inside = await session.withTransaction(async () => {
+      await accounts.updateOne({ _id: "a" }, { $inc: { n: -10 } }, { session });
+      await copied.updateOne({ _id: "a" }, { $inc: { n: 10 } }, { session });
+      await ledger.insertOne({ sum: 10 }, { session });
+      return (await accounts.findOne({ _id: "a" }, { session })).n;
+    });
+    const balances = [await balance(accounts, "a"), await balance(copied, "a")];
+    step("a transfer across collections and branches", [inside, ...balances, await ledger.countDocuments()]);
+
+    const attempts = [];
+    await session.withTransaction(async () => {
+      const before = (await accounts.findOne({ _id: "b" }, { session })).n;
+      attempts.push(before);
+      if (attempts.length === 1) {
+        await inSession((other) =>
+          other.withTransaction(() => accounts.updateOne({ _id: "b" }, { $inc: { n: 5 } }, { session: other })),
+        );
+      }
+      await accounts.updateOne({ _id: "b" }, { $set: { n: before + 1 } }, { session });
+    });
+    step("a conflict is retried", [attempts, await balance(accounts, "b")]);
+    session.startTransaction();
+    await ledger.insertOne({ sum: 0 }, { session });
+    await session.abortTransaction();
+    step("abort", await ledger.countDocuments());
+    session.startTransaction();
+    await ledger.insertOne({ sum: 1 }, { session });
+    await session.commitTransaction();
+    await session.commitTransaction();
+    step("commit twice", await ledger.countDocuments());
+    session.startTransaction();
+    await ledger.findOne({}, { session });
+    const error = await refused(db.command({ frondStatus: 1 }, { session }));
+    step("a version command in a transaction", error.code);
+    await session.abortTransaction();
+  });
+  // Its number is above what the driver counts: a session that isn't ended is used by nobody else.
+  const session = client.startSession();
+  const insert = { insert: "ledger", documents: [{ _id: "once" }], txnNumber: Long.fromNumber(1000) };
+  const first = await db.command(insert, { session });
+  const second = await db.command(insert, { session });
+  step("an insert sent twice", [first.n, second.n, second.retriedStmtIds, await ledger.countDocuments()]);
+  await inSession(async (session) => {
+    await ledger.insertOne({ _id: "causal" }, { session });
+    const found = await ledger.findOne({ _id: "causal" }, { session });
+    step("a causal session", [found._id, session.operationTime !== undefined]);
+  }, { causalConsistency: true });
+  await ledger.drop();
+  await accounts.drop();
+  await copied.drop();
+}
+
 async function errors() {
   const error = await refused(db.command({ noSuchThing: 1 }));
   step("an unknown command", [error.code, error.codeName]);
@@ -200,6 +263,7 @@ try {
   await pipelines();
   await versions();
   await conflicts();
+  await transactions();
   await errors();
 } finally {
   await client.close();

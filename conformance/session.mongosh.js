@@ -166,6 +166,77 @@ function conflicts() {
   step("delete the branch", db.runCommand({ frondBranch: 1, branch: "feature", delete: true }).deleted);
 }
 
+function transactions() {
+  db.accounts.insertMany([{ _id: "a", n: 100 }, { _id: "b", n: 100 }]);
+  db.runCommand({ frondCommit: 1, message: "accounts", author: "Ada" });
+  db.runCommand({ frondBranch: 1, branch: "copy" });
+  const name = db.getName();
+  const copied = db.getSiblingDB(`${name}@copy`).accounts;
+  const session = db.getMongo().startSession();
+  const main = session.getDatabase(name);
+  const copy = session.getDatabase(`${name}@copy`);
+
+  session.startTransaction();
+  main.accounts.updateOne({ _id: "a" }, { $inc: { n: -10 } });
+  copy.accounts.updateOne({ _id: "a" }, { $inc: { n: 10 } });
+  main.ledger.insertOne({ sum: 10 });
+  const inside = main.accounts.findOne({ _id: "a" }).n;
+  session.commitTransaction();
+  const balances = [db.accounts.findOne({ _id: "a" }).n, copied.findOne({ _id: "a" }).n];
+  step("a transfer across collections and branches", [inside, ...balances, db.ledger.countDocuments()]);
+
+  // The shell's sessions leave retrying to the script.
+  const attempts = [];
+  for (let done = false; !done; ) {
+    session.startTransaction();
+    try {
+      const before = main.accounts.findOne({ _id: "b" }).n;
+      attempts.push(before);
+      if (attempts.length === 1) {
+        db.accounts.updateOne({ _id: "b" }, { $inc: { n: 5 } });
+      }
+      main.accounts.updateOne({ _id: "b" }, { $set: { n: before + 1 } });
+      session.commitTransaction();
+      done = true;
+    } catch (error) {
+      if (!error.hasErrorLabel("TransientTransactionError")) {
+        throw error;
+      }
+      session.abortTransaction();
+    }
+  }
+  step("a conflict is retried", [attempts, db.accounts.findOne({ _id: "b" }).n]);
+  session.startTransaction();
+  main.ledger.insertOne({ sum: 0 });
+  session.abortTransaction();
+  step("abort", db.ledger.countDocuments());
+  session.startTransaction();
+  main.ledger.insertOne({ sum: 1 });
+  session.commitTransaction();
+  session.commitTransaction();
+  step("commit twice", db.ledger.countDocuments());
+  session.startTransaction();
+  main.ledger.findOne();
+  step("a version command in a transaction", refused(() => main.runCommand({ frondStatus: 1 })).code);
+  session.abortTransaction();
+  session.endSession();
+
+  // Its number is above what the driver counts: a session that isn't ended is used by nobody else.
+  const again = db.getMongo().startSession();
+  const insert = { insert: "ledger", documents: [{ _id: "once" }], txnNumber: NumberLong("1000") };
+  const answers = [1, 2].map(() => again.getDatabase(name).runCommand(insert));
+  const counts = answers.map((answer) => answer.n);
+  step("an insert sent twice", [...counts, answers[1].retriedStmtIds, db.ledger.countDocuments()]);
+  const causal = db.getMongo().startSession({ causalConsistency: true });
+  causal.getDatabase(name).ledger.insertOne({ _id: "causal" });
+  const found = causal.getDatabase(name).ledger.findOne({ _id: "causal" });
+  step("a causal session", [found._id, causal.getOperationTime() !== undefined]);
+  causal.endSession();
+  db.ledger.drop();
+  db.accounts.drop();
+  copied.drop();
+}
+
 function errors() {
   const error = refused(() => db.runCommand({ noSuchThing: 1 }));
   step("an unknown command", [error.code, error.codeName]);
@@ -185,4 +256,5 @@ indexes();
 pipelines();
 versions();
 conflicts();
+transactions();
 errors();

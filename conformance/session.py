@@ -184,6 +184,69 @@ def conflicts():
     step("delete the branch", db.command("frondBranch", branch="feature", delete=True)["deleted"])
 
 
+def transactions():
+    accounts = db.accounts
+    accounts.insert_many([{"_id": "a", "n": 100}, {"_id": "b", "n": 100}])
+    db.command("frondCommit", message="accounts", author="Ada")
+    db.command("frondBranch", branch="copy")
+    copy = client[f"{name}@copy"]
+
+    def transfer(session):
+        accounts.update_one({"_id": "a"}, {"$inc": {"n": -10}}, session=session)
+        copy.accounts.update_one({"_id": "a"}, {"$inc": {"n": 10}}, session=session)
+        db.ledger.insert_one({"sum": 10}, session=session)
+        return accounts.find_one({"_id": "a"}, session=session)["n"]
+
+    def balance(collection, account):
+        return collection.find_one({"_id": account})["n"]
+
+    with client.start_session() as session:
+        inside = session.with_transaction(transfer)
+        balances = [balance(accounts, "a"), balance(copy.accounts, "a")]
+        step("a transfer across collections and branches", [inside, *balances, db.ledger.count_documents({})])
+
+    attempts = []
+
+    def contended(session):
+        before = accounts.find_one({"_id": "b"}, session=session)["n"]
+        attempts.append(before)
+        if len(attempts) == 1:
+            with client.start_session() as other:
+                other.with_transaction(lambda other: accounts.update_one({"_id": "b"}, {"$inc": {"n": 5}}, session=other))
+        accounts.update_one({"_id": "b"}, {"$set": {"n": before + 1}}, session=session)
+
+    with client.start_session() as session:
+        session.with_transaction(contended)
+        step("a conflict is retried", [attempts, balance(accounts, "b")])
+        session.start_transaction()
+        db.ledger.insert_one({"sum": 0}, session=session)
+        session.abort_transaction()
+        step("abort", db.ledger.count_documents({}))
+        session.start_transaction()
+        db.ledger.insert_one({"sum": 1}, session=session)
+        session.commit_transaction()
+        session.commit_transaction()
+        step("commit twice", db.ledger.count_documents({}))
+        session.start_transaction()
+        db.ledger.find_one({}, session=session)
+        error = refused(lambda: db.command("frondStatus", session=session))
+        step("a version command in a transaction", error.code)
+        session.abort_transaction()
+    # Its number is above what the driver counts: a session that isn't ended is used by nobody else.
+    session = client.start_session()
+    insert = {"insert": "ledger", "documents": [{"_id": "once"}], "txnNumber": Int64(1000)}
+    answers = [db.command(insert, session=session) for _ in range(2)]
+    retried = answers[1]["retriedStmtIds"]
+    step("an insert sent twice", [*(answer["n"] for answer in answers), retried, db.ledger.count_documents({})])
+    with client.start_session(causal_consistency=True) as session:
+        db.ledger.insert_one({"_id": "causal"}, session=session)
+        found = db.ledger.find_one({"_id": "causal"}, session=session)
+        step("a causal session", [found["_id"], session.operation_time is not None])
+    db.ledger.drop()
+    accounts.drop()
+    copy.accounts.drop()
+
+
 def errors():
     error = refused(lambda: db.command("noSuchThing"))
     step("an unknown command", [error.code, error.details["codeName"]])
@@ -202,4 +265,5 @@ indexes()
 pipelines()
 versions()
 conflicts()
+transactions()
 errors()

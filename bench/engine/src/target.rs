@@ -61,6 +61,11 @@ pub trait Target: Sync {
     /// Pays all debt: returns when nothing is left to be flushed, folded or compacted.
     fn rest(&self) -> Result<(), Failure>;
 
+    /// Goes beyond rest: takes away whatever still lies in layers. False if there is no such thing.
+    fn fold_all(&self) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
     /// Fills an empty tree with entries whose keys ascend, as fast as the engine can; durable when
     /// it returns.
     fn load(&self, tree: usize, entries: &mut Entries<'_>) -> Result<(), Failure>;

@@ -4,6 +4,9 @@ use frond_doc::extended_json::{self, Form};
 use frond_doc::{Array, Document, DocumentBuf, Value};
 use jiff::Timestamp;
 
+/// What every answer has besides what it tells.
+const OF_EVERY_ANSWER: [&str; 3] = ["ok", "$clusterTime", "operationTime"];
+
 /// A value as one line of relaxed extended JSON, for files and other programs.
 pub fn json(value: Value<'_>) -> String {
     let mut text = String::new();
@@ -120,7 +123,7 @@ pub fn array_of<'a>(document: Document<'a>, name: &str) -> Array<'a> {
 /// An answer without its `ok`, as one line of relaxed JSON: what `--json` prints.
 pub fn answer_json(answer: &DocumentBuf) -> String {
     let mut builder = frond_doc::DocumentBuilder::new();
-    for (name, value) in answer.iter().filter(|(name, _)| *name != "ok") {
+    for (name, value) in answer.iter().filter(|(name, _)| !OF_EVERY_ANSWER.contains(name)) {
         builder.append(name, value);
     }
     let mut text = String::new();

@@ -5,6 +5,7 @@
 //! conflicts by themselves.
 
 mod aggregate;
+pub(crate) mod batch;
 mod count;
 mod cursor;
 mod delete;
@@ -14,14 +15,19 @@ mod explain;
 mod find;
 mod find_and_modify;
 pub(crate) mod insert;
+mod interrupt;
+mod merge;
 pub(crate) mod plan;
 mod replace;
 pub(crate) mod scan;
 mod sort;
 mod update;
+pub(crate) mod validation;
+pub(crate) mod view;
 pub(crate) mod write;
 
 pub use cursor::Cursor;
+pub use interrupt::Interrupt;
 
 use frond_doc::{DocumentBuf, ValueBuf};
 
@@ -57,6 +63,8 @@ pub struct WriteReport {
     pub count: u64,
     /// What failed.
     pub errors: Vec<WriteError>,
+    /// Of a write that may be sent again: the statements that were done before.
+    pub retried: Vec<i32>,
 }
 
 /// One element of `updates`.
@@ -93,6 +101,8 @@ pub struct UpdateReport {
     pub upserted: Vec<(usize, ValueBuf)>,
     /// What failed.
     pub errors: Vec<WriteError>,
+    /// Of a write that may be sent again: the statements that were done before.
+    pub retried: Vec<i32>,
 }
 
 /// One element of `deletes`.
@@ -125,6 +135,10 @@ pub struct FindRequest {
     pub hint: Option<ValueBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// Whether a sort may not go to disk.
+    pub in_memory_only: bool,
+    /// How it is told to stop.
+    pub interrupt: Interrupt,
 }
 
 /// An `aggregate`.
@@ -136,6 +150,10 @@ pub struct AggregateRequest {
     pub variables: Option<DocumentBuf>,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
+    /// Whether stages may not go to disk.
+    pub in_memory_only: bool,
+    /// How it is told to stop.
+    pub interrupt: Interrupt,
 }
 
 /// A `findAndModify`.
@@ -172,4 +190,6 @@ pub struct FindAndModifyReport {
     pub count: u64,
     /// `_id` of the upserted document.
     pub upserted: Option<ValueBuf>,
+    /// Whether this was done before: the answer is that of the first time.
+    pub retried: bool,
 }

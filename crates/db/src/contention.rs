@@ -17,11 +17,13 @@
 //! database of that name. So every transaction passes its database's gate, and a removal closes it
 //! from its first attempt on.
 //!
-//! *Lock order*: queue, then the database's gate, then the collections' gates, these by rising stripe. Whoever holds a gate waits for nothing
+//! *Lock order*: queue, then the database's gate, then the collections' gates, these by rising stripe (a transaction of several requests,
+//! which passes the gates of all that it wrote when it commits, takes those of databases by rising stripe too). Whoever holds a gate waits for nothing
 //! else, so whoever keeps the queue over several attempts gets the gate each time. Both guard no
 //! data, so a panic while one is held leaves nothing by half. They are the only locks held across a sync: whoever waits for one would otherwise only
 //! find out later that it has lost.
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -39,7 +41,7 @@ const WAIT_MICROS_MAX: u64 = 2_000;
 const STRIPES: usize = 64;
 
 /// What a transaction contends for: a collection on a branch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Scope {
     /// The stripe of the collection.
     collection: usize,
@@ -89,7 +91,7 @@ struct Stripe {
 }
 
 /// A gate that was passed, or closed for everybody else.
-enum Gate<'a> {
+pub(crate) enum Gate<'a> {
     Passed { _guard: RwLockReadGuard<'a, ()> },
     Closed { _guard: RwLockWriteGuard<'a, ()> },
 }
@@ -117,6 +119,15 @@ impl Contention {
         let stripes = collections.iter().map(|stripe| &self.stripes[*stripe]);
         gates.extend(stripes.map(|stripe| gate(&stripe.gate, closes)));
         gates
+    }
+
+    /// Passes the gates of all that a transaction of several requests wrote.
+    pub fn pass(&self, scopes: &BTreeSet<Scope>) -> Vec<Gate<'_>> {
+        let databases: BTreeSet<usize> = scopes.iter().map(|scope| scope.database).collect();
+        let collections: BTreeSet<usize> = scopes.iter().map(|scope| scope.collection).collect();
+        let databases = databases.iter().map(|stripe| gate(&self.databases[*stripe], false));
+        let collections = collections.iter().map(|stripe| gate(&self.stripes[*stripe].gate, false));
+        databases.chain(collections).collect()
     }
 
     fn turn(&self, scope: Scope, attempt: u32) -> Option<MutexGuard<'_, ()>> {
@@ -188,7 +199,7 @@ impl Frond {
             let mut transaction = self.engine().begin();
             let result = match body(&mut transaction) {
                 Ok(Outcome::Commit(answer)) => {
-                    transaction.commit(durability).map(|_| answer).map_err(Error::from)
+                    self.commit(transaction, durability).map(|()| answer)
                 }
                 Ok(Outcome::Discard(answer)) => Ok(answer),
                 Err(error) => Err(error),
@@ -202,6 +213,16 @@ impl Frond {
             }
         }
         Err(Error::write_conflict())
+    }
+
+    /// Commits a transaction: the one place where that happens.
+    pub(crate) fn commit(
+        &self,
+        transaction: Transaction,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        transaction.commit(durability)?;
+        Ok(())
     }
 
     /// How long to wait after a lost attempt: the winner becomes visible once its sync is done, and

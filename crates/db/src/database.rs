@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use frond_engine::TreeId;
+use frond_engine::{Durability, TreeId};
 use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::catalog::CatalogView;
+use crate::contention::{Outcome, Role, Scope};
 use crate::error::Error;
 use crate::frond::{DatabaseInfo, Frond};
 use crate::name::{DatabaseName, VersionName};
 use crate::reader::{Reader, TreePlace};
+use crate::retry::RetryableWrite;
 use crate::system::{self, BranchRef, Repository};
+use crate::transaction::Transaction;
 use crate::version::CommitId;
 
 /// A database at a version: the working state of a branch (read and written) or a commit (read
@@ -21,6 +24,20 @@ pub struct Database {
     frond: Frond,
     name: Arc<DatabaseName>,
     target: Target,
+    /// Whether writes ask validators.
+    validates: bool,
+    context: Context,
+}
+
+/// What the requests on a database belong to.
+#[derive(Clone)]
+pub(crate) enum Context {
+    /// Nothing: each is a transaction of its own.
+    Alone,
+    /// A transaction of several requests.
+    Within(Transaction),
+    /// Nothing, but what the next write does is remembered, in case it is sent again.
+    Retryable(RetryableWrite),
 }
 
 /// What a version's name turned out to be.
@@ -34,8 +51,15 @@ pub(crate) enum Target {
 
 impl Database {
     /// Finds out what `name` names: a branch first, then a revision.
-    pub(crate) fn resolve(frond: &Frond, name: DatabaseName) -> Result<Database, Error> {
-        let reader = Reader::now(frond.engine());
+    pub(crate) fn resolve(
+        frond: &Frond,
+        name: DatabaseName,
+        context: Context,
+    ) -> Result<Database, Error> {
+        let reader = match &context {
+            Context::Within(transaction) => transaction.reader(),
+            _ => Reader::now(frond.engine()),
+        };
         let repository = repository(&reader, &name.name)?;
         let default = repository
             .as_ref()
@@ -59,7 +83,22 @@ impl Database {
                 })?
             }
         };
-        Ok(Database { frond: frond.clone(), name: Arc::new(name), target })
+        Ok(Database {
+            frond: frond.clone(),
+            name: Arc::new(name),
+            target,
+            validates: true,
+            context,
+        })
+    }
+
+    /// The same, whose writes ask no validators: `bypassDocumentValidation`.
+    pub fn without_validation(&self) -> Database {
+        Database { validates: false, ..self.clone() }
+    }
+
+    pub(crate) fn validates(&self) -> bool {
+        self.validates
     }
 
     /// The name by which it was opened.
@@ -99,9 +138,57 @@ impl Database {
         format!("{}.{collection}", self.name)
     }
 
-    /// Reads what is visible now.
+    /// This database, for one write that a client may send again: what it does is remembered with
+    /// it, and the second time that is the answer.
+    pub fn retryable(&self, write: RetryableWrite) -> Database {
+        Database { context: Context::Retryable(write), ..self.clone() }
+    }
+
+    /// Another database, for the same transaction.
+    pub(crate) fn sibling(&self, name: &str) -> Result<Database, Error> {
+        match &self.context {
+            Context::Within(transaction) => transaction.database(name),
+            _ => self.frond.database(name),
+        }
+    }
+
+    /// The transaction that requests on this database belong to.
+    pub(crate) fn transaction(&self) -> Option<&Transaction> {
+        match &self.context {
+            Context::Within(transaction) => Some(transaction),
+            _ => None,
+        }
+    }
+
+    /// What is to be remembered of the next write.
+    pub(crate) fn retry(&self) -> Option<&RetryableWrite> {
+        match &self.context {
+            Context::Retryable(write) => Some(write),
+            _ => None,
+        }
+    }
+
+    /// Reads what is visible now, or what the transaction sees.
     pub(crate) fn reader(&self) -> Reader<'static> {
-        Reader::now(self.frond.engine())
+        match &self.context {
+            Context::Within(transaction) => transaction.reader(),
+            _ => Reader::now(self.frond.engine()),
+        }
+    }
+
+    /// Runs `body` as a statement of this database's transaction, or in one of its own
+    /// ([`Frond::transact`]).
+    pub(crate) fn transact<T>(
+        &self,
+        scope: Scope,
+        role: Role,
+        durability: Durability,
+        body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        match &self.context {
+            Context::Within(transaction) => transaction.run(scope, role, body),
+            _ => self.frond.transact(scope, role, durability, body),
+        }
     }
 
     /// The branch to write to.

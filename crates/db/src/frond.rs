@@ -4,25 +4,31 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use frond_doc::ObjectId;
+use frond_doc::{ObjectId, Timestamp};
 use frond_engine::{Engine, EngineCounters, TreeId};
-use frond_query::Code;
+use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill};
+use frond_query::{Code, QueryError};
 use frond_store::StoreCounters;
 use frond_store::io::{Chance, Machine};
 use frond_tree::{Bounds, Direction};
 
 use crate::contention::Contention;
-use crate::database::Database;
+use crate::database::{Context, Database};
 use crate::error::Error;
 use crate::name::DatabaseName;
 use crate::reader::{Reader, TreePlace};
+use crate::spill::SpillSpace;
 use crate::system::{self, Repository};
+use crate::transaction::Transaction;
 
 /// Settings of a data directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FrondOptions {
     /// The engine's settings.
     pub engine: frond_engine::EngineOptions,
+    /// Bytes that a stage of a query keeps in memory at most; what is more goes to disk. `None` is
+    /// MongoDB's 100 MB.
+    pub stage_memory_bytes_max: Option<usize>,
 }
 
 /// A data directory, open: many databases, each a repository. Cloning shares it.
@@ -37,6 +43,8 @@ struct Inner {
     engine: Engine,
     machine: Machine,
     contention: Contention,
+    spill: Arc<SpillSpace>,
+    stage_memory_bytes_max: usize,
     /// The middle five bytes of every ObjectId made here.
     object_id_process: [u8; 5],
     /// Its low 24 bits are the last three bytes of the next ObjectId.
@@ -64,6 +72,10 @@ impl Frond {
     /// Opens the data directory that is `machine`'s disk.
     pub fn open_on(machine: &Machine, options: FrondOptions) -> Result<Frond, Error> {
         let engine = Engine::open(machine, options.engine)?;
+        let spill = SpillSpace::open(&machine.disk).map_err(|error| {
+            let message = format!("temporary files can't be removed: {error}");
+            Error::from(QueryError::new(Code::InternalError, message))
+        })?;
         let mut object_id_process = [0; 5];
         machine.chance.fill(&mut object_id_process);
         let mut counter = [0; 4];
@@ -73,6 +85,8 @@ impl Frond {
                 engine,
                 machine: machine.clone(),
                 contention: Contention::new(),
+                spill: Arc::new(spill),
+                stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
                 object_id_process,
                 object_id_counter: AtomicU32::new(u32::from_le_bytes(counter)),
             }),
@@ -83,7 +97,12 @@ impl Frond {
     /// database that doesn't exist yet is empty and begins to exist with the first write; a branch
     /// or commit that doesn't exist is an error.
     pub fn database(&self, name: &str) -> Result<Database, Error> {
-        Database::resolve(self, DatabaseName::parse(name)?)
+        Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)
+    }
+
+    /// Begins a transaction of several requests, at what is visible now.
+    pub fn begin(&self) -> Transaction {
+        Transaction::begin(self)
     }
 
     /// All databases, by name.
@@ -91,10 +110,8 @@ impl Frond {
         let reader = Reader::now(&self.inner.engine);
         let mut databases = Vec::new();
         for (name, _) in repositories(&reader)? {
-            let database = Database::resolve(
-                self,
-                DatabaseName { name, version: crate::name::VersionName::Default },
-            )?;
+            let name = DatabaseName { name, version: crate::name::VersionName::Default };
+            let database = Database::resolve(self, name, Context::Alone)?;
             databases.push(database.info(&reader)?);
         }
         Ok(databases)
@@ -103,6 +120,11 @@ impl Frond {
     /// What engine and store have done: for `serverStatus`.
     pub fn counters(&self) -> (EngineCounters, StoreCounters) {
         (self.inner.engine.counters(), self.inner.engine.store().counters())
+    }
+
+    /// The moment of the last transaction that is visible: seconds since 1970 and a counter.
+    pub fn operation_time(&self) -> Timestamp {
+        Timestamp(self.inner.engine.visible().0)
     }
 
     /// Now, by the machine's clock: milliseconds since 1970.
@@ -130,6 +152,15 @@ impl Frond {
     pub fn close(&self) -> Result<(), Error> {
         self.inner.engine.checkpoint()?;
         Ok(self.inner.engine.close()?)
+    }
+
+    /// How much memory the stages of a query may use, and where the rest goes.
+    pub(crate) fn resources(&self, in_memory_only: bool) -> Resources {
+        let spill = Arc::clone(&self.inner.spill) as Arc<dyn Spill>;
+        Resources {
+            memory_bytes_max: self.inner.stage_memory_bytes_max,
+            spill: Some(spill).filter(|_| !in_memory_only),
+        }
     }
 
     pub(crate) fn contention(&self) -> &Contention {

@@ -13,8 +13,10 @@ use frond_engine::{Engine, EntryCursor, Snapshot, Transaction, TreeId};
 use frond_store::ChunkStore;
 use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, Value};
 
+use crate::collection::plan::FLAG_MULTIKEY;
 use crate::error::Error;
 use crate::large;
+use crate::transaction::Transaction as SharedTransaction;
 
 /// Derived from documents, and named by their hashes: one serves all that the process has open.
 static FIELD_INDEXES: LazyLock<FieldIndexes> = LazyLock::new(|| FieldIndexes::new(CACHE_BYTES));
@@ -39,6 +41,8 @@ pub(crate) struct Reader<'a> {
 enum Source<'a> {
     Snapshot(Snapshot),
     Transaction(&'a Transaction),
+    /// One of several requests: it may have written more, or have ended, from one call to the next.
+    Shared(SharedTransaction),
 }
 
 impl Reader<'static> {
@@ -50,6 +54,11 @@ impl Reader<'static> {
     /// Reads at `snapshot`.
     pub fn at(engine: &Engine, snapshot: Snapshot) -> Reader<'static> {
         Reader { source: Source::Snapshot(snapshot), store: engine.store().clone() }
+    }
+
+    /// Reads what a transaction of several requests sees, at each call anew.
+    pub fn shared(engine: &Engine, transaction: SharedTransaction) -> Reader<'static> {
+        Reader { source: Source::Shared(transaction), store: engine.store().clone() }
     }
 }
 
@@ -69,7 +78,27 @@ impl<'a> Reader<'a> {
         match &self.source {
             Source::Snapshot(snapshot) => snapshot,
             Source::Transaction(transaction) => transaction.snapshot(),
+            Source::Shared(transaction) => transaction.snapshot(),
         }
+    }
+
+    /// Whether what is read may change from one call to the next.
+    pub fn may_change(&self) -> bool {
+        matches!(self.source, Source::Shared(_))
+    }
+
+    /// Where the entries of a tree are counted: those of one that the transaction itself made or
+    /// adopted in the base that it gave it, since its snapshot doesn't know the tree.
+    fn place_to_count(&self, tree: TreePlace) -> Result<TreePlace, Error> {
+        let TreePlace::Live(id) = tree else {
+            return Ok(tree);
+        };
+        let base = match &self.source {
+            Source::Snapshot(_) => None,
+            Source::Transaction(own) => own.own_base(id),
+            Source::Shared(transaction) => transaction.read(|own| Ok(own.own_base(id)))?,
+        };
+        Ok(base.map_or(tree, TreePlace::Committed))
     }
 
     /// Returns the value of `key`.
@@ -78,6 +107,9 @@ impl<'a> Reader<'a> {
             (TreePlace::Committed(tree), _) => Ok(tree.get(&*self.store, key)?),
             (TreePlace::Live(id), Source::Snapshot(snapshot)) => Ok(snapshot.get(id, key)?),
             (TreePlace::Live(id), Source::Transaction(own)) => Ok(own.get(id, key)?),
+            (TreePlace::Live(id), Source::Shared(transaction)) => {
+                transaction.read(|own| Ok(own.get(id, key)?))
+            }
         }
     }
 
@@ -103,6 +135,9 @@ impl<'a> Reader<'a> {
             (TreePlace::Live(id), Source::Transaction(own)) => {
                 Entries::Live(own.range(id, bounds, direction)?)
             }
+            (TreePlace::Live(id), Source::Shared(transaction)) => {
+                Entries::Live(transaction.read(|own| Ok(own.range(id, bounds, direction)?))?)
+            }
         })
     }
 
@@ -111,6 +146,7 @@ impl<'a> Reader<'a> {
         Ok(match &self.source {
             Source::Snapshot(snapshot) => snapshot.read(value)?,
             Source::Transaction(own) => own.read(value)?,
+            Source::Shared(transaction) => transaction.read(|own| Ok(own.read(value)?))?,
         })
     }
 
@@ -148,12 +184,13 @@ impl<'a> Reader<'a> {
         match &self.source {
             Source::Snapshot(_) => read(&*self.store),
             Source::Transaction(own) => read(&own.store()),
+            Source::Shared(transaction) => transaction.read(|own| read(&own.store())),
         }
     }
 
     /// How many entries, a transaction's own writes not counted.
     pub fn count(&self, tree: TreePlace) -> Result<u64, Error> {
-        match tree {
+        match self.place_to_count(tree)? {
             TreePlace::Committed(tree) => Ok(tree.count(&*self.store)?),
             TreePlace::Live(id) => Ok(self.snapshot().count(id)?),
         }
@@ -161,7 +198,7 @@ impl<'a> Reader<'a> {
 
     /// About how many entries lie within `bounds`, a transaction's own writes not counted.
     pub fn estimate_range(&self, tree: TreePlace, bounds: &Bounds) -> Result<u64, Error> {
-        match tree {
+        match self.place_to_count(tree)? {
             TreePlace::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
             TreePlace::Live(id) => Ok(self.snapshot().estimate_range(id, bounds)?),
         }
@@ -169,7 +206,7 @@ impl<'a> Reader<'a> {
 
     /// Bytes of all keys and values, a transaction's own writes not counted.
     pub fn bytes(&self, tree: TreePlace) -> Result<u64, Error> {
-        match tree {
+        match self.place_to_count(tree)? {
             TreePlace::Committed(tree) => {
                 let summary = tree.summary(&*self.store)?;
                 Ok(summary.key_bytes.saturating_add(summary.value_bytes))
@@ -178,12 +215,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The OR of all entries' flags, a transaction's own writes not counted; may include those of
-    /// entries that are gone.
+    /// The OR of all entries' flags, own writes of a transaction of one request not counted; may
+    /// include those of entries that are gone.
     pub fn flags(&self, tree: TreePlace) -> Result<u8, Error> {
-        match tree {
-            TreePlace::Committed(tree) => Ok(tree.flags(&*self.store)?),
-            TreePlace::Live(id) => Ok(self.snapshot().flags(id)?),
+        let own = match (&self.source, tree) {
+            (Source::Shared(own), TreePlace::Live(id)) if own.made_multikey(id) => FLAG_MULTIKEY,
+            _ => 0,
+        };
+        match self.place_to_count(tree)? {
+            TreePlace::Committed(tree) => Ok(own | tree.flags(&*self.store)?),
+            TreePlace::Live(id) => Ok(own | self.snapshot().flags(id)?),
         }
     }
 }

@@ -11,6 +11,7 @@
 //! l/<db>/<branch>/<sequence>          what moved the ref
 //! m/<db>/<branch>                     a merge that waits
 //! x/<db>/<branch>/<collection>/<key>  a conflict that waits
+//! s/<session id, 16 bytes>            a session's last write       retry::Record
 //! y/<db>/<branch>/<conflict's id>     where that conflict lies
 //! g/<db>/<tag>                        a tag
 //! n/<db>/<remote>                     a remote: where it is
@@ -19,7 +20,7 @@
 //! t/<db>/<sequence>                   a dropped database, to bring it back
 //! ```
 //!
-//! Commit ids, sequences and keys of `_id`s may hold zeros, so they stand last.
+//! Commit ids, session ids, sequences and keys of `_id`s may hold zeros, so they stand last.
 //!
 //! A collection has a working entry only if it was touched on this branch since it was last the
 //! same as HEAD's by construction. Without one it is what HEAD's catalog says.
@@ -167,6 +168,16 @@ pub(crate) fn conflict_key(database: &str, branch: &str, collection: &str, id: &
 /// What the keys of a branch's conflicts begin with.
 pub(crate) fn conflicts_prefix(database: &str, branch: &str) -> Bytes {
     key(b'x', &[database.as_bytes(), branch.as_bytes(), b""])
+}
+
+/// The key of what is remembered of a session's last write.
+pub(crate) fn session_key(session: [u8; 16]) -> Bytes {
+    key(b's', &[&session])
+}
+
+/// What the keys of all sessions' records begin with.
+pub(crate) fn sessions_prefix() -> Bytes {
+    key(b's', &[b""])
 }
 
 /// What the keys of a branch's reflog begin with.

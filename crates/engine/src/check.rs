@@ -9,8 +9,8 @@ use crate::shared::Shared;
 use crate::state::State;
 
 impl Shared {
-    /// Folds everything and empties the log.
-    pub fn checkpoint(&self) -> Result<(), EngineError> {
+    /// Writes all memtables out and empties the log.
+    pub fn flush(&self) -> Result<(), EngineError> {
         let mut queue = self.queue();
         queue.check_open()?;
         if queue.segment_bytes > 0 {
@@ -18,6 +18,12 @@ impl Shared {
         }
         drop(queue);
         while self.flush_sealed()? {}
+        Ok(())
+    }
+
+    /// Folds everything and empties the log.
+    pub fn checkpoint(&self) -> Result<(), EngineError> {
+        self.flush()?;
         let trees = self.trees_with_runs();
         let snapshot = self.snapshot();
         let exists = |tree: &TreeId| snapshot.has_tree(*tree);

@@ -153,6 +153,12 @@ impl Engine {
         self.shared.fold(snapshot, trees)
     }
 
+    /// Writes what lies in memtables to runs and trees, and empties the log; runs stay as long as
+    /// their share of a tree allows.
+    pub fn flush(&self) -> Result<(), EngineError> {
+        self.shared.flush()
+    }
+
     /// Folds everything and empties the log; for tests and a clean shutdown.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
         self.shared.checkpoint()
@@ -166,6 +172,14 @@ impl Engine {
     /// removed), or the disk is full.
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
         self.shared.reclaim(options)
+    }
+
+    /// Finds out how much of the store is needed, by following references; changes nothing.
+    ///
+    /// # Errors
+    /// As `reclaim`.
+    pub fn weigh(&self) -> Result<Collected, EngineError> {
+        self.shared.weigh()
     }
 
     #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a transaction has written so far, and how to take it back to a savepoint.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map};
 use std::ops::Bound;
 
 use bytes::Bytes;
@@ -64,8 +64,16 @@ impl OwnWrites {
         self.writes.get(&tree)?.get(key).cloned()
     }
 
-    /// Copies the writes within `bounds`.
-    pub fn source(&self, tree: TreeId, bounds: &Bounds, direction: Direction) -> Option<Source> {
+    /// Whether a key within `bounds` was written.
+    pub fn wrote(&self, tree: TreeId, bounds: &Bounds) -> bool {
+        self.within(tree, bounds).is_some_and(|mut writes| writes.next().is_some())
+    }
+
+    fn within(
+        &self,
+        tree: TreeId,
+        bounds: &Bounds,
+    ) -> Option<btree_map::Range<'_, Bytes, Option<Value>>> {
         let writes = self.writes.get(&tree)?;
         if let (Some(start), Some(end)) = (&bounds.start, &bounds.end)
             && start >= end
@@ -74,7 +82,12 @@ impl OwnWrites {
         }
         let start = bounds.start.as_deref().map_or(Bound::Unbounded, Bound::Included);
         let end = bounds.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let range = writes.range::<[u8], _>((start, end));
+        Some(writes.range::<[u8], _>((start, end)))
+    }
+
+    /// Copies the writes within `bounds`.
+    pub fn source(&self, tree: TreeId, bounds: &Bounds, direction: Direction) -> Option<Source> {
+        let range = self.within(tree, bounds)?;
         let copy = |(key, value): (&Bytes, &Option<Value>)| (key.clone(), value.clone());
         let copied: VecDeque<OverlayEntry> = match direction {
             Direction::Ascending => range.map(copy).collect(),

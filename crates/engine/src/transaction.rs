@@ -27,8 +27,8 @@ pub enum Durability {
     Synced,
     /// At once, unless synced ones that came before are still waiting; synced at an interval
     /// ([`EngineOptions::relaxed_sync_millis`](crate::EngineOptions::relaxed_sync_millis)), or with
-    /// the next synced one. A crash may lose it, never half of it, and never one without those
-    /// that came after it.
+    /// the next synced one. A crash may lose it, never half of it, and never one that came before
+    /// another that is kept.
     Relaxed,
 }
 
@@ -62,6 +62,22 @@ impl Transaction {
     /// Whether the tree exists, as this transaction sees it.
     pub fn has_tree(&self, tree: TreeId) -> bool {
         self.own.base(tree).map_or_else(|| self.snapshot.has_tree(tree), |base| base.is_some())
+    }
+
+    /// The base that this transaction gave the tree with [`Transaction::set_base`]; `None` if it gave
+    /// none, or dropped the tree.
+    pub fn own_base(&self, tree: TreeId) -> Option<Tree> {
+        self.own.base(tree).flatten()
+    }
+
+    /// Whether the transaction itself wrote a key of `tree` within `bounds`.
+    pub fn wrote(&self, tree: TreeId, bounds: &Bounds) -> bool {
+        self.own.wrote(tree, bounds)
+    }
+
+    /// About how much memory the transaction's own writes take.
+    pub fn bytes(&self) -> u64 {
+        self.own.bytes()
     }
 
     /// Returns the value of `key`, own writes included.

@@ -1,9 +1,11 @@
 //! Fields that every command takes: session, deadline, read and write concern, API version.
 //!
-//! Frond is one server: what a write concern asks of other members is either trivially true
-//! (`majority`) or refused, and every read concern is satisfied by the snapshot that each command
-//! reads at anyway.
+//! Frond is a replica set of one member: what a write concern asks of others is either trivially true
+//! (`majority`) or answered as such a member answers it (the write is done, and the answer tells that
+//! there is nobody else). Every read concern is satisfied by the snapshot that each command reads at;
+//! what a client knows of the cluster's time it has from this server, so a snapshot is never older.
 
+use std::fmt;
 use std::time::Duration;
 
 use frond_db::{Durability, Error};
@@ -11,10 +13,17 @@ use frond_doc::{Document, Value};
 use frond_query::Code;
 
 use crate::fields::Fields;
+use crate::transactions::{Part, PartFields};
 
 /// A session's id: the sixteen bytes of the UUID that the client made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SessionId(pub [u8; 16]);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
 
 /// The binary subtype of a UUID.
 pub const UUID_SUBTYPE: u8 = 4;
@@ -32,6 +41,16 @@ pub struct Common {
     pub acknowledged: bool,
     /// Whether only commands of the stable API may run.
     pub api_strict: bool,
+    /// The transaction or retryable write that it is.
+    pub part: Option<Part>,
+    /// Whether it has a write concern.
+    pub has_write_concern: bool,
+    /// What of the write concern can't be had: told in the answer, the write is done.
+    pub concern_failure: Option<Error>,
+    /// Whether it has a read concern.
+    pub has_read_concern: bool,
+    /// Whether the read concern is one that a transaction may have.
+    pub is_concern_of_transactions: bool,
 }
 
 impl Common {
@@ -43,7 +62,13 @@ impl Common {
             durability: Durability::Synced,
             acknowledged: true,
             api_strict: false,
+            part: None,
+            has_write_concern: false,
+            concern_failure: None,
+            has_read_concern: false,
+            is_concern_of_transactions: true,
         };
+        let mut part = PartFields::default();
         for (name, value) in command.iter() {
             if matches!(value, Value::Null | Value::Undefined) {
                 continue;
@@ -52,34 +77,39 @@ impl Common {
                 "lsid" => common.session = Some(read_session(value)?),
                 "maxTimeMS" => common.time_max = read_time_max(value)?,
                 "writeConcern" => common.read_write_concern(value)?,
-                "readConcern" => check_read_concern(value)?,
+                "readConcern" => common.read_read_concern(value)?,
                 "apiVersion" => check_api_version(value)?,
                 "apiStrict" => common.api_strict = value.is_truthy(),
-                "txnNumber" | "startTransaction" | "autocommit" => return Err(no_transactions()),
+                "txnNumber" => part.number = Some(read_number(value)?),
+                "autocommit" => part.autocommit = Some(read_boolean(name, value)?),
+                "startTransaction" => part.starts = Some(read_boolean(name, value)?),
                 _ => {}
             }
         }
+        common.part = part.read(common.session)?;
         Ok(common)
     }
 
     fn read_write_concern(&mut self, value: Value<'_>) -> Result<(), Error> {
         let concern = part("writeConcern", value)?;
+        self.has_write_concern = !concern.is_empty();
         let mut fields = Fields::of_part("writeConcern", concern)?;
         match fields.value("w") {
             None | Some(Value::String("majority")) => {}
             Some(Value::String(mode)) => {
                 let message = format!(
-                    "cannot use non-majority 'w' mode {mode} when a host is not a member of a \
-                     replica set"
+                    "No write concern mode named '{mode}' found in replica set configuration"
                 );
-                return Err(Error::invalid(Code::BadValue, message));
+                let failure = Error::invalid(Code::UnknownReplWriteConcern, message);
+                self.concern_failure = Some(failure);
             }
             Some(value) => match value.as_integer() {
                 Some(0) => self.acknowledged = false,
                 Some(1) => {}
                 Some(2..=50) => {
-                    let message = "cannot use 'w' > 1 when a host is not replicated";
-                    return Err(Error::invalid(Code::BadValue, message));
+                    let message = "Not enough data-bearing nodes";
+                    let failure = Error::invalid(Code::UnsatisfiableWriteConcern, message);
+                    self.concern_failure = Some(failure);
                 }
                 _ => {
                     let message = "w has to be a non-negative number and not greater than 50, or \
@@ -94,6 +124,37 @@ impl Common {
             self.durability = Durability::Relaxed;
         }
         fields.ignore(&["wtimeout", "provenance"]);
+        fields.finish()
+    }
+
+    fn read_read_concern(&mut self, value: Value<'_>) -> Result<(), Error> {
+        let concern = part("readConcern", value)?;
+        self.has_read_concern = !concern.is_empty();
+        let mut fields = Fields::of_part("readConcern", concern)?;
+        let level = fields.string("level")?.unwrap_or("local");
+        if !["local", "available", "majority", "linearizable", "snapshot"].contains(&level) {
+            let message = format!(
+                "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
+            );
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+        self.is_concern_of_transactions = ["local", "majority", "snapshot"].contains(&level);
+        // Whatever the client has seen is in every snapshot from now on.
+        if let Some(time) = fields.value("afterClusterTime")
+            && !matches!(time, Value::Timestamp(_))
+        {
+            return Err(fields.wrong_type("afterClusterTime", time, "type 'timestamp'"));
+        }
+        for name in ["atClusterTime", "afterOpTime"] {
+            if fields.value(name).is_some() {
+                let message = format!(
+                    "readConcern '{name}' is not supported by Frond: commit a version and read \
+                     database@version instead"
+                );
+                return Err(Error::invalid(Code::InvalidOptions, message));
+            }
+        }
+        fields.ignore(&["provenance"]);
         fields.finish()
     }
 }
@@ -126,24 +187,22 @@ fn read_time_max(value: Value<'_>) -> Result<Option<Duration>, Error> {
     Ok((millis > 0).then(|| Duration::from_millis(millis)))
 }
 
-fn check_read_concern(value: Value<'_>) -> Result<(), Error> {
-    let mut fields = Fields::of_part("readConcern", part("readConcern", value)?)?;
-    let level = fields.string("level")?.unwrap_or("local");
-    if !["local", "available", "majority", "linearizable", "snapshot"].contains(&level) {
-        let message = format!(
-            "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
-        );
-        return Err(Error::invalid(Code::BadValue, message));
+fn read_number(value: Value<'_>) -> Result<i64, Error> {
+    value.as_integer().ok_or_else(|| wrong_type("txnNumber", value, "long"))
+}
+
+fn read_boolean(name: &str, value: Value<'_>) -> Result<bool, Error> {
+    match value {
+        Value::Boolean(is) => Ok(is),
+        other => Err(wrong_type(name, other, "bool")),
     }
-    for name in ["afterClusterTime", "atClusterTime", "afterOpTime"] {
-        if fields.value(name).is_some() {
-            let message =
-                format!("Cannot specify '{name}' readConcern without replication enabled");
-            return Err(Error::invalid(Code::InvalidOptions, message));
-        }
-    }
-    fields.ignore(&["provenance"]);
-    fields.finish()
+}
+
+fn wrong_type(name: &str, value: Value<'_>, expected: &str) -> Error {
+    let found = value.element_type().alias();
+    let message =
+        format!("BSON field '{name}' is the wrong type '{found}', expected type '{expected}'");
+    Error::invalid(Code::TypeMismatch, message)
 }
 
 fn check_api_version(value: Value<'_>) -> Result<(), Error> {
@@ -157,19 +216,8 @@ fn check_api_version(value: Value<'_>) -> Result<(), Error> {
     }
 }
 
-/// What a standalone MongoDB answers to whatever belongs to a transaction or a retryable write.
-fn no_transactions() -> Error {
-    let message = "Transaction numbers are only allowed on a replica set member or mongos";
-    Error::invalid(Code::IllegalOperation, message)
-}
-
 fn part<'a>(name: &str, value: Value<'a>) -> Result<Document<'a>, Error> {
-    value.as_document().ok_or_else(|| {
-        let found = value.element_type().alias();
-        let message =
-            format!("BSON field '{name}' is the wrong type '{found}', expected type 'object'");
-        Error::invalid(Code::TypeMismatch, message)
-    })
+    value.as_document().ok_or_else(|| wrong_type(name, value, "object"))
 }
 
 #[cfg(test)]
@@ -199,14 +247,25 @@ mod tests {
             (document! { "w": 0_i32 }, Ok((false, true))),
             (document! { "j": false }, Ok((true, false))),
             (document! { "w": 1.0, "j": true }, Ok((true, true))),
-            (document! { "w": 2_i32 }, Err(2)),
-            (document! { "w": "elsewhere" }, Err(2)),
+            (document! { "w": 2_i32 }, Ok((true, true))),
+            (document! { "w": "elsewhere" }, Ok((true, true))),
             (document! { "w": -1_i32 }, Err(9)),
             (document! { "w": true }, Err(9)),
             (document! { "j": "yes" }, Err(14)),
             (document! { "x": 1_i32 }, Err(40415)),
         ] {
             assert_eq!(write_concern(concern.clone()), expected, "{concern:?}");
+        }
+    }
+
+    #[test]
+    fn write_concerns_that_one_member_cannot_satisfy() {
+        for (concern, code) in
+            [(document! { "w": 2_i32 }, 100), (document! { "w": "elsewhere" }, 79)]
+        {
+            let common = read("writeConcern", Value::Document(concern.view())).expect("read");
+            let failure = common.concern_failure.expect("it can't be had");
+            assert_eq!(failure.code.number(), code);
         }
     }
 
@@ -237,8 +296,10 @@ mod tests {
         assert_eq!(id(4, &[7; 15]), Err(14));
         assert_eq!(id(0, &[7; 16]), Err(14));
         assert_eq!(read("lsid", Value::Int32(1)).map(|_| ()), Err(14));
-        assert_eq!(read("txnNumber", Value::Int64(1)).map(|_| ()), Err(20));
-        assert_eq!(read("startTransaction", Value::Boolean(true)).map(|_| ()), Err(20));
+        assert_eq!(read("txnNumber", Value::Int64(1)).map(|_| ()), Err(72));
+        assert_eq!(read("txnNumber", Value::String("1")).map(|_| ()), Err(14));
+        assert_eq!(read("startTransaction", Value::Boolean(true)).map(|_| ()), Err(72));
+        assert_eq!(read("autocommit", Value::Int32(0)).map(|_| ()), Err(14));
         assert_eq!(read("apiVersion", Value::String("2")).map(|_| ()), Err(322));
         assert_eq!(read("apiVersion", Value::String("1")).map(|_| ()), Ok(()));
     }

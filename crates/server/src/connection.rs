@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::dispatch::{self, Outcome};
+use crate::dispatch::{self, Outcome, Wait};
 use crate::limits::{IDLE_BUFFER_BYTES, READ_STEP_BYTES, STALL_STEP};
 use crate::pressure::Pressure;
 use crate::shared::{Peer, Shared};
@@ -42,6 +42,13 @@ pub async fn serve(
         // Whatever is wrong with the stream or the header, there is nobody left to tell.
         let Ok(Some((header, message))) = message else { return };
         let outcome = answer(&shared, peer, header, message).await;
+        if let Some(wait) = &outcome.wait {
+            let id = header.request_id;
+            if !tell_when_late(&mut stream, &shared, peer, wait, id, &buffer, &mut stop).await {
+                return;
+            }
+            continue;
+        }
         if let Some(reply) = &outcome.reply
             && write(&mut stream, reply, &shared.pressure).await.is_err()
         {
@@ -55,12 +62,54 @@ pub async fn serve(
     }
 }
 
+/// Answers a `hello` that asks for news. There never is any, so the answer goes out when the time is
+/// up, again and again if the client takes several. Tells whether the connection goes on.
+async fn tell_when_late(
+    stream: &mut TcpStream,
+    shared: &Arc<Shared>,
+    peer: Peer,
+    wait: &Wait,
+    request_id: i32,
+    buffer: &BytesMut,
+    stop: &mut watch::Receiver<bool>,
+) -> bool {
+    let mut response_to = request_id;
+    // A client that is gone is noticed by the end of its stream; one that has more to say (which
+    // ends the repeating) can't be watched.
+    let mut has_more = !buffer.is_empty();
+    loop {
+        let late = tokio::time::sleep(wait.time);
+        let mut late = pin!(late);
+        loop {
+            let mut byte = [0];
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return false,
+                () = &mut late => break,
+                peeked = stream.peek(&mut byte), if !has_more => match peeked {
+                    Ok(1..) => has_more = true,
+                    _ => return false,
+                },
+            }
+        }
+        let wait = Wait { repeats: wait.repeats && !has_more, ..wait.clone() };
+        let (reply, id) = dispatch::answer_hello(shared, peer, &wait, response_to);
+        if write(stream, &reply, &shared.pressure).await.is_err() {
+            return false;
+        }
+        if !wait.repeats {
+            return true;
+        }
+        response_to = id;
+    }
+}
+
 async fn answer(shared: &Arc<Shared>, peer: Peer, header: Header, message: Bytes) -> Outcome {
     let shared = Arc::clone(shared);
     let task =
         tokio::task::spawn_blocking(move || dispatch::answer(&shared, peer, header, message));
     // The task fails only if it panicked outside of the handler, which ends this connection alone.
-    task.await.unwrap_or(Outcome { reply: None, close: true })
+    task.await.unwrap_or(Outcome::closing())
 }
 
 /// Reads one message, its header included. `None` if the client closed the connection. `buffer`

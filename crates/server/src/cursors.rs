@@ -9,8 +9,8 @@
 //!    while a batch is read leaves nothing behind.
 //! 3. Ids are never 0 (which says "no cursor") and can't be guessed from other ids.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -21,6 +21,7 @@ use frond_query::Code;
 
 use crate::common::SessionId;
 use crate::limits::{BATCH_BYTES_MAX, CURSOR_IDLE_MAX, CURSORS_MAX};
+use crate::operations::CurrentOperation;
 
 /// Where a cursor's documents come from.
 pub type Documents = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
@@ -32,6 +33,8 @@ pub struct CursorFacts {
     pub namespace: String,
     /// The session in which it was opened.
     pub session: Option<SessionId>,
+    /// The number of the transaction in which it was opened.
+    pub transaction: Option<i64>,
     /// Whether it stays open however long it is not used.
     pub no_timeout: bool,
 }
@@ -40,6 +43,8 @@ pub struct CursorFacts {
 pub struct OpenCursor {
     /// What it is.
     pub facts: CursorFacts,
+    /// Which command asks it now.
+    pub current: CurrentOperation,
     documents: Documents,
     /// A document that was read but didn't go into the last batch.
     held: Option<DocumentBuf>,
@@ -56,7 +61,7 @@ pub struct Batch {
 impl OpenCursor {
     /// A cursor over `documents`.
     pub fn new(facts: CursorFacts, documents: Documents) -> OpenCursor {
-        OpenCursor { facts, documents, held: None }
+        OpenCursor { facts, current: CurrentOperation::default(), documents, held: None }
     }
 
     /// Reads at most `documents_max` documents and about 16 MB (one document at least). Looks one
@@ -174,10 +179,12 @@ impl Cursors {
         id: i64,
         namespace: &str,
         session: Option<SessionId>,
+        transaction: Option<i64>,
     ) -> Result<CheckedOut<'_>, Error> {
         let mut table = self.lock();
         let slot = table.slots.get_mut(&id).ok_or_else(|| not_found(id))?;
         check_owner(id, slot.facts(), namespace, session)?;
+        check_transaction(id, slot.facts(), transaction)?;
         let facts = slot.facts().clone();
         match std::mem::replace(slot, Slot::CheckedOut { facts, is_killed: false }) {
             Slot::Idle { cursor, .. } => Ok(CheckedOut { cursors: self, id, cursor: Some(cursor) }),
@@ -211,12 +218,21 @@ impl Cursors {
 
     /// Closes the cursors of sessions: `None` is all sessions.
     pub fn kill_sessions(&self, sessions: Option<&[SessionId]>) {
+        let sessions: Option<HashSet<SessionId>> =
+            sessions.map(|sessions| sessions.iter().copied().collect());
         let is_meant = |facts: &CursorFacts| {
-            facts
-                .session
-                .is_some_and(|session| sessions.is_none_or(|sessions| sessions.contains(&session)))
+            facts.session.is_some_and(|session| {
+                sessions.as_ref().is_none_or(|sessions| sessions.contains(&session))
+            })
         };
         drop(self.take_where(|slot| is_meant(slot.facts())));
+    }
+
+    /// Closes the cursors of a transaction, which has ended.
+    pub fn kill_transaction(&self, session: SessionId, number: i64) {
+        drop(self.take_where(|slot| {
+            slot.facts().session == Some(session) && slot.facts().transaction == Some(number)
+        }));
     }
 
     /// Closes the cursors that nobody used for long.
@@ -329,6 +345,17 @@ fn check_owner(
     Err(Error::invalid(Code::Location(code), message))
 }
 
+fn check_transaction(id: i64, facts: &CursorFacts, transaction: Option<i64>) -> Result<(), Error> {
+    let (code, reason) = match (facts.transaction, transaction) {
+        (owner, transaction) if owner == transaction => return Ok(()),
+        (None, _) => (50740, "was created outside of a transaction, in a transaction"),
+        (Some(_), None) => (50741, "was created in a transaction, outside of it"),
+        (Some(_), Some(_)) => (50739, "was created in another transaction"),
+    };
+    let message = format!("Cannot run getMore on cursor {id}, which {reason}");
+    Err(Error::invalid(Code::Location(code), message))
+}
+
 #[cfg(test)]
 mod tests {
     use frond_doc::document;
@@ -336,7 +363,12 @@ mod tests {
     use super::*;
 
     fn cursor(count: i32, session: Option<SessionId>) -> OpenCursor {
-        let facts = CursorFacts { namespace: "test.c".to_owned(), session, no_timeout: false };
+        let facts = CursorFacts {
+            namespace: "test.c".to_owned(),
+            session,
+            transaction: None,
+            no_timeout: false,
+        };
         let documents = (0..count).map(|number| Ok(document! { "_id": number }));
         OpenCursor::new(facts, Box::new(documents))
     }
@@ -359,7 +391,12 @@ mod tests {
     #[test]
     fn batches_end_at_sixteen_megabytes() {
         let big = "x".repeat(6 << 20);
-        let facts = CursorFacts { namespace: "a.b".to_owned(), session: None, no_timeout: false };
+        let facts = CursorFacts {
+            namespace: "a.b".to_owned(),
+            session: None,
+            transaction: None,
+            no_timeout: false,
+        };
         let documents = (0..4).map(move |_| Ok(document! { "big": &big }));
         let mut cursor = OpenCursor::new(facts, Box::new(documents));
         assert_eq!(batch(&mut cursor, None), (2, false));
@@ -372,13 +409,13 @@ mod tests {
         let (one, other) = (Some(SessionId([1; 16])), Some(SessionId([2; 16])));
         let id = cursors.open(cursor(3, one), Instant::now()).expect("room");
         let code = |id, namespace: &str, session| {
-            cursors.check_out(id, namespace, session).map(|_| ()).map_err(|e| e.code.number())
+            cursors.check_out(id, namespace, session, None).map(|_| ()).map_err(|e| e.code.number())
         };
         assert_eq!(code(id, "test.d", one), Err(13));
         assert_eq!(code(id, "test.c", other), Err(50738));
         assert_eq!(code(id, "test.c", None), Err(50737));
         assert_eq!(code(id + 1, "test.c", one), Err(43));
-        let checked_out = cursors.check_out(id, "test.c", one).expect("mine");
+        let checked_out = cursors.check_out(id, "test.c", one, None).expect("mine");
         assert_eq!(code(id, "test.c", one), Err(12051));
         checked_out.check_in(Instant::now());
         assert_eq!(code(id, "test.c", one), Ok(()));
@@ -390,7 +427,7 @@ mod tests {
     fn a_kill_reaches_a_cursor_in_use() {
         let cursors = Cursors::default();
         let id = cursors.open(cursor(3, None), Instant::now()).expect("room");
-        let checked_out = cursors.check_out(id, "test.c", None).expect("there");
+        let checked_out = cursors.check_out(id, "test.c", None, None).expect("there");
         assert!(!cursors.kill(id, "test.other"));
         assert!(cursors.kill(id, "test.c"));
         checked_out.check_in(Instant::now());

@@ -6,18 +6,20 @@
 //! 3. A panic in a handler ends its request with `InternalError`; the server goes on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::commands::{self, Command, Run};
+use crate::commands::{self, Command, Run, handshake};
 use crate::common::Common;
 use crate::limits::{COMMAND_BYTES_MARGIN, DOCUMENT_BYTES_MAX, REPLY_BYTES_MAX};
-use crate::request::Request;
+use crate::request::{Answer, Request};
 use crate::shared::{Counter, Peer, Shared};
-use crate::wire::message::encode_answer;
+use crate::transactions::{self, Part};
+use crate::wire::message::{Flags, encode_answer, encode_answer_with};
 use crate::wire::{
     DocumentSequence, Header, LegacyQuery, LegacyReply, Message, OperationCode, WireError,
 };
@@ -29,6 +31,30 @@ pub struct Outcome {
     pub reply: Option<Vec<u8>>,
     /// Whether the connection can't go on.
     pub close: bool,
+    /// How long to wait before the message is answered by [`answer_hello`]; nothing was done yet.
+    pub wait: Option<Wait>,
+}
+
+/// A `hello` that is answered when there is news, or late.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Wait {
+    /// How long.
+    pub time: Duration,
+    /// Whether the client takes one answer after the other, without asking again.
+    pub repeats: bool,
+    /// The command.
+    pub hello: DocumentBuf,
+}
+
+impl Outcome {
+    fn reply(reply: Option<Vec<u8>>, close: bool) -> Outcome {
+        Outcome { reply, close, wait: None }
+    }
+
+    /// Closes the connection.
+    pub fn closing() -> Outcome {
+        Outcome::reply(None, true)
+    }
 }
 
 /// Answers one message, given whole.
@@ -39,9 +65,9 @@ pub fn answer(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Ou
         OperationCode::Compressed => {
             let body = error_document(&protocol_error(&WireError::Compressed));
             let reply = encode_answer(body.view(), server.next_reply_id(), header.request_id);
-            Outcome { reply: Some(reply), close: true }
+            Outcome::reply(Some(reply), true)
         }
-        OperationCode::Reply => Outcome { reply: None, close: true },
+        OperationCode::Reply => Outcome::closing(),
     }
 }
 
@@ -50,15 +76,28 @@ fn answer_message(server: &Shared, peer: Peer, header: Header, message: Bytes) -
     let (body, close) = match Message::decode(message) {
         Ok(message) => {
             flags = message.flags;
+            if let Some(time) = handshake::wait(server, message.body.view()) {
+                let repeats = flags.exhaust_allowed;
+                let wait = Some(Wait { time, repeats, hello: message.body });
+                return Outcome { reply: None, close: false, wait };
+            }
             (run(server, peer, message.body.view(), &message.sequences, None), false)
         }
         Err(error) => (error_document(&protocol_error(&error)), !error.is_content()),
     };
     if flags.more_to_come {
-        return Outcome { reply: None, close };
+        return Outcome::reply(None, close);
     }
     let reply = encode_answer(body.view(), server.next_reply_id(), header.request_id);
-    Outcome { reply: Some(reply), close }
+    Outcome::reply(Some(reply), close)
+}
+
+/// Answers a `hello` that has waited; also tells the reply's id, which the next one refers to.
+pub fn answer_hello(server: &Shared, peer: Peer, wait: &Wait, response_to: i32) -> (Vec<u8>, i32) {
+    let body = run(server, peer, wait.hello.view(), &[], None);
+    let id = server.next_reply_id();
+    let flags = Flags { more_to_come: wait.repeats, ..Flags::default() };
+    (encode_answer_with(flags, body.view(), id, response_to), id)
 }
 
 fn answer_query(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Outcome {
@@ -67,7 +106,7 @@ fn answer_query(server: &Shared, peer: Peer, header: Header, message: Bytes) -> 
         Err(error) => (error_document(&protocol_error(&error)), !error.is_content()),
     };
     let reply = LegacyReply::encode_one(body.view(), server.next_reply_id(), header.request_id);
-    Outcome { reply: Some(reply), close }
+    Outcome::reply(Some(reply), close)
 }
 
 fn run_legacy(server: &Shared, peer: Peer, query: &LegacyQuery) -> DocumentBuf {
@@ -95,20 +134,60 @@ pub(crate) fn run(
     sequences: &[DocumentSequence],
     database: Option<&str>,
 ) -> DocumentBuf {
-    guarded(|| try_run(server, peer, body, sequences, database))
+    guarded(server, || try_run(server, peer, body, sequences, database))
+}
+
+/// An error, and the labels by which drivers decide what to send again.
+struct Failure {
+    error: Error,
+    labels: &'static [&'static str],
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure { error, labels: &[] }
+    }
 }
 
 /// Runs a command's work and turns its errors, and a panic, into an answer.
-fn guarded(work: impl FnOnce() -> Result<DocumentBuf, Error>) -> DocumentBuf {
+fn guarded(
+    server: &Shared,
+    work: impl FnOnce() -> Result<DocumentBuilder, Failure>,
+) -> DocumentBuf {
     // Handlers own what they work on and the shared tables stay whole when a handler panics, so
     // nothing half done can be seen afterwards.
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        Err(Error::internal("the command met a defect of Frond: see the server's standard error"))
+        let message = "the command met a defect of Frond: see the server's standard error";
+        Err(Error::internal(message).into())
     });
-    match result {
-        Ok(document) => document,
-        Err(error) => error_document(&error),
-    }
+    let mut answer = result.unwrap_or_else(|failure| {
+        let mut answer = error_builder(&failure.error);
+        if !failure.labels.is_empty() {
+            answer.begin_array("errorLabels");
+            for label in failure.labels {
+                answer.push(Value::String(label));
+            }
+            answer.end();
+        }
+        answer
+    });
+    append_time(&mut answer, server);
+    answer.build()
+}
+
+/// Appends what time it is in the cluster: drivers pass it on, and ask for nothing older. There is
+/// nobody whose clock a signature could protect.
+fn append_time(answer: &mut DocumentBuilder, server: &Shared) {
+    let now = Value::Timestamp(server.operation_time());
+    answer
+        .begin_document("$clusterTime")
+        .append("clusterTime", now)
+        .begin_document("signature")
+        .append("hash", Value::Binary(Binary { subtype: 0, bytes: &[0; 20] }))
+        .append("keyId", Value::Int64(0))
+        .end()
+        .end()
+        .append("operationTime", now);
 }
 
 fn try_run(
@@ -117,9 +196,9 @@ fn try_run(
     body: Document<'_>,
     sequences: &[DocumentSequence],
     database: Option<&str>,
-) -> Result<DocumentBuf, Error> {
+) -> Result<DocumentBuilder, Failure> {
     let Some((sent_name, _)) = body.iter().next() else {
-        return Err(command_not_found(""));
+        return Err(command_not_found("").into());
     };
     let command = commands::find(sent_name).ok_or_else(|| command_not_found(sent_name))?;
     let database_name = match database {
@@ -131,7 +210,10 @@ fn try_run(
     check_allowed(command, database_name, &common)?;
     let sequence = the_sequence(command, sequences)?;
     let running = server.operations.begin(peer.id, command.name, database_name, common.time_max);
-    let is_acknowledged = common.acknowledged;
+    if let Some(session) = common.session {
+        server.sessions.touch(session, running.operation.started())?;
+    }
+    let part = common.part;
     let request = Request {
         server,
         peer,
@@ -142,10 +224,39 @@ fn try_run(
         sequence,
         common,
         operation: std::sync::Arc::clone(&running.operation),
+        current: None,
+        has_write_errors: std::cell::Cell::new(false),
     };
     if command.counter == Counter::Command {
         server.count(Counter::Command, 1);
     }
+    run_part(command, request).map_err(|error| {
+        let labels = transactions::labels(part, command.ends_transaction, error.code);
+        Failure { error, labels }
+    })
+}
+
+/// Runs a command by itself, or in its transaction.
+fn run_part(command: &Command, mut request: Request<'_>) -> Answer {
+    let server = request.server;
+    transactions::check(command, request.database_name, &request.common)?;
+    match request.common.part {
+        Some(Part::Statement { session, number, starts }) if !command.ends_transaction => {
+            transactions::run_statement(server, (session, number), starts, |current| {
+                request.current = Some(current);
+                let answer = run_handler(command, &request)?;
+                Ok((answer, request.has_write_errors.get()))
+            })
+        }
+        Some(Part::Write { session, number }) => {
+            transactions::note_write(server, session, number)?;
+            run_handler(command, &request)
+        }
+        _ => run_handler(command, &request),
+    }
+}
+
+fn run_handler(command: &Command, request: &Request<'_>) -> Answer {
     let handler = match command.run {
         Run::Handler(handler) => handler,
         Run::Refused(why) => {
@@ -153,13 +264,20 @@ fn try_run(
             return Err(Error::invalid(Code::CommandNotSupported, message));
         }
     };
-    let mut answer = handler(&request)?;
-    if !is_acknowledged {
+    let mut answer = handler(request)?;
+    if !request.common.acknowledged {
         answer = DocumentBuilder::new();
     }
+    if let Some(failure) = &request.common.concern_failure {
+        answer
+            .begin_document("writeConcernError")
+            .append("code", Value::Int32(failure.code.number()))
+            .append("codeName", Value::String(&failure.code.name()))
+            .append("errmsg", Value::String(&failure.message))
+            .end();
+    }
     answer.append("ok", Value::Double(1.0));
-    let answer = answer.build();
-    let bytes = answer.as_bytes().len();
+    let bytes = answer.bytes();
     if bytes > REPLY_BYTES_MAX {
         let message =
             format!("the answer has {bytes} bytes, at most {REPLY_BYTES_MAX} can be sent");
@@ -237,12 +355,16 @@ fn protocol_error(error: &WireError) -> Error {
 
 /// The answer that an error is.
 pub fn error_document(error: &Error) -> DocumentBuf {
+    error_builder(error).build()
+}
+
+fn error_builder(error: &Error) -> DocumentBuilder {
     let mut builder = DocumentBuilder::new();
     builder.append("ok", Value::Double(0.0));
     append_error(&mut builder, error, "errmsg");
     builder.append("codeName", Value::String(&error.code.name()));
     append_details(&mut builder, error);
-    builder.build()
+    builder
 }
 
 /// Appends an error's message and code.
@@ -263,14 +385,6 @@ mod tests {
     use frond_doc::document;
 
     use super::*;
-
-    #[test]
-    fn a_panic_ends_its_request_only() {
-        let answer = guarded(|| panic!("a defect"));
-        assert_eq!(answer.get("ok"), Some(Value::Double(0.0)));
-        assert_eq!(answer.get("code"), Some(Value::Int32(1)));
-        assert_eq!(answer.get("codeName"), Some(Value::String("InternalError")));
-    }
 
     #[test]
     fn an_error_tells_its_details() {

@@ -10,7 +10,7 @@ use frond_db::Frond;
 use frond_doc::{Document, DocumentBuf};
 
 use crate::dispatch;
-use crate::shared::{Peer, Shared};
+use crate::shared::{MemberOptions, Peer, Shared};
 use crate::wire::DocumentSequence;
 
 /// A server's commands on `frond`, called directly.
@@ -25,7 +25,8 @@ impl InProcess {
     /// The commands on `frond`. Cursors that are left open are closed when this is dropped.
     pub fn new(frond: Frond) -> InProcess {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let shared = Shared::new(frond, address, 1, Vec::new(), String::new());
+        let shared =
+            Shared::new(frond, address, 1, Vec::new(), String::new(), MemberOptions::default());
         InProcess { shared, peer: Peer { id: 1, address } }
     }
 

@@ -3,7 +3,7 @@
 //! Reading order: [`wire`] (bytes to messages and back), [`listener`] and [`connection`] (sockets),
 //! [`dispatch`] (a message to its answer), [`request`], [`fields`] and [`common`] (what a handler
 //! works with), [`commands`] (one file a command, or a few relatives), [`cursors`] and
-//! [`operations`] (what outlives a message, and what runs). [`client`] is the other side;
+//! [`operations`] (what outlives a message, and what runs), [`sessions`] and [`transactions`]. [`client`] is the other side;
 //! [`in_process`] runs commands without a socket.
 //!
 //! Only this crate knows sockets and tokio. Everything below it blocks, so commands run on blocking
@@ -22,9 +22,13 @@ pub mod listener;
 pub mod operations;
 pub mod pressure;
 pub mod request;
+pub mod sessions;
 pub mod shared;
+pub mod sweep;
+pub mod transactions;
 pub mod wire;
 
 pub use client::{Client, ClientError};
 pub use in_process::InProcess;
 pub use listener::{Server, ServerError, ServerOptions, Stopper};
+pub use shared::MemberOptions;

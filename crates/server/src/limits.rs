@@ -64,5 +64,29 @@ pub const WRITE_BATCH_MAX: usize = crate::wire::message::DOCUMENTS_MAX;
 /// Fields of one command or statement: none has more than thirty.
 pub const FIELDS_MAX: usize = 256;
 
+/// Sessions that are known, of all clients: as many as MongoDB allows.
+pub const SESSIONS_MAX: usize = 1_000_000;
+
+/// A session that was not used for so long is forgotten, its cursors and its transaction with it.
+pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(SESSION_TIMEOUT_MINUTES as u64 * 60);
+
+/// Transactions in progress, of all clients. Each holds a snapshot.
+pub const OPEN_TRANSACTIONS_MAX: usize = 1_000;
+
+/// What the writes of all transactions in progress may take together.
+pub const OPEN_TRANSACTIONS_BYTES_MAX: u64 = 1 << 30;
+
+/// A transaction that is open for so long is aborted: MongoDB's `transactionLifetimeLimitSeconds`.
+pub const TRANSACTION_LIFETIME_MAX: Duration = Duration::from_secs(60);
+
+/// How often transactions that are open for too long are looked for.
+pub const TRANSACTION_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often old sessions, and what is remembered of their writes, are looked for.
+pub const SESSION_SWEEP_INTERVAL: Duration = Duration::from_secs(300);
+
+/// The longest that a `hello` waits for news, whatever the client asks for.
+pub const HELLO_WAIT_MAX: Duration = Duration::from_secs(600);
+
 /// Minutes that a session lives without being used: what `hello` announces.
 pub const SESSION_TIMEOUT_MINUTES: i32 = 30;

@@ -18,7 +18,8 @@ use crate::connection;
 use crate::limits::{
     COMMANDS_RUNNING_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, STALL_MAX, STOP_WAIT_MAX,
 };
-use crate::shared::Shared;
+use crate::shared::{MemberOptions, Shared};
+use crate::sweep;
 
 /// How a server listens.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct ServerOptions {
     pub arguments: Vec<String>,
     /// Where the data lie, for `getCmdLineOpts`.
     pub data_directory: String,
+    /// What the server says that it is in its replica set.
+    pub member: MemberOptions,
 }
 
 impl Default for ServerOptions {
@@ -40,6 +43,7 @@ impl Default for ServerOptions {
             connections_max: CONNECTIONS_MAX,
             arguments: Vec::new(),
             data_directory: String::new(),
+            member: MemberOptions::default(),
         }
     }
 }
@@ -110,6 +114,7 @@ impl Server {
             options.connections_max,
             options.arguments,
             options.data_directory,
+            options.member,
         ));
         let (stop, _) = watch::channel(false);
         Ok(Server { listener, shared, stop })
@@ -164,7 +169,8 @@ impl Server {
         let listener = tokio::net::TcpListener::from_std(self.listener)
             .map_err(|source| ServerError::Listen { address, source })?;
         let mut stop = self.stop.subscribe();
-        let mut sweep = tokio::time::interval(CURSOR_SWEEP_INTERVAL);
+        let mut cursors = tokio::time::interval(CURSOR_SWEEP_INTERVAL);
+        let sweeper = sweep::start(&self.shared, &self.stop);
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
@@ -176,11 +182,12 @@ impl Server {
                     // Out of file descriptors, mostly: others will be closed, try again.
                     Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
                 },
-                _ = sweep.tick() => self.shared.cursors.expire(Instant::now()),
+                _ = cursors.tick() => self.shared.cursors.expire(Instant::now()),
                 Some(_) = connections.join_next() => {}
             }
         }
         drop(listener);
+        drop(sweeper.await);
         let finished = async { while connections.join_next().await.is_some() {} };
         // Whoever has not finished by then is cut off when the set is dropped.
         let _ = tokio::time::timeout(STOP_WAIT_MAX, finished).await;

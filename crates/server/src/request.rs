@@ -1,8 +1,10 @@
 //! One command as its handler sees it.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use frond_db::{Database, Error};
+use frond_db::retry::StatementIds;
+use frond_db::{Database, Error, RetryKey, RetryableWrite};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -11,6 +13,7 @@ use crate::fields::Fields;
 use crate::limits::{DOCUMENT_BYTES_MAX, WRITE_BATCH_MAX};
 use crate::operations::Operation;
 use crate::shared::{Peer, Shared};
+use crate::transactions::{Current, Part};
 use crate::wire::DocumentSequence;
 
 /// What a handler returns: the answer's fields without `ok`.
@@ -36,6 +39,10 @@ pub struct Request<'a> {
     pub common: Common,
     /// Its entry among the running commands.
     pub operation: Arc<Operation>,
+    /// The transaction that it runs in.
+    pub current: Option<Current>,
+    /// Whether the answer tells of statements that failed.
+    pub has_write_errors: Cell<bool>,
 }
 
 impl<'a> Request<'a> {
@@ -51,7 +58,23 @@ impl<'a> Request<'a> {
 
     /// The database that the command is for.
     pub fn database(&self) -> Result<Database, Error> {
-        self.server.frond.database(self.database_name)
+        match &self.current {
+            Some(current) => current.transaction.database(self.database_name),
+            None => self.server.frond.database(self.database_name),
+        }
+    }
+
+    /// The database for a write: if the client may send it again, what its statements do is
+    /// remembered under these names.
+    pub fn database_for_write(&self, statements: StatementIds) -> Result<Database, Error> {
+        let database = self.database()?;
+        Ok(match self.common.part {
+            Some(Part::Write { session, number }) => {
+                let key = RetryKey { session: session.0, number };
+                database.retryable(RetryableWrite { key, statements })
+            }
+            _ => database,
+        })
     }
 
     /// The value of the command's own field: `find: "things"`.

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use frond_db::Frond;
+use frond_doc::{ObjectId, Timestamp};
 
 use crate::cursors::Cursors;
 use crate::operations::Operations;
 use crate::pressure::Pressure;
+use crate::sessions::Sessions;
 
 /// What a command counts as in `serverStatus`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,10 +49,40 @@ pub struct Shared {
     pub operations: Operations,
     /// What messages hold that are being read or written.
     pub pressure: Pressure,
+    /// The clients' sessions and transactions.
+    pub sessions: Sessions,
+    /// What this server is in its replica set.
+    pub member: Member,
     connections_open: AtomicUsize,
     connections_made: AtomicI32,
     reply_ids: AtomicI32,
     counters: [AtomicU64; COUNTER_NAMES.len()],
+}
+
+/// What a server says that it is in its replica set.
+#[derive(Clone, Debug)]
+pub struct MemberOptions {
+    /// The set's name.
+    pub replica_set: String,
+    /// `HOST:PORT` by which clients reach the server; `None`: where it listens.
+    pub advertise: Option<String>,
+}
+
+impl Default for MemberOptions {
+    fn default() -> MemberOptions {
+        MemberOptions { replica_set: "rs0".to_owned(), advertise: None }
+    }
+}
+
+/// What this server is: the only member of a replica set, and its primary for ever.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The set's name.
+    pub set: String,
+    /// `HOST:PORT` by which clients reach it.
+    pub host: String,
+    /// Names this process: clients notice by it that the server was started again.
+    pub process: ObjectId,
 }
 
 /// One client's connection.
@@ -70,7 +102,13 @@ impl Shared {
         connections_max: usize,
         arguments: Vec<String>,
         data_directory: String,
+        member: MemberOptions,
     ) -> Shared {
+        let member = Member {
+            set: member.replica_set,
+            host: member.advertise.unwrap_or_else(|| address.to_string()),
+            process: frond.new_object_id(),
+        };
         Shared {
             frond,
             address,
@@ -81,6 +119,8 @@ impl Shared {
             cursors: Cursors::default(),
             operations: Operations::default(),
             pressure: Pressure::default(),
+            sessions: Sessions::default(),
+            member,
             connections_open: AtomicUsize::new(0),
             connections_made: AtomicI32::new(0),
             reply_ids: AtomicI32::new(0),
@@ -113,6 +153,11 @@ impl Shared {
     /// The id of the next reply.
     pub fn next_reply_id(&self) -> i32 {
         self.reply_ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The cluster's time: that of the last transaction that is visible.
+    pub fn operation_time(&self) -> Timestamp {
+        self.frond.operation_time()
     }
 
     /// Counts an operation; an insert of many documents counts as many.

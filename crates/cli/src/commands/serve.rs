@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use frond_db::{Frond, FrondOptions};
-use frond_server::{Server, ServerOptions};
+use frond_server::{MemberOptions, Server, ServerOptions};
 
 use crate::backend::open_failure;
 use crate::failure::Failure;
@@ -31,6 +31,15 @@ pub struct Serve {
     /// Loopback address to listen on; port 0 takes any free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:27017")]
     listen: String,
+
+    /// Address by which clients reach the server, if it is another than where it listens: drivers
+    /// connect to what the server says
+    #[arg(long, value_name = "HOST:PORT")]
+    advertise: Option<String>,
+
+    /// Name of the replica set whose only member the server is: `replicaSet` in clients' URIs
+    #[arg(long, value_name = "NAME", default_value = "rs0")]
+    replica_set: String,
 }
 
 impl Serve {
@@ -42,6 +51,10 @@ impl Serve {
             listen: self.listen.clone(),
             arguments: std::env::args().collect(),
             data_directory: self.data.display().to_string(),
+            member: MemberOptions {
+                replica_set: self.replica_set.clone(),
+                advertise: self.advertise.clone(),
+            },
             ..ServerOptions::default()
         };
         let server =

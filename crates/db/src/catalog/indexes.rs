@@ -19,6 +19,7 @@ use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::view::Index;
 use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME, IndexSpec, adopt, build};
+use crate::collection::view;
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
@@ -26,6 +27,7 @@ use crate::large::read_document;
 use crate::name;
 use crate::reader::TreePlace;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
+use crate::transaction::not_in_transaction;
 
 /// Indexes of a collection at most, `_id`'s counted.
 pub(crate) const INDEXES_MAX: usize = 64;
@@ -54,8 +56,16 @@ impl Database {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), collection)?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        // In a transaction of several requests nothing is replaced: it has made the collection itself.
+        let role = self.transaction().map_or(Role::Replacer, |_| Role::Writer);
+        self.transact(scope, role, Durability::Synced, |transaction| {
             let found = adopt::find(transaction, self, branch, collection)?;
+            if let Some(found) = &found {
+                view::refuse(found.options.view(), &self.namespace(collection))?;
+                if self.transaction().is_some() {
+                    check_own_and_empty(transaction, found)?;
+                }
+            }
             let there = found.as_ref().map_or(&[][..], |found| &found.indexes);
             let wanted = missing_indexes(there, specs)?;
             let before = there.len() as u32 + 1;
@@ -85,6 +95,10 @@ impl Database {
                 let live = adopt::adopt(transaction, self, branch, name, &found)?;
                 let tree = match found.documents {
                     TreePlace::Committed(tree) => tree,
+                    TreePlace::Live(_) if self.transaction().is_some() => {
+                        let format = adopt::ensure_repository(transaction, self, branch)?.format();
+                        Tree::empty(&**store, format)?
+                    }
                     TreePlace::Live(id) => {
                         let snapshot = transaction.snapshot().clone();
                         let folded = engine.fold(&snapshot, &[id])?;
@@ -130,7 +144,7 @@ impl Database {
     pub fn drop_indexes(&self, collection: &str, index: &str) -> Result<u32, Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, collection)? else {
                 return Err(self.no_collection(collection));
             };
@@ -170,6 +184,18 @@ impl Database {
         let message = format!("ns does not exist: {}", self.namespace(collection));
         Error::invalid(Code::NamespaceNotFound, message)
     }
+}
+
+/// Refuses indexes of a collection that a transaction of several requests has not made itself, or
+/// has put documents into: they could not be built within a statement.
+fn check_own_and_empty(transaction: &Transaction, found: &Collection) -> Result<(), Error> {
+    if let TreePlace::Live(documents) = found.documents
+        && transaction.own_base(documents).is_some()
+        && transaction.range(documents, Bounds::all(), Direction::Ascending)?.next().is_none()
+    {
+        return Ok(());
+    }
+    Err(not_in_transaction("indexes of a collection that it has not made, or that has documents,"))
 }
 
 /// Those of `specs` that aren't there yet.

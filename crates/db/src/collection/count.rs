@@ -18,13 +18,22 @@ impl Database {
         hint: Option<&ValueBuf>,
     ) -> Result<u64, Error> {
         let reader = self.reader();
+        if self.view(&reader, collection)?.is_some() {
+            let mut count: u64 = 0;
+            for document in self.filter_view(collection, filter)? {
+                document?;
+                count += 1;
+            }
+            return Ok(count.saturating_sub(skip).min(limit.unwrap_or(u64::MAX)));
+        }
         let filter = self.parse_filter(filter, None)?;
         let access = self.access(&reader, collection, &filter, &Order::Any, hint)?;
         let Some((collection, access)) = access else {
             return Ok(0);
         };
         let limit = limit.unwrap_or(u64::MAX);
-        if filter.is_all() && hint.is_none() {
+        // The tree doesn't know what a transaction has written itself.
+        if filter.is_all() && hint.is_none() && self.transaction().is_none() {
             return Ok(reader.count(collection.documents)?.saturating_sub(skip).min(limit));
         }
         let mut count = 0;

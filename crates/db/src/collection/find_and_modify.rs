@@ -12,6 +12,7 @@ use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::name;
+use crate::retry::{Record, Remembered};
 
 /// A request whose parts are parsed.
 struct Parsed {
@@ -37,10 +38,23 @@ impl Database {
         name::check_collection(self.repository_name(), collection)?;
         let parsed = self.parse_find_and_modify(request)?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.frond().transact(scope, Role::Writer, durability, |transaction| {
+        self.transact(scope, Role::Writer, durability, |transaction| {
+            let record = self.retry().map(|write| write.remembered(self.frond(), transaction));
+            let record = record.transpose()?;
+            if let Some(Record { what: Remembered::Modified(report), .. }) = &record {
+                return Ok(Outcome::Discard(FindAndModifyReport {
+                    retried: true,
+                    ..report.clone()
+                }));
+            }
             let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
             let report = self.modify_first(&mut writer, &parsed)?;
-            Ok(Outcome::commit_if(writer.changed(), report))
+            let changed = writer.changed();
+            if let (Some(write), Some(record), true) = (self.retry(), record, changed) {
+                let what = Remembered::Modified(report.clone());
+                write.remember(transaction, &Record { what, ..record })?;
+            }
+            Ok(Outcome::commit_if(changed, report))
         })
     }
 
@@ -102,14 +116,15 @@ impl Database {
                     value: Some(parsed.project(&answer)?),
                     updated_existing: true,
                     count: 1,
-                    upserted: None,
+                    ..FindAndModifyReport::default()
                 })
             }
             None if parsed.upsert => {
                 let document = self.upsert(writer, update, &parsed.filter)?;
                 let value = parsed.return_new.then(|| parsed.project(&document)).transpose()?;
                 let upserted = document.get("_id").map(|id| id.to_buf());
-                Ok(FindAndModifyReport { value, updated_existing: false, count: 1, upserted })
+                let report = FindAndModifyReport::default();
+                Ok(FindAndModifyReport { value, count: 1, upserted, ..report })
             }
             None => Ok(FindAndModifyReport::default()),
         }

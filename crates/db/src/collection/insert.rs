@@ -4,15 +4,13 @@ use frond_doc::{DocError, Document, DocumentBuf, DocumentBuilder, Timestamp, Val
 use frond_engine::Durability;
 use frond_query::Code;
 
+use crate::collection::WriteReport;
+use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
 use crate::collection::write::{CollectionWriter, DOCUMENT_BYTES_MAX};
-use crate::collection::{WriteError, WriteReport};
-use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
-use crate::name;
+use crate::retry::StatementDone;
 
-/// A transaction of a large request holds at most so many documents or statements.
-pub(crate) const BATCH_COUNT_MAX: usize = 1_000;
 /// A transaction of a large insert holds at most so many bytes of documents (or one document).
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
@@ -31,56 +29,18 @@ impl Database {
         ordered: bool,
         durability: Durability,
     ) -> Result<WriteReport, Error> {
-        let branch = self.writable_branch()?;
-        name::check_collection(self.repository_name(), collection)?;
-        let mut report = WriteReport::default();
-        let mut begun = 0;
-        while begun < documents.len() && (!ordered || report.errors.is_empty()) {
-            let end = begun + batch_count(&documents[begun..]);
-            // Normalised before the transaction, which may run more than once: the `_id`s that are
-            // made stay the same.
-            let batch: Vec<_> =
-                documents[begun..end].iter().map(|document| self.normalise(document)).collect();
-            let done = self.insert_batch(branch, collection, &batch, ordered, durability)?;
-            report.count += done.count;
-            report.errors.extend(
-                done.errors.into_iter().map(|error| WriteError {
-                    position: begun + error.position,
-                    error: error.error,
-                }),
-            );
-            begun = end;
-        }
-        Ok(report)
-    }
-
-    fn insert_batch(
-        &self,
-        branch: &str,
-        collection: &str,
-        batch: &[Result<DocumentBuf, Error>],
-        ordered: bool,
-        durability: Durability,
-    ) -> Result<WriteReport, Error> {
-        let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.frond().transact(scope, Role::Writer, durability, |transaction| {
-            let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
-            let mut report = WriteReport::default();
-            for (position, document) in batch.iter().enumerate() {
-                let inserted = match document {
-                    Ok(document) => writer.insert(document),
-                    Err(error) => Err(error.clone()),
-                };
-                match inserted {
-                    Ok(()) => report.count += 1,
-                    Err(error) => report.errors.push(WriteError::of_document(position, error)?),
-                }
-                if ordered && !report.errors.is_empty() {
-                    break;
-                }
-            }
-            Ok(Outcome::commit_if(writer.changed(), report))
-        })
+        let options = BatchOptions { ordered, durability };
+        let prepare = |begun: usize| {
+            let rest = &documents[begun..];
+            rest[..batch_count(rest)].iter().map(|document| self.normalise(document)).collect()
+        };
+        let insert = |writer: &mut CollectionWriter<'_>, document: &DocumentBuf| {
+            writer.insert(document)?;
+            Ok(StatementDone { count: 1, ..StatementDone::default() })
+        };
+        let report = self.run_statements(collection, options, documents.len(), prepare, insert)?;
+        let BatchReport { count, errors, retried, .. } = report;
+        Ok(WriteReport { count, errors, retried })
     }
 
     fn normalise(&self, document: &DocumentBuf) -> Result<DocumentBuf, Error> {

@@ -18,8 +18,8 @@ use frond_tree::{Entry, Tree, TreeFormat};
 
 use crate::catalog::view::Index;
 use crate::catalog::{CatalogView, IndexSpec, adopt, build};
-use crate::collection::duplicate;
 use crate::collection::insert::check_document;
+use crate::collection::{duplicate, view};
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
@@ -61,11 +61,10 @@ impl Database {
             let indexes = found.map_or_else(Vec::new, |found| found.indexes);
             let built = self.build_content(collection, repository, &content, &indexes)?;
             let scope = Scope::collection(self.repository_name(), branch, collection);
-            let swapped =
-                self.frond().transact(scope, Role::Replacer, durability, |transaction| {
-                    let done = self.swap(transaction, branch, collection, &built)?;
-                    Ok(Outcome::commit_if(done, done))
-                })?;
+            let swapped = self.transact(scope, Role::Replacer, durability, |transaction| {
+                let done = self.swap(transaction, branch, collection, &built)?;
+                Ok(Outcome::commit_if(done, done))
+            })?;
             if swapped {
                 return Ok(());
             }
@@ -75,7 +74,7 @@ impl Database {
     /// Makes the repository if it isn't there, so that its trees' format is known.
     fn begin_to_exist(&self, branch: &str, durability: Durability) -> Result<TreeFormat, Error> {
         let scope = Scope::branch(self.repository_name(), branch);
-        self.frond().transact(scope, Role::Writer, durability, |transaction| {
+        self.transact(scope, Role::Writer, durability, |transaction| {
             let repository = adopt::ensure_repository(transaction, self, branch)?;
             Ok(Outcome::Commit(repository.format()))
         })
@@ -117,6 +116,7 @@ impl Database {
         let found = adopt::find(transaction, self, branch, name)?;
         let (uuid, options, old) = match found {
             Some(found) => {
+                view::refuse(found.options.view(), &self.namespace(name))?;
                 let specs = found.indexes.iter().map(|index| &index.spec);
                 if !specs.eq(built.indexes.iter().map(|(spec, _)| spec)) {
                     return Ok(false);

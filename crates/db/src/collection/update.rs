@@ -6,15 +6,15 @@ use frond_query::expression::Variables;
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Filter, Update};
 
-use crate::collection::insert::{BATCH_COUNT_MAX, check_document};
+use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
+use crate::collection::insert::check_document;
 use crate::collection::plan::Order;
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
-use crate::collection::{UpdateReport, UpdateStatement, WriteError};
-use crate::contention::{Outcome, Role, Scope};
+use crate::collection::{UpdateReport, UpdateStatement};
 use crate::database::Database;
 use crate::error::Error;
-use crate::name;
+use crate::retry::StatementDone;
 
 /// An update statement whose parts are parsed.
 struct ParsedStatement {
@@ -34,13 +34,9 @@ pub(crate) struct ParsedUpdate {
     pub context: UpdateContext,
 }
 
-/// What a statement did.
-#[derive(Default)]
-struct Done {
-    matched: u64,
-    modified: u64,
-    upserted: Option<ValueBuf>,
-}
+/// The refusal of a statement that may change many documents in a write that may be sent again.
+pub(crate) const MULTI_IS_NOT_RETRYABLE: &str =
+    "Cannot use (or request) retryable writes with multi=true";
 
 impl Database {
     /// Updates by each of `statements`, in their order.
@@ -56,64 +52,21 @@ impl Database {
         ordered: bool,
         durability: Durability,
     ) -> Result<UpdateReport, Error> {
-        let branch = self.writable_branch()?;
-        name::check_collection(self.repository_name(), collection)?;
         // What is wrong with a command's `let` concerns the command, not its first statement.
         if let Some(statement) = statements.first() {
             self.parse_variables(statement.variables.as_ref())?;
         }
-        let mut report = UpdateReport::default();
-        for (number, batch) in statements.chunks(BATCH_COUNT_MAX).enumerate() {
-            if ordered && !report.errors.is_empty() {
-                break;
-            }
-            let first = number * BATCH_COUNT_MAX;
-            let batch: Vec<_> = batch.iter().map(|statement| self.parse(statement)).collect();
-            let done = self.update_batch(branch, collection, &batch, ordered, durability)?;
-            report.matched += done.matched;
-            report.modified += done.modified;
-            report.upserted.extend(done.upserted.into_iter().map(|(at, id)| (first + at, id)));
-            report.errors.extend(
-                done.errors.into_iter().map(|error| WriteError {
-                    position: first + error.position,
-                    error: error.error,
-                }),
-            );
-        }
-        Ok(report)
-    }
-
-    fn update_batch(
-        &self,
-        branch: &str,
-        collection: &str,
-        batch: &[Result<ParsedStatement, Error>],
-        ordered: bool,
-        durability: Durability,
-    ) -> Result<UpdateReport, Error> {
-        let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.frond().transact(scope, Role::Writer, durability, |transaction| {
-            let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
-            let mut report = UpdateReport::default();
-            for (position, statement) in batch.iter().enumerate() {
-                let done = match statement {
-                    Ok(statement) => self.run_statement(&mut writer, statement),
-                    Err(error) => Err(error.clone()),
-                };
-                match done {
-                    Ok(done) => {
-                        report.matched += done.matched;
-                        report.modified += done.modified;
-                        report.upserted.extend(done.upserted.map(|id| (position, id)));
-                    }
-                    Err(error) => report.errors.push(WriteError::of_document(position, error)?),
-                }
-                if ordered && !report.errors.is_empty() {
-                    break;
-                }
-            }
-            Ok(Outcome::commit_if(writer.changed(), report))
-        })
+        let options = BatchOptions { ordered, durability };
+        let prepare = |begun: usize| {
+            let batch = statements[begun..].iter().take(BATCH_COUNT_MAX);
+            batch.map(|statement| self.parse(statement)).collect()
+        };
+        let run = |writer: &mut CollectionWriter<'_>, statement: &ParsedStatement| {
+            self.run_update(writer, statement)
+        };
+        let report = self.run_statements(collection, options, statements.len(), prepare, run)?;
+        let BatchReport { count: matched, modified, upserted, errors, retried } = report;
+        Ok(UpdateReport { matched, modified, upserted, errors, retried })
     }
 
     fn parse(&self, statement: &UpdateStatement) -> Result<ParsedStatement, Error> {
@@ -121,6 +74,9 @@ impl Database {
         let constants = statement.constants.as_ref().map(DocumentBuf::view);
         let array_filters = statement.array_filters.as_ref();
         let update = self.parse_update(&statement.update, array_filters, &variables, constants)?;
+        if statement.multi && self.retry().is_some() {
+            return Err(Error::invalid(Code::InvalidOptions, MULTI_IS_NOT_RETRYABLE));
+        }
         if statement.multi && statement.sort.is_some() {
             let message = "Cannot specify sort with multi=true";
             return Err(Error::invalid(Code::FailedToParse, message));
@@ -139,15 +95,15 @@ impl Database {
         })
     }
 
-    fn run_statement(
+    fn run_update(
         &self,
         writer: &mut CollectionWriter<'_>,
         statement: &ParsedStatement,
-    ) -> Result<Done, Error> {
+    ) -> Result<StatementDone, Error> {
         let limit = if statement.multi { None } else { Some(1) };
         let hint = statement.hint.as_ref();
         let matching = writer.matching_in_part(&statement.filter, &statement.order, hint, limit)?;
-        let mut done = Done { matched: matching.len() as u64, ..Done::default() };
+        let mut done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
         for found in matching {
             if let Some(modified) = writer.update_large(&found, &statement.update)? {
                 done.modified += u64::from(modified);
@@ -159,7 +115,7 @@ impl Database {
                 done.modified += 1;
             }
         }
-        if done.matched == 0 && statement.upsert {
+        if done.count == 0 && statement.upsert {
             let document = self.upsert(writer, &statement.update, &statement.filter)?;
             done.upserted = document.get("_id").map(|id| id.to_buf());
         }

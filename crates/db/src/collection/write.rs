@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
-use frond_engine::{Transaction, TreeId};
+use frond_engine::{Snapshot, Transaction, TreeId};
 use frond_query::planner::index_keys;
 use frond_query::{Code, Filter};
 use frond_tree::Value;
@@ -28,10 +28,11 @@ use crate::catalog::{Collection, adopt};
 use crate::collection::duplicate;
 use crate::collection::plan::{self, Access, FLAG_MULTIKEY, Hint, Order, OwnFacts};
 use crate::collection::scan::{Found, Scan};
-use crate::collection::sort;
+use crate::collection::validation::Validator;
+use crate::collection::{sort, view};
 use crate::database::Database;
 use crate::error::{Error, KEY_TOO_LONG};
-use crate::reader::Reader;
+use crate::reader::{Reader, TreePlace};
 
 /// The largest document that is stored, as over the wire.
 pub(crate) const DOCUMENT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
@@ -53,8 +54,12 @@ pub(crate) struct CollectionWriter<'t> {
     now: Option<Collection>,
     /// Where documents are written: there since the first write.
     live: Option<LiveTrees>,
+    validator: Option<Validator>,
     own: OwnFacts,
-    changed: bool,
+    writes: u64,
+    /// What is visible now, in a transaction of several requests: it finds out early that somebody
+    /// else was first.
+    latest: Option<Snapshot>,
     /// `shop.things`, for messages.
     namespace: String,
 }
@@ -73,7 +78,21 @@ impl<'t> CollectionWriter<'t> {
         name: &'t str,
     ) -> Result<CollectionWriter<'t>, Error> {
         let before = adopt::find(transaction, database, branch, name)?;
-        let indexes = before.as_ref().map_or(0, |collection| collection.indexes.len());
+        let validator = match &before {
+            Some(before) => {
+                view::refuse(before.options.view(), &database.namespace(name))?;
+                let now_millis = database.frond().now_millis();
+                Validator::of_options(before.options.view(), now_millis)?
+            }
+            None => None,
+        };
+        let indexes = before.as_ref().map_or(&[][..], |collection| &collection.indexes);
+        let made_multikey = |index: &Index| match (index.tree, database.transaction()) {
+            (TreePlace::Live(tree), Some(transaction)) => transaction.made_multikey(tree),
+            _ => false,
+        };
+        let own = OwnFacts { multikey: indexes.iter().map(made_multikey).collect() };
+        let latest = database.transaction().map(|_| database.frond().engine().snapshot());
         Ok(CollectionWriter {
             database,
             branch,
@@ -82,15 +101,22 @@ impl<'t> CollectionWriter<'t> {
             now: before.clone(),
             before,
             live: None,
-            own: OwnFacts { multikey: vec![false; indexes] },
-            changed: false,
+            validator: validator.filter(|_| database.validates()),
+            own,
+            writes: 0,
+            latest,
             namespace: database.namespace(name),
         })
     }
 
     /// Whether anything was written.
     pub fn changed(&self) -> bool {
-        self.changed
+        self.writes > 0
+    }
+
+    /// How many documents were inserted, replaced or removed.
+    pub fn writes(&self) -> u64 {
+        self.writes
     }
 
     /// Makes sure that the collection is there, empty if it wasn't.
@@ -127,7 +153,7 @@ impl<'t> CollectionWriter<'t> {
             return self.matching(filter, order, hint, limit);
         }
         match self.scan(filter, order, hint)? {
-            Some((scan, _)) => scan.in_part().take(limit.unwrap_or(usize::MAX)).collect(),
+            Some((scan, _)) => scan.for_update().take(limit.unwrap_or(usize::MAX)).collect(),
             None => Ok(Vec::new()),
         }
     }
@@ -158,11 +184,15 @@ impl<'t> CollectionWriter<'t> {
 
     /// Inserts a document, normalised before.
     pub fn insert(&mut self, document: &DocumentBuf) -> Result<(), Error> {
+        if let Some(validator) = &self.validator {
+            validator.check(None, document.view())?;
+        }
         self.ensure()?;
         self.undoing(|writer| {
             let id = document.get("_id").unwrap_or(BsonValue::Null);
             let id_key = checked_key(key::of_value(id), &writer.namespace, "_id_")?;
             let documents = writer.live()?.documents;
+            writer.check_first(documents, &id_key)?;
             if writer.transaction.get(documents, &id_key)?.is_some() {
                 return Err(duplicate::of_id(&writer.namespace, document.view()));
             }
@@ -179,9 +209,13 @@ impl<'t> CollectionWriter<'t> {
                 format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
             return Err(Error::invalid(RESULT_TOO_LARGE, message));
         }
+        if let Some(validator) = &self.validator {
+            validator.check(Some(found.document.view()), after.view())?;
+        }
         self.ensure()?;
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
+            writer.check_first(documents, &found.id_key)?;
             let value = writer.store_document(after, found.large.as_ref())?;
             writer.transaction.put(documents, found.id_key.clone(), value)?;
             let before = found.document.view();
@@ -194,16 +228,30 @@ impl<'t> CollectionWriter<'t> {
         self.ensure()?;
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
+            writer.check_first(documents, &found.id_key)?;
             writer.transaction.delete(documents, found.id_key.clone())?;
             writer.change_indexes(&found.id_key, Some(found.document.view()), None)
         })
+    }
+
+    /// Whether nobody else has changed a document since the snapshot, in a transaction of several
+    /// requests: it would lose when it commits, so it needn't go on. Any other is about to commit.
+    fn check_first(&self, documents: TreeId, id_key: &[u8]) -> Result<(), Error> {
+        let Some(latest) = &self.latest else { return Ok(()) };
+        let began = self.transaction.snapshot();
+        if !began.has_tree(documents) || began.sequence() == latest.sequence() {
+            return Ok(());
+        }
+        let is_first = latest.has_tree(documents)
+            && began.get(documents, id_key)? == latest.get(documents, id_key)?;
+        if is_first { Ok(()) } else { Err(Error::write_conflict()) }
     }
 
     fn undoing(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
         let savepoint = self.transaction.savepoint();
         let result = write(self);
         match &result {
-            Ok(()) => self.changed = true,
+            Ok(()) => self.writes += 1,
             Err(_) => self.transaction.rollback_to(savepoint),
         }
         result
@@ -262,7 +310,12 @@ impl<'t> CollectionWriter<'t> {
                         document,
                     ));
                 }
-                self.own.multikey[position] |= value.flags & FLAG_MULTIKEY != 0;
+                if value.flags & FLAG_MULTIKEY != 0 && !self.own.multikey[position] {
+                    self.own.multikey[position] = true;
+                    if let Some(transaction) = self.database.transaction() {
+                        transaction.note_multikey(*tree);
+                    }
+                }
                 self.transaction.put(*tree, key.clone(), value.clone())?;
             }
         }

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use frond_store::{
-    Chunk, ChunkHash, ChunkStore, Collected, Collection, Lifetime, Session, StoreCounters, StoreError,
+    Chunk, ChunkHash, ChunkStore, Collected, Collection, Lifetime, Session, StoreCounters,
+    StoreError,
 };
 
 /// Reads go through; what is put stays here.

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering as Atomic};
 
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
+use crossbeam_skiplist::map::Entry;
 use frond_tree::{Bounds, Content, Direction, Value};
 
 use crate::ids::{Sequence, TreeId};
@@ -205,19 +206,19 @@ impl Memtable {
         match direction {
             Direction::Ascending => {
                 let entries = range.filter(|entry| in_window(entry.key()));
-                let mut last: Option<Bytes> = None;
+                let mut last: Option<Entry<'_, EntryKey, Option<Value>>> = None;
                 let mut added = 0;
                 for entry in entries {
-                    let key = &entry.key().key;
-                    if last.as_ref() == Some(key) {
+                    if last.is_some_and(|last| last.key().has_key_of(entry.key())) {
+                        last = Some(entry);
                         continue;
                     }
                     if added == count {
                         return true;
                     }
-                    out.extend([(key.clone(), entry.value().clone())]);
+                    out.extend([(entry.key().key.clone(), entry.value().clone())]);
                     added += 1;
-                    last = Some(key.clone());
+                    last = Some(entry);
                 }
             }
             Direction::Descending => {
@@ -245,7 +246,7 @@ impl Memtable {
         &self,
         tree: TreeId,
         window: Window,
-    ) -> impl Iterator<Item = crossbeam_skiplist::map::Entry<'_, (TreeId, Sequence), Touched>> {
+    ) -> impl Iterator<Item = Entry<'_, (TreeId, Sequence), Touched>> {
         let end = window.upto.max(window.after); // An inverted range is empty, not an error.
         self.journal.range((Bound::Excluded((tree, window.after)), Bound::Included((tree, end))))
     }
@@ -281,52 +282,64 @@ pub(crate) fn entry_bytes(key: &[u8], value: Option<&Value>) -> u64 {
 }
 
 /// Where an entry stands: by tree, then key, then newest first.
+///
+/// The key's first bytes lie in the skip list's node: most comparisons end there, and save following
+/// the pointer to the key (an insertion's memory accesses are most of its cost).
 struct EntryKey {
     tree: TreeId,
-    /// The key's first bytes: most comparisons of a search end here, without a look at memory that
-    /// lies elsewhere.
-    prefix: u64,
+    head: u128,
     key: Bytes,
     sequence: Sequence,
 }
 
 impl EntryKey {
     fn new(tree: TreeId, key: Bytes, sequence: Sequence) -> EntryKey {
-        EntryKey { tree, prefix: prefix(&key), key, sequence }
+        EntryKey { tree, head: head_of(&key), key, sequence }
+    }
+
+    fn has_key_of(&self, other: &EntryKey) -> bool {
+        self.head == other.head && self.key == other.key
     }
 }
 
-/// The first bytes of a key as a number: keys ascend as these numbers do, if they differ.
-fn prefix(key: &[u8]) -> u64 {
-    let mut first = [0; size_of::<u64>()];
-    let count = key.len().min(first.len());
-    first[..count].copy_from_slice(&key[..count]);
-    u64::from_be_bytes(first)
+/// The first sixteen bytes as a number; zeros where there are none.
+fn head_of(key: &[u8]) -> u128 {
+    let mut head = [0; size_of::<u128>()];
+    let bytes = key.len().min(head.len());
+    head[..bytes].copy_from_slice(&key[..bytes]);
+    u128::from_be_bytes(head)
 }
 
 /// Anything that has a place among entries, so that a search needs no copy of its key.
 trait Place {
-    fn place(&self) -> (TreeId, u64, &[u8], Reverse<Sequence>);
+    fn place(&self) -> Sought<'_>;
 }
 
-impl Place for EntryKey {
-    fn place(&self) -> (TreeId, u64, &[u8], Reverse<Sequence>) {
-        (self.tree, self.prefix, &self.key, Reverse(self.sequence))
-    }
+/// A place, borrowed: the order of the fields is the order of the entries.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sought<'a> {
+    tree: TreeId,
+    head: u128,
+    key: &'a [u8],
+    sequence: Reverse<Sequence>,
 }
-
-/// A place that is looked for.
-struct Sought<'a>(TreeId, u64, &'a [u8], Reverse<Sequence>);
 
 impl<'a> Sought<'a> {
     fn new(tree: TreeId, key: &'a [u8], sequence: Sequence) -> Sought<'a> {
-        Sought(tree, prefix(key), key, Reverse(sequence))
+        Sought { tree, head: head_of(key), key, sequence: Reverse(sequence) }
+    }
+}
+
+impl Place for EntryKey {
+    fn place(&self) -> Sought<'_> {
+        let sequence = Reverse(self.sequence);
+        Sought { tree: self.tree, head: self.head, key: &self.key, sequence }
     }
 }
 
 impl Place for Sought<'_> {
-    fn place(&self) -> (TreeId, u64, &[u8], Reverse<Sequence>) {
-        (self.0, self.1, self.2, self.3)
+    fn place(&self) -> Sought<'_> {
+        *self
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a filter is once it is parsed.
 
+use std::sync::Arc;
+
 use frond_doc::ValueBuf;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::path::Path;
@@ -8,6 +10,7 @@ use super::compare::Comparison;
 use super::membership::Membership;
 use super::number::{BitTest, Remainder};
 use super::pattern::Pattern;
+use super::schema::Schema;
 use super::shape::TypeSet;
 use crate::expression::Expression;
 
@@ -29,6 +32,10 @@ pub(crate) enum Node {
     Field(Field),
     /// `$expr`: a truthy result passes.
     Expression(Expression),
+    /// `$jsonSchema`
+    Schema(Arc<Schema>),
+    /// `$sampleRate`: so many of all documents pass, by chance.
+    Sample(f64),
 }
 
 /// A path and its condition.

@@ -14,7 +14,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
     let documents = request.documents(&mut fields, "deletes")?;
-    let is_ordered = write::read_options(&mut fields)?;
+    let options = write::read_options(&mut fields)?;
     let variables = fields.document("let")?.map(|variables| variables.to_buf());
     fields.finish()?;
     let mut statements = Vec::with_capacity(documents.len());
@@ -23,10 +23,12 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     request.server.count(Counter::Delete, statements.len() as u64);
     let durability = request.common.durability;
-    let report = request.database()?.delete(collection, &statements, is_ordered, durability)?;
+    let database = request.database_for_write(options.statements)?;
+    let report = database.delete(collection, &statements, options.is_ordered, durability)?;
     let mut answer = DocumentBuilder::new();
     answer.append("n", reply::number(report.count));
-    write::append_write_errors(&mut answer, &report.errors);
+    write::append_write_errors(request, &mut answer, &report.errors);
+    write::append_retried(&mut answer, &report.retried);
     Ok(answer)
 }
 

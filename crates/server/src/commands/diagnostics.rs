@@ -25,6 +25,7 @@ pub fn server_status(request: &Request<'_>) -> Answer {
         .append("uptimeEstimate", Value::Int64(reply::long(uptime.as_secs())))
         .append("localTime", Value::DateTime(server.frond.now_millis()));
     append_activity(&mut answer, server);
+    append_sessions(&mut answer, server);
     append_storage(&mut answer, server);
     Ok(answer)
 }
@@ -59,6 +60,30 @@ fn append_activity(answer: &mut DocumentBuilder, server: &Shared) {
         .append("total", Value::Int64(reply::long(cursors.open as u64)))
         .end()
         .end()
+        .end();
+}
+
+fn append_sessions(answer: &mut DocumentBuilder, server: &Shared) {
+    let counts = server.sessions.counts();
+    answer
+        .begin_document("repl")
+        .append("setName", Value::String(&server.member.set))
+        .append("isWritablePrimary", Value::Boolean(true))
+        .append("me", Value::String(&server.member.host))
+        .begin_array("hosts")
+        .push(Value::String(&server.member.host))
+        .end()
+        .end();
+    answer
+        .begin_document("logicalSessionRecordCache")
+        .append("activeSessionsCount", reply::number(counts.sessions as u64))
+        .end();
+    answer
+        .begin_document("transactions")
+        .append("currentOpen", Value::Int64(reply::long(counts.open as u64)))
+        .append("totalStarted", Value::Int64(reply::long(counts.started)))
+        .append("totalCommitted", Value::Int64(reply::long(counts.committed)))
+        .append("totalAborted", Value::Int64(reply::long(counts.aborted)))
         .end();
 }
 

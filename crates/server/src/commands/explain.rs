@@ -81,7 +81,8 @@ fn explain(
             FindRequest { hint: statement.hint, limit, variables, ..search(filter) }
         }
         "findAndModify" | "findandmodify" => {
-            let command = find_and_modify::read(Fields::of_command("findAndModify", command)?)?;
+            let (command, _) =
+                find_and_modify::read(Fields::of_command("findAndModify", command)?)?;
             if let Some(update) = &command.update {
                 check_update(update, command.array_filters.as_ref())?;
             }

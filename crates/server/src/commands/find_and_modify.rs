@@ -4,6 +4,7 @@ use frond_db::{Error, FindAndModify};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
+use crate::commands::write::WriteOptions;
 use crate::commands::{find, reply, write};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
@@ -11,9 +12,11 @@ use crate::request::{Answer, Request};
 /// Runs a `findAndModify`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
-    let command = read(request.fields()?)?;
+    let (command, options) = read(request.fields()?)?;
     let durability = request.common.durability;
-    let report = request.database()?.find_and_modify(collection, &command, durability)?;
+    // There is one statement, which needs no name.
+    let database = write::database(request, options.statements)?;
+    let report = database.find_and_modify(collection, &command, durability)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_document("lastErrorObject").append("n", reply::number(report.count));
     if command.update.is_some() {
@@ -24,11 +27,14 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     answer.end();
     answer.append("value", report.value.as_ref().map_or(Value::Null, Value::from));
+    if report.retried {
+        write::append_retried(&mut answer, &[0]);
+    }
     Ok(answer)
 }
 
 /// Reads the fields of a `findAndModify`, the collection's name apart.
-pub fn read(mut fields: Fields<'_>) -> Result<FindAndModify, Error> {
+pub fn read(mut fields: Fields<'_>) -> Result<(FindAndModify, WriteOptions), Error> {
     let filter = fields.document("query")?;
     let removes = fields.boolean("remove")?;
     let command = FindAndModify {
@@ -45,11 +51,11 @@ pub fn read(mut fields: Fields<'_>) -> Result<FindAndModify, Error> {
             .filter(|hint| !find::is_empty_hint(hint)),
         variables: fields.document("let")?.map(|variables| variables.to_buf()),
     };
-    write::read_options(&mut fields)?;
+    let options = write::read_options(&mut fields)?;
     fields.simple_collation()?;
     fields.finish()?;
     check(&command, removes)?;
-    Ok(command)
+    Ok((command, options))
 }
 
 fn check(command: &FindAndModify, removes: bool) -> Result<(), Error> {

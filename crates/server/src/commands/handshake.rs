@@ -1,13 +1,20 @@
 //! What clients send when they connect: hello, isMaster, ping, buildInfo, connectionStatus,
 //! whatsmyuri, logout.
 //!
-//! The server is announced as a standalone: no replica set's name, so drivers use sessions but
-//! neither transactions nor retryable writes, which aren't there yet.
+//! The server is announced as the primary of a replica set of one member, so that drivers allow
+//! transactions and retryable writes. Nothing of that ever changes while it runs: who asks to be told of
+//! news (`topologyVersion` and `maxAwaitTimeMS`, as drivers' monitors do) waits until the time is up.
 
-use frond_doc::{DocumentBuilder, Value};
+use std::time::Duration;
 
-use crate::limits::{DOCUMENT_BYTES_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
+use frond_db::Error;
+use frond_doc::{Document, DocumentBuilder, ObjectId, Value};
+use frond_query::Code;
+
+use crate::commands::replica_set;
+use crate::limits::{DOCUMENT_BYTES_MAX, HELLO_WAIT_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
 use crate::request::{Answer, Request};
+use crate::shared::Shared;
 use crate::wire::MESSAGE_BYTES_MAX;
 
 /// The version of MongoDB whose behaviour is offered.
@@ -15,6 +22,10 @@ pub const MONGODB_VERSION: &str = "8.0.0";
 const MONGODB_VERSION_PARTS: [i32; 4] = [8, 0, 0, 0];
 /// The wire version of that MongoDB.
 const WIRE_VERSION_MAX: i32 = 25;
+/// The one election that there was; a greater one would make clients distrust what they knew before.
+const ELECTION: ObjectId = ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1]);
+/// Counts changes of the topology: there are none.
+const TOPOLOGY_COUNTER: i64 = 0;
 /// Frond's own version.
 pub const FROND_VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -32,24 +43,87 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     let mut fields = request.fields()?;
     let knows_hello = fields.boolean("helloOk")?;
     fields.document("client")?;
+    let awaits = (fields.document("topologyVersion")?, fields.integer("maxAwaitTimeMS")?);
+    check_awaits(awaits)?;
     // Other fields are passed over, as MongoDB does it here alone: a newer driver may offer what
     // an older server has never heard of. What isn't in the answer isn't agreed on.
     let mut answer = DocumentBuilder::new();
     if knows_hello {
         answer.append("helloOk", Value::Boolean(true));
     }
+    let server = request.server;
+    append_topology_version(&mut answer, server);
     answer
+        .begin_array("hosts")
+        .push(Value::String(&server.member.host))
+        .end()
+        .append("setName", Value::String(&server.member.set))
+        .append("setVersion", Value::Int32(1))
         .append(primary_name, Value::Boolean(true))
+        .append("secondary", Value::Boolean(false))
+        .append("primary", Value::String(&server.member.host))
+        .append("me", Value::String(&server.member.host))
+        .append("electionId", Value::ObjectId(ELECTION));
+    append_last_write(&mut answer, server);
+    answer
         .append("maxBsonObjectSize", Value::Int32(DOCUMENT_BYTES_MAX as i32))
         .append("maxMessageSizeBytes", Value::Int32(MESSAGE_BYTES_MAX as i32))
         .append("maxWriteBatchSize", Value::Int32(WRITE_BATCH_MAX as i32))
-        .append("localTime", Value::DateTime(request.server.frond.now_millis()))
+        .append("localTime", Value::DateTime(server.frond.now_millis()))
         .append("logicalSessionTimeoutMinutes", Value::Int32(SESSION_TIMEOUT_MINUTES))
         .append("connectionId", Value::Int32(request.peer.id))
         .append("minWireVersion", Value::Int32(0))
         .append("maxWireVersion", Value::Int32(WIRE_VERSION_MAX))
         .append("readOnly", Value::Boolean(false));
     Ok(answer)
+}
+
+fn append_topology_version(answer: &mut DocumentBuilder, server: &Shared) {
+    answer
+        .begin_document("topologyVersion")
+        .append("processId", Value::ObjectId(server.member.process))
+        .append("counter", Value::Int64(TOPOLOGY_COUNTER))
+        .end();
+}
+
+fn append_last_write(answer: &mut DocumentBuilder, server: &Shared) {
+    let time = server.operation_time();
+    answer.begin_document("lastWrite");
+    replica_set::append_optime(answer, "opTime", time);
+    answer.append("lastWriteDate", replica_set::date_of(time));
+    replica_set::append_optime(answer, "majorityOpTime", time);
+    answer.append("majorityWriteDate", replica_set::date_of(time)).end();
+}
+
+fn check_awaits(awaits: (Option<Document<'_>>, Option<i64>)) -> Result<(), Error> {
+    let (code, message) = match awaits {
+        (Some(_), None) => {
+            (31368, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
+        }
+        (None, Some(_)) => {
+            (31368, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
+        }
+        (Some(_), Some(millis)) if millis < 0 => {
+            (31373, "'maxAwaitTimeMS' must be a non-negative integer")
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::invalid(Code::Location(code), message))
+}
+
+/// How long a message waits before it is answered: `None` unless it is a `hello` that asks for news
+/// since the topology that there is.
+pub fn wait(server: &Shared, command: Document<'_>) -> Option<Duration> {
+    let (name, _) = command.iter().next()?;
+    if !["hello", "isMaster", "ismaster"].contains(&name) {
+        return None;
+    }
+    let known = command.get("topologyVersion")?.as_document()?;
+    let is_current = known.get("processId") == Some(Value::ObjectId(server.member.process))
+        && known.get("counter").and_then(|counter| counter.as_integer()) == Some(TOPOLOGY_COUNTER);
+    let millis = command.get("maxAwaitTimeMS")?.as_integer()?;
+    let time = Duration::from_millis(u64::try_from(millis).ok()?).min(HELLO_WAIT_MAX);
+    is_current.then_some(time)
 }
 
 /// `ping`.

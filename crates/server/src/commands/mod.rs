@@ -17,14 +17,16 @@ mod explain;
 mod find;
 mod find_and_modify;
 mod gc;
-mod handshake;
+pub mod handshake;
 mod history;
 mod indexes;
 mod insert;
 mod merge;
 mod operation;
 mod parameters;
+mod pick;
 mod reflog;
+mod replica_set;
 mod reply;
 mod sessions;
 mod show;
@@ -32,6 +34,7 @@ mod sources;
 mod stats;
 mod status;
 mod tag;
+mod transaction;
 mod update;
 mod validate;
 mod write;
@@ -64,21 +67,51 @@ pub struct Command {
     pub admin_only: bool,
     /// The name of the document sequence that it takes.
     pub sequence: Option<&'static str>,
+    /// Whether it may be a write that is sent again.
+    pub retryable: bool,
+    /// Whether it may be part of a transaction.
+    pub in_transaction: bool,
+    /// Whether it ends one.
+    pub ends_transaction: bool,
     /// How it is answered.
     pub run: Run,
 }
 
 impl Command {
     const fn new(name: &'static str, handler: fn(&Request<'_>) -> Answer) -> Command {
-        let run = Run::Handler(handler);
-        let counter = Counter::Command;
-        Command { name, aliases: &[], counter, admin_only: false, sequence: None, run }
+        Command::answered(name, Run::Handler(handler))
     }
 
     const fn refused(name: &'static str, why: &'static str) -> Command {
-        let run = Run::Refused(why);
-        let counter = Counter::Command;
-        Command { name, aliases: &[], counter, admin_only: false, sequence: None, run }
+        Command::answered(name, Run::Refused(why))
+    }
+
+    const fn answered(name: &'static str, run: Run) -> Command {
+        Command {
+            name,
+            aliases: &[],
+            counter: Counter::Command,
+            admin_only: false,
+            sequence: None,
+            retryable: false,
+            in_transaction: false,
+            ends_transaction: false,
+            run,
+        }
+    }
+
+    /// May be part of a transaction.
+    const fn in_transactions(self) -> Command {
+        Command { in_transaction: true, ..self }
+    }
+
+    /// May be part of a transaction, or sent again outside of one.
+    const fn retryable(self) -> Command {
+        Command { retryable: true, in_transaction: true, ..self }
+    }
+
+    const fn ends_transactions(self) -> Command {
+        Command { ends_transaction: true, ..self }
     }
 
     const fn also(self, aliases: &'static [&'static str]) -> Command {
@@ -100,43 +133,42 @@ impl Command {
 
 /// Why commands of authentication are refused.
 const NO_USERS: &str = "there are no users and no authentication yet: connect without a user";
-/// Why commands of transactions are refused.
-const NO_TRANSACTIONS: &str = "there are no transactions over the wire yet";
 
 /// All commands, by name.
 #[rustfmt::skip]
 pub static COMMANDS: &[Command] = &[
-    Command::refused("abortTransaction", NO_TRANSACTIONS).on_admin(),
-    Command::new("aggregate", aggregate::run),
+    Command::new("abortTransaction", transaction::abort).on_admin().ends_transactions(),
+    Command::new("aggregate", aggregate::run).in_transactions(),
     Command::refused("authenticate", NO_USERS),
     Command::new("buildInfo", handshake::build_info).also(&["buildinfo"]),
     Command::refused("bulkWrite", "send one command a collection").on_admin(),
     Command::refused("cloneCollectionAsCapped", "there are no capped collections"),
-    Command::refused("collMod", "collections have no options that could change"),
+    Command::new("collMod", create::modify),
     Command::new("collStats", stats::coll_stats).also(&["collstats"]),
-    Command::refused("commitTransaction", NO_TRANSACTIONS).on_admin(),
+    Command::new("commitTransaction", transaction::commit).on_admin().ends_transactions(),
     Command::refused("compact", "chunks are packed when they are written"),
     Command::new("connPoolStats", diagnostics::conn_pool_stats),
     Command::new("connectionStatus", handshake::connection_status),
     Command::refused("convertToCapped", "there are no capped collections"),
     Command::new("count", count::run).counts_as(Counter::Command),
-    Command::new("create", create::run),
-    Command::new("createIndexes", indexes::create),
+    Command::new("create", create::run).in_transactions(),
+    Command::new("createIndexes", indexes::create).in_transactions(),
     Command::refused("createUser", NO_USERS),
     Command::new("currentOp", operation::current_op).also(&["currentop"]).on_admin(),
     Command::new("dataSize", stats::data_size).also(&["datasize"]),
     Command::new("dbStats", stats::db_stats).also(&["dbstats"]),
-    Command::new("delete", delete::run).counts_as(Counter::Delete).takes("deletes"),
-    Command::new("distinct", distinct::run),
+    Command::new("delete", delete::run).counts_as(Counter::Delete).takes("deletes").retryable(),
+    Command::new("distinct", distinct::run).in_transactions(),
     Command::new("drop", collections::drop),
     Command::new("dropDatabase", databases::drop),
     Command::new("dropIndexes", indexes::drop).also(&["deleteIndexes"]),
     Command::new("endSessions", sessions::end),
     Command::new("explain", explain::run),
-    Command::new("find", find::run).counts_as(Counter::Query),
-    Command::new("findAndModify", find_and_modify::run).also(&["findandmodify"]),
+    Command::new("find", find::run).counts_as(Counter::Query).in_transactions(),
+    Command::new("findAndModify", find_and_modify::run).also(&["findandmodify"]).retryable(),
     Command::new("frondBlame", history::blame).also(&["doltBlame", "dumboBlame"]),
     Command::new("frondBranch", history::branch).also(&["doltBranch", "dumboBranch"]),
+    Command::new("frondCherryPick", pick::cherry_pick).also(&["doltCherryPick", "dumboCherryPick"]),
     Command::new("frondCommit", history::commit).also(&["doltCommit", "dumboCommit"]),
     Command::new("frondConflicts", merge::conflicts).also(&["doltConflicts", "dumboConflicts"]),
     Command::new("frondDiff", status::diff).also(&["doltDiff", "dumboDiff"]),
@@ -144,9 +176,13 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondHistory", history::document_history).also(&["doltHistory", "dumboHistory"]),
     Command::new("frondLog", history::log).also(&["doltLog", "dumboLog"]),
     Command::new("frondMerge", merge::run).also(&["doltMerge", "dumboMerge"]),
+    Command::new("frondMergeRules", merge::collection_rules),
+    Command::new("frondRebase", pick::rebase).also(&["doltRebase", "dumboRebase"]),
     Command::new("frondReflog", reflog::run).also(&["doltReflog", "dumboReflog"]),
     Command::new("frondReset", history::reset).also(&["doltReset", "dumboReset"]),
     Command::new("frondResolveConflict", merge::resolve).also(&["doltResolveConflict", "dumboResolveConflict"]),
+    Command::new("frondRestore", pick::restore).also(&["doltRestore", "dumboRestore"]),
+    Command::new("frondRevert", pick::revert).also(&["doltRevert", "dumboRevert"]),
     Command::new("frondShow", show::run).also(&["doltShow", "dumboShow"]),
     Command::new("frondStatus", status::run).also(&["doltStatus", "dumboStatus"]),
     Command::new("frondTag", tag::run).also(&["doltTag", "dumboTag"]),
@@ -154,14 +190,14 @@ pub static COMMANDS: &[Command] = &[
     Command::refused("fsync", "every acknowledged write is on the disk already").on_admin(),
     Command::new("getCmdLineOpts", parameters::get_cmd_line_opts).on_admin(),
     Command::new("getLog", diagnostics::get_log).on_admin(),
-    Command::new("getMore", cursor::get_more).counts_as(Counter::GetMore),
+    Command::new("getMore", cursor::get_more).counts_as(Counter::GetMore).in_transactions(),
     Command::new("getParameter", parameters::get).on_admin(),
     Command::new("hello", handshake::hello),
     Command::new("hostInfo", diagnostics::host_info).also(&["hostinfo"]).on_admin(),
-    Command::new("insert", insert::run).counts_as(Counter::Insert).takes("documents"),
+    Command::new("insert", insert::run).counts_as(Counter::Insert).takes("documents").retryable(),
     Command::new("isMaster", handshake::is_master).also(&["ismaster"]),
     Command::new("killAllSessions", sessions::kill_all),
-    Command::new("killCursors", cursor::kill),
+    Command::new("killCursors", cursor::kill).in_transactions(),
     Command::new("killOp", operation::kill_op).on_admin(),
     Command::new("killSessions", sessions::kill),
     Command::new("listCollections", catalog::list_collections),
@@ -174,7 +210,9 @@ pub static COMMANDS: &[Command] = &[
     Command::new("profile", parameters::profile),
     Command::new("refreshSessions", sessions::refresh),
     Command::new("renameCollection", collections::rename).on_admin(),
-    Command::refused("replSetGetStatus", "this is not a replica set").on_admin(),
+    Command::new("replSetGetConfig", replica_set::config).on_admin(),
+    Command::new("replSetGetStatus", replica_set::status).on_admin(),
+    Command::new("replSetInitiate", replica_set::initiate).on_admin(),
     Command::refused("saslContinue", NO_USERS),
     Command::refused("saslStart", NO_USERS),
     Command::new("serverStatus", diagnostics::server_status),
@@ -182,7 +220,7 @@ pub static COMMANDS: &[Command] = &[
     Command::refused("shutdown", "send SIGTERM to the process").on_admin(),
     Command::new("startSession", sessions::start),
     Command::refused("top", "usage is not counted by collection").on_admin(),
-    Command::new("update", update::run).counts_as(Counter::Update).takes("updates"),
+    Command::new("update", update::run).counts_as(Counter::Update).takes("updates").retryable(),
     Command::refused("usersInfo", NO_USERS),
     Command::new("validate", validate::run),
     Command::new("whatsmyuri", handshake::whatsmyuri),

@@ -1,6 +1,7 @@
-//! Sessions: thin, since nothing lives in one yet but cursors.
+//! Sessions: startSession, endSessions, killSessions, killAllSessions, refreshSessions.
 //!
-//! A client makes its sessions' ids itself; the server learns of a session by the commands in it.
+//! A client makes its sessions' ids itself; the server learns of a session by the commands in it. What
+//! lives in one, cursors and a transaction, ends with it.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -12,6 +13,7 @@ use frond_query::Code;
 use crate::common::{SessionId, UUID_SUBTYPE, read_session};
 use crate::limits::SESSION_TIMEOUT_MINUTES;
 use crate::request::{Answer, Request};
+use crate::transactions;
 
 /// Makes a session's id for clients that don't.
 pub fn start(request: &Request<'_>) -> Answer {
@@ -38,18 +40,26 @@ fn random_uuid() -> [u8; 16] {
     id
 }
 
-/// Ends sessions: their cursors are closed.
+/// Ends sessions: their cursors are closed, their transactions aborted.
 pub fn end(request: &Request<'_>) -> Answer {
     let sessions = read_sessions(request)?;
-    request.server.cursors.kill_sessions(Some(&sessions));
+    end_all(request, Some(&sessions));
     Ok(DocumentBuilder::new())
+}
+
+fn end_all(request: &Request<'_>, sessions: Option<&[SessionId]>) {
+    let server = request.server;
+    for slot in server.sessions.open_in(sessions) {
+        transactions::abort_slot(server, &slot);
+    }
+    server.cursors.kill_sessions(sessions);
 }
 
 /// Kills sessions; an empty list means all.
 pub fn kill(request: &Request<'_>) -> Answer {
     let sessions = read_sessions(request)?;
     let chosen = (!sessions.is_empty()).then_some(&sessions[..]);
-    request.server.cursors.kill_sessions(chosen);
+    end_all(request, chosen);
     Ok(DocumentBuilder::new())
 }
 
@@ -58,13 +68,15 @@ pub fn kill_all(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.array("killAllSessions")?;
     fields.finish()?;
-    request.server.cursors.kill_sessions(None);
+    end_all(request, None);
     Ok(DocumentBuilder::new())
 }
 
-/// Keeps sessions alive, which they are: only their cursors time out.
+/// Keeps sessions alive.
 pub fn refresh(request: &Request<'_>) -> Answer {
-    read_sessions(request)?;
+    for session in read_sessions(request)? {
+        request.server.sessions.touch(session, request.operation.started())?;
+    }
     Ok(DocumentBuilder::new())
 }
 

@@ -21,6 +21,12 @@ pub fn rewrite(
     let stages = aggregate.pipeline.as_value().as_array();
     let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
     let first = stages.get(0).and_then(|stage| stage.as_document()?.iter().next());
+    if let Some((name @ ("$collStats" | "$currentOp"), _)) = first
+        && request.current.is_some()
+    {
+        let message = format!("{name} cannot be run within a transaction");
+        return Err(Error::invalid(Code::OperationNotSupportedInTransaction, message));
+    }
     let documents = match first {
         Some(("$collStats", options)) => {
             vec![coll_stats(request, collection, options)?.build()]
@@ -29,8 +35,7 @@ pub fn rewrite(
         _ => return Ok(None),
     };
     let pipeline = with_documents(&documents, stages);
-    let variables = aggregate.variables.clone();
-    Ok(Some(AggregateRequest { pipeline, variables, hint: None }))
+    Ok(Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() }))
 }
 
 fn with_documents(documents: &[DocumentBuf], stages: Array<'_>) -> frond_doc::ValueBuf {

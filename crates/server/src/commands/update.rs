@@ -13,7 +13,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
     let documents = request.documents(&mut fields, "updates")?;
-    let is_ordered = write::read_options(&mut fields)?;
+    let options = write::read_options(&mut fields)?;
     let variables = fields.document("let")?.map(|variables| variables.to_buf());
     fields.finish()?;
     let mut statements = Vec::with_capacity(documents.len());
@@ -22,7 +22,8 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     request.server.count(Counter::Update, statements.len() as u64);
     let durability = request.common.durability;
-    let report = request.database()?.update(collection, &statements, is_ordered, durability)?;
+    let database = write::database(request, options.statements)?;
+    let report = database.update(collection, &statements, options.is_ordered, durability)?;
     let mut answer = DocumentBuilder::new();
     let upserted = report.upserted.len() as u64;
     answer.append("n", reply::number(report.matched + upserted));
@@ -38,7 +39,8 @@ pub fn run(request: &Request<'_>) -> Answer {
         answer.end();
     }
     answer.append("nModified", reply::number(report.modified));
-    write::append_write_errors(&mut answer, &report.errors);
+    write::append_write_errors(request, &mut answer, &report.errors);
+    write::append_retried(&mut answer, &report.retried);
     Ok(answer)
 }
 

@@ -1,24 +1,85 @@
 //! What the answers of insert, update and delete have in common.
 
-use frond_db::{Error, WriteError};
+use frond_db::retry::StatementIds;
+use frond_db::{Database, Error, WriteError};
 use frond_doc::{DocumentBuilder, Value};
+use frond_query::Code;
 
 use crate::dispatch::{append_details, append_error};
 use crate::fields::Fields;
+use crate::limits::WRITE_BATCH_MAX;
+use crate::request::Request;
 
-/// Takes the fields that all three writes have; tells whether to stop at the first error.
-pub fn read_options(fields: &mut Fields<'_>) -> Result<bool, Error> {
+/// What writes have in common.
+pub struct WriteOptions {
+    /// Whether to stop at the first error.
+    pub is_ordered: bool,
+    /// How the statements are named, in case the client sends them again.
+    pub statements: StatementIds,
+}
+
+/// Takes the fields that all writes have.
+pub fn read_options(fields: &mut Fields<'_>) -> Result<WriteOptions, Error> {
     let is_ordered = fields.optional_boolean("ordered")?.unwrap_or(true);
-    // Nothing validates documents yet, so there is nothing to bypass.
+    // The first of them is read by `database`.
     fields.ignore(&["bypassDocumentValidation", "bypassEmptyTsReplacement", "maxTimeMS"]);
-    Ok(is_ordered)
+    let first = fields.integer("stmtId")?.map(statement_id).transpose()?;
+    let statements = match (fields.array("stmtIds")?, first) {
+        (Some(ids), _) => {
+            let id = |value: Value<'_>| match value.as_integer() {
+                Some(id) => statement_id(id),
+                None => Err(fields.wrong_type("stmtIds", value, "type 'int'")),
+            };
+            StatementIds::Listed(
+                ids.iter().take(WRITE_BATCH_MAX).map(id).collect::<Result<_, _>>()?,
+            )
+        }
+        (None, first) => StatementIds::From(first.unwrap_or(0)),
+    };
+    Ok(WriteOptions { is_ordered, statements })
+}
+
+fn statement_id(id: i64) -> Result<i32, Error> {
+    i32::try_from(id)
+        .map_err(|_| Error::invalid(Code::BadValue, "stmtId must be a number of 32 bits"))
+}
+
+/// Appends the names of the statements that were done before, if there are any.
+pub fn append_retried(answer: &mut DocumentBuilder, retried: &[i32]) {
+    if retried.is_empty() {
+        return;
+    }
+    answer.begin_array("retriedStmtIds");
+    for id in retried {
+        answer.push(Value::Int32(*id));
+    }
+    answer.end();
+}
+
+/// The database to write to, with what a repetition of the command would have to know.
+pub fn database(request: &Request<'_>, statements: StatementIds) -> Result<Database, Error> {
+    Ok(as_validated(request, request.database_for_write(statements)?))
+}
+
+/// The same database, without its validators where `bypassDocumentValidation` says so.
+pub fn as_validated(request: &Request<'_>, database: Database) -> Database {
+    let bypasses = request.body.get("bypassDocumentValidation");
+    match bypasses.is_some_and(|bypasses| bypasses.is_truthy()) {
+        true => database.without_validation(),
+        false => database,
+    }
 }
 
 /// Appends `writeErrors`, if there are any.
-pub fn append_write_errors(answer: &mut DocumentBuilder, errors: &[WriteError]) {
+pub fn append_write_errors(
+    request: &Request<'_>,
+    answer: &mut DocumentBuilder,
+    errors: &[WriteError],
+) {
     if errors.is_empty() {
         return;
     }
+    request.has_write_errors.set(true);
     answer.begin_array("writeErrors");
     for WriteError { position, error } in errors {
         answer.push_begin_document();

@@ -21,6 +21,7 @@ use crate::wire::reader::Reader;
 
 const CHECKSUM_PRESENT: u32 = 1;
 const MORE_TO_COME: u32 = 1 << 1;
+const EXHAUST_ALLOWED: u32 = 1 << 16;
 /// Bits 0 to 15 must be understood; the others may be ignored.
 const REQUIRED_BITS: u32 = 0xffff;
 const CHECKSUM_BYTES: usize = size_of::<u32>();
@@ -37,8 +38,24 @@ pub const DOCUMENTS_MAX: usize = 100_000;
 /// What an OP_MSG says about itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flags {
-    /// The sender expects no answer.
+    /// The sender expects no answer, or has another one to send.
     pub more_to_come: bool,
+    /// The sender takes several answers.
+    pub exhaust_allowed: bool,
+}
+
+impl Flags {
+    fn of_bits(bits: u32) -> Flags {
+        Flags {
+            more_to_come: bits & MORE_TO_COME != 0,
+            exhaust_allowed: bits & EXHAUST_ALLOWED != 0,
+        }
+    }
+
+    fn bits(self) -> u32 {
+        let bit = |is_set, bit| if is_set { bit } else { 0 };
+        bit(self.more_to_come, MORE_TO_COME) | bit(self.exhaust_allowed, EXHAUST_ALLOWED)
+    }
 }
 
 /// Documents that stand beside the body.
@@ -72,7 +89,7 @@ impl Message {
         let bytes = message.get(HEADER_BYTES..HEADER_BYTES + size_of::<u32>());
         let Some(bytes) = bytes else { return Flags::default() };
         let bits = u32::from_le_bytes(bytes.try_into().expect("four bytes were cut"));
-        Flags { more_to_come: bits & MORE_TO_COME != 0 }
+        Flags::of_bits(bits)
     }
 
     /// Reads a whole message, its header included (which was decoded before).
@@ -91,14 +108,13 @@ impl Message {
             reader = verify_checksum(&whole)?;
         }
         let (body, sequences) = read_sections(&mut reader)?;
-        Ok(Message { flags: Flags { more_to_come: bits & MORE_TO_COME != 0 }, body, sequences })
+        Ok(Message { flags: Flags::of_bits(bits), body, sequences })
     }
 
     /// Writes the message, header included, without a checksum.
     pub fn encode(&self, request_id: i32, response_to: i32) -> Vec<u8> {
         let mut out = header::begin(request_id, response_to, OperationCode::Message);
-        let bits = if self.flags.more_to_come { MORE_TO_COME } else { 0 };
-        out.extend_from_slice(&bits.to_le_bytes());
+        out.extend_from_slice(&self.flags.bits().to_le_bytes());
         out.push(SECTION_BODY);
         out.extend_from_slice(self.body.as_bytes());
         for sequence in &self.sequences {
@@ -119,9 +135,19 @@ impl Message {
 
 /// Writes an answer without copying its body twice.
 pub fn encode_answer(body: Document<'_>, request_id: i32, response_to: i32) -> Vec<u8> {
+    encode_answer_with(Flags::default(), body, request_id, response_to)
+}
+
+/// As [`encode_answer`], with flags.
+pub fn encode_answer_with(
+    flags: Flags,
+    body: Document<'_>,
+    request_id: i32,
+    response_to: i32,
+) -> Vec<u8> {
     let mut out = header::begin(request_id, response_to, OperationCode::Message);
     out.reserve(body.as_bytes().len() + size_of::<u32>() + 1);
-    out.extend_from_slice(&0_u32.to_le_bytes());
+    out.extend_from_slice(&flags.bits().to_le_bytes());
     out.push(SECTION_BODY);
     out.extend_from_slice(body.as_bytes());
     header::finish(out)
@@ -199,7 +225,7 @@ mod tests {
         let documents = vec![document! { "_id": 1_i32 }, document! { "_id": 2_i32 }];
         let sequences = vec![DocumentSequence { name: "documents".to_owned(), documents }];
         Message {
-            flags: Flags { more_to_come: true },
+            flags: Flags { more_to_come: true, exhaust_allowed: true },
             body: document! { "insert": "c", "$db": "test" },
             sequences,
         }

@@ -6,6 +6,8 @@ mod cursors;
 mod errors;
 mod hostile;
 mod many;
+mod monitor;
 mod running;
 mod startup;
+mod transactions;
 mod versions;

@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::thread::JoinHandle;
 
 use frond_db::{Frond, FrondOptions};
-use frond_doc::{DocumentBuf, extended_json};
+use frond_doc::{DocumentBuf, DocumentBuilder, extended_json};
 use frond_server::{Client, ClientError, Server, ServerError, ServerOptions, Stopper};
 use frond_testkit::SimDisk;
 
@@ -24,10 +24,15 @@ impl Running {
 
     /// Starts a server that takes at most `connections_max` connections.
     pub fn with_connections(connections_max: usize) -> Running {
-        let frond = Frond::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
+        Running::on_disk(&SimDisk::new(1), connections_max)
+    }
+
+    /// Starts a server on a disk.
+    pub fn on_disk(disk: &SimDisk, connections_max: usize) -> Running {
+        let frond = Frond::open_on(&disk.machine(), FrondOptions::default());
         let listen = "127.0.0.1:0".to_owned();
         let options = ServerOptions { listen, connections_max, ..ServerOptions::default() };
-        let server = Server::bind(frond.expect("an empty disk opens"), options).expect("binds");
+        let server = Server::bind(frond.expect("the disk opens"), options).expect("binds");
         let (address, stopper) = (server.address().to_string(), server.stopper());
         let thread = Some(std::thread::spawn(move || server.run()));
         Running { address, stopper, thread }
@@ -43,6 +48,13 @@ impl Running {
         TcpStream::connect(&self.address).expect("the server listens")
     }
 
+    /// Ends a server whose disk is gone: it can't stop well.
+    pub fn abandon(mut self) {
+        self.stopper.stop();
+        let result = self.thread.take().expect("ended once").join();
+        assert!(result.expect("the server's thread doesn't panic").is_err());
+    }
+
     /// Whether the server still answers.
     pub fn check(&self) {
         self.client().ok("admin", r#"{"ping": 1}"#);
@@ -51,8 +63,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
         self.stopper.stop();
-        let result = self.thread.take().expect("dropped once").join();
+        let result = thread.join();
         if !std::thread::panicking() {
             result.expect("the server's thread doesn't panic").expect("the server stops well");
         }
@@ -77,13 +90,26 @@ impl TestClient {
         }
     }
 
-    /// Runs a command and compares its whole answer.
+    /// Runs a command that must fail; returns its code and its labels.
+    pub fn labels(&mut self, database: &str, command: &str) -> (i32, Vec<String>) {
+        let answer = match self.0.command(database, json(command).view()) {
+            Err(ClientError::Command { answer, .. }) => answer,
+            other => panic!("{command}: {other:?}"),
+        };
+        let code = answer.get("code").and_then(|code| code.as_integer()).expect("a code");
+        let labels = answer.get("errorLabels").and_then(|labels| labels.as_array());
+        let labels = labels.iter().flat_map(|labels| labels.iter());
+        let labels = labels.filter_map(|label| label.as_str().map(str::to_owned)).collect();
+        (code as i32, labels)
+    }
+
+    /// Runs a command and compares its whole answer, the time apart.
     pub fn check(&mut self, database: &str, command: &str, expected: &str) {
         let answer = match self.0.command(database, json(command).view()) {
             Ok(answer) | Err(ClientError::Command { answer, .. }) => answer,
             Err(error) => panic!("{command}: {error}"),
         };
-        assert_eq!(text(&answer), text(&json(expected)), "{command}");
+        assert_eq!(text(&without_time(&answer)), text(&json(expected)), "{command}");
     }
 
     /// Runs a command that answers with a cursor; compares its documents.
@@ -94,6 +120,20 @@ impl TestClient {
         let expected: Vec<String> = expected.iter().map(|line| text(&json(line))).collect();
         assert_eq!(found, expected, "{command}");
     }
+}
+
+/// An answer without the cluster's time, which every answer must tell.
+pub fn without_time(answer: &DocumentBuf) -> DocumentBuf {
+    let mut rest = DocumentBuilder::new();
+    let mut times = 0;
+    for (name, value) in answer.iter() {
+        match name {
+            "$clusterTime" | "operationTime" => times += 1,
+            _ => drop(rest.append(name, value)),
+        }
+    }
+    assert_eq!(times, 2, "{answer:?}");
+    rest.build()
 }
 
 /// Reads JSON.

@@ -49,6 +49,7 @@ fn the_server_says_what_it_is() {
     let server = Running::start();
     let mut client = server.client();
     let hello = client.ok("admin", r#"{"hello": 1}"#);
+    let election = frond_doc::ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1]);
     for (name, expected) in [
         ("isWritablePrimary", Some(Value::Boolean(true))),
         ("ismaster", None),
@@ -58,9 +59,11 @@ fn the_server_says_what_it_is() {
         ("logicalSessionTimeoutMinutes", Some(Value::Int32(30))),
         ("maxWireVersion", Some(Value::Int32(25))),
         ("readOnly", Some(Value::Boolean(false))),
-        ("setName", None),
+        ("setName", Some(Value::String("rs0"))),
+        ("me", Some(Value::String(&server.address))),
+        ("primary", Some(Value::String(&server.address))),
         ("compression", None),
-        ("topologyVersion", None),
+        ("electionId", Some(Value::ObjectId(election))),
     ] {
         assert_eq!(hello.get(name), expected, "{name}");
     }

@@ -67,8 +67,9 @@ impl CollectionWriter<'_> {
         self.ensure()?;
         let mut changed = None;
         self.undoing(|writer| {
-            writer.transaction.put_chunks(&chunks);
             let documents = writer.live()?.documents;
+            writer.check_first(documents, &found.id_key)?;
+            writer.transaction.put_chunks(&chunks);
             let value = Value { flags: 0, content: head(after, &before) };
             let large = large::head(&writer.transaction.store(), &value)?;
             let large = large.ok_or_else(|| Error::internal("an update made no large document"))?;

@@ -1,0 +1,163 @@
+//! The statements of an insert, update or delete: one after the other, in transactions of bounded size.
+//!
+//! 1. Statements are prepared (normalised, parsed) before the transaction, which may run more than once:
+//!    the `_id`s that are made stay the same.
+//! 2. A statement that fails is reported; with `ordered` it is the last one.
+//! 3. Of a write that may be sent again, what was done the first time is answered and not done again
+//!    ([`crate::retry`]); what is done now is remembered in the same transaction.
+
+use frond_doc::ValueBuf;
+use frond_engine::{Durability, Transaction};
+
+use crate::collection::WriteError;
+use crate::collection::write::CollectionWriter;
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::Database;
+use crate::error::Error;
+use crate::name;
+use crate::retry::{Record, StatementDone};
+
+/// A transaction of a large request holds at most so many documents or statements.
+pub(crate) const BATCH_COUNT_MAX: usize = 1_000;
+
+/// How statements are run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchOptions {
+    /// Stop at the first that fails.
+    pub ordered: bool,
+    /// When a transaction is acknowledged.
+    pub durability: Durability,
+}
+
+/// What statements did.
+#[derive(Default)]
+pub(crate) struct BatchReport {
+    /// Documents that were inserted, matched or deleted; upserted ones aren't counted.
+    pub count: u64,
+    /// Documents that updates changed.
+    pub modified: u64,
+    /// Position of the statement and `_id` of each document that was upserted.
+    pub upserted: Vec<(usize, ValueBuf)>,
+    /// What failed.
+    pub errors: Vec<WriteError>,
+    /// The names of the statements that were done before.
+    pub retried: Vec<i32>,
+}
+
+impl BatchReport {
+    fn add(&mut self, position: usize, done: &StatementDone) {
+        self.count += done.count;
+        self.modified += done.modified;
+        self.upserted.extend(done.upserted.clone().map(|id| (position, id)));
+    }
+
+    fn append(&mut self, mut more: BatchReport) {
+        self.count += more.count;
+        self.modified += more.modified;
+        self.upserted.append(&mut more.upserted);
+        self.errors.append(&mut more.errors);
+        self.retried.append(&mut more.retried);
+    }
+}
+
+impl Database {
+    /// Runs `count` statements on a collection. `prepare` makes those of the transaction that begins
+    /// with the statement at a position, one at least; `run` runs one.
+    pub(crate) fn run_statements<S>(
+        &self,
+        collection: &str,
+        options: BatchOptions,
+        count: usize,
+        prepare: impl Fn(usize) -> Vec<Result<S, Error>>,
+        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<StatementDone, Error>,
+    ) -> Result<BatchReport, Error> {
+        let branch = self.writable_branch()?;
+        name::check_collection(self.repository_name(), collection)?;
+        let scope = Scope::collection(self.repository_name(), branch, collection);
+        let mut report = BatchReport::default();
+        let mut begun = 0;
+        while begun < count && (!options.ordered || report.errors.is_empty()) {
+            let batch = prepare(begun);
+            let body = |transaction: &mut Transaction| {
+                let record = self.retry().map(|write| write.remembered(self.frond(), transaction));
+                let mut memory = Memory { record: record.transpose()?, has_more: false };
+                let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
+                let mut done = BatchReport::default();
+                for (position, statement) in batch.iter().enumerate() {
+                    let position = begun + position;
+                    self.run_statement(
+                        &mut writer,
+                        &mut memory,
+                        &mut done,
+                        position,
+                        statement,
+                        &run,
+                    )?;
+                    if options.ordered && !done.errors.is_empty() {
+                        break;
+                    }
+                }
+                let changed = writer.changed();
+                self.remember(transaction, &memory)?;
+                Ok(Outcome::commit_if(changed, done))
+            };
+            report.append(self.transact(scope, Role::Writer, options.durability, body)?);
+            begun += batch.len();
+        }
+        Ok(report)
+    }
+
+    fn run_statement<S>(
+        &self,
+        writer: &mut CollectionWriter<'_>,
+        memory: &mut Memory,
+        report: &mut BatchReport,
+        position: usize,
+        statement: &Result<S, Error>,
+        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<StatementDone, Error>,
+    ) -> Result<(), Error> {
+        let id = self.retry().map(|write| write.statements.at(position));
+        if let (Some(record), Some(id)) = (&memory.record, id)
+            && let Some(done) = record.statement(id)
+        {
+            report.add(position, done);
+            report.retried.push(id);
+            return Ok(());
+        }
+        let writes_before = writer.writes();
+        let done = match statement {
+            Ok(statement) => run(writer, statement),
+            Err(error) => Err(error.clone()),
+        };
+        match done {
+            Ok(done) => {
+                report.add(position, &done);
+                if let (Some(record), Some(id)) = (&mut memory.record, id)
+                    && writes_before < writer.writes()
+                {
+                    record.add(id, &done);
+                    memory.has_more = true;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                report.errors.push(WriteError::of_document(position, error)?);
+                Ok(())
+            }
+        }
+    }
+
+    fn remember(&self, transaction: &mut Transaction, memory: &Memory) -> Result<(), Error> {
+        match (self.retry(), &memory.record) {
+            (Some(write), Some(record)) if memory.has_more => write.remember(transaction, record),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is remembered of a write that may be sent again.
+struct Memory {
+    record: Option<Record>,
+    /// Whether there is more in it than is stored.
+    has_more: bool,
+}

@@ -1,0 +1,223 @@
+//! Writes that a client sends again because it got no answer: done once, answered twice.
+//!
+//! A client numbers its writes within a session, and the statements of a write. What a statement did is
+//! remembered in a record of the session, in the transaction of the write itself: so the record is there
+//! exactly if the write is, after a crash too. A write whose number the record has answers for each
+//! statement that is in it what it did the first time, and runs only the others.
+//!
+//! *Invariants*
+//! 1. A session has one record, of its last number. A client that uses a new number has the answers to
+//!    all before it, so a lower one is refused, and the record of a new number replaces the old one.
+//! 2. Only statements that changed something are remembered: any other may run again.
+//! 3. The same write sent twice at once writes the same record, so one of the two conflicts, runs again
+//!    and then finds the record.
+//!
+//! A transaction that was committed leaves a record too, so that its commit can be sent again. Records
+//! that were not used for long are removed by [`Frond::forget_retries`].
+
+mod record;
+
+use bytes::Bytes;
+use frond_doc::Value as BsonValue;
+use frond_engine::{Durability, Transaction, TreeId};
+use frond_query::Code;
+use frond_tree::{Bounds, Direction, Value};
+
+use crate::error::{Error, ErrorKind};
+use crate::frond::Frond;
+use crate::reader::{Reader, TreePlace};
+use crate::system;
+
+pub(crate) use record::{Record, Remembered, StatementDone};
+
+/// Old records are removed so many to a transaction.
+const FORGET_BATCH: usize = 1_000;
+
+/// Names a write, or a transaction, of a client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RetryKey {
+    /// The session: sixteen bytes that the client made.
+    pub session: [u8; 16],
+    /// Rises from one write or transaction of the session to the next.
+    pub number: i64,
+}
+
+/// A write that may be sent again.
+#[derive(Clone, Debug)]
+pub struct RetryableWrite {
+    /// Names it.
+    pub key: RetryKey,
+    /// Names its statements.
+    pub statements: StatementIds,
+}
+
+/// How the statements of a write are named.
+#[derive(Clone, Debug)]
+pub enum StatementIds {
+    /// By this number and those after it.
+    From(i32),
+    /// One by one.
+    Listed(Vec<i32>),
+}
+
+impl StatementIds {
+    /// The name of the statement at `position`.
+    pub fn at(&self, position: usize) -> i32 {
+        let following =
+            |first: i32| first.saturating_add(i32::try_from(position).unwrap_or(i32::MAX));
+        match self {
+            StatementIds::From(first) => following(*first),
+            StatementIds::Listed(ids) => ids.get(position).copied().unwrap_or(following(0)),
+        }
+    }
+}
+
+impl RetryableWrite {
+    /// What is remembered of this write: nothing if it is a new one.
+    ///
+    /// # Errors
+    /// `TransactionTooOld` if the session has gone on since.
+    pub(crate) fn remembered(
+        &self,
+        frond: &Frond,
+        transaction: &Transaction,
+    ) -> Result<Record, Error> {
+        let fresh = || Record::new(self.key.number, frond.now_millis());
+        let Some(record) = read(&Reader::within(frond.engine(), transaction), self.key)? else {
+            return Ok(fresh());
+        };
+        if record.number < self.key.number {
+            return Ok(fresh());
+        }
+        check_not_too_old(&record, self.key)?;
+        match record.what {
+            Remembered::Committed => {
+                let message = format!(
+                    "number {} of this session was a transaction: autocommit must be false",
+                    self.key.number
+                );
+                Err(Error::invalid(Code::InvalidOptions, message))
+            }
+            _ => Ok(record),
+        }
+    }
+
+    /// Remembers, with the transaction, what it did.
+    pub(crate) fn remember(
+        &self,
+        transaction: &mut Transaction,
+        record: &Record,
+    ) -> Result<(), Error> {
+        put(transaction, self.key, record)
+    }
+}
+
+/// Remembers, with the transaction, that it was committed.
+pub(crate) fn put_committed(
+    frond: &Frond,
+    transaction: &mut Transaction,
+    key: RetryKey,
+) -> Result<(), Error> {
+    let record = Record::new(key.number, frond.now_millis());
+    put(transaction, key, &Record { what: Remembered::Committed, ..record })
+}
+
+fn put(transaction: &mut Transaction, key: RetryKey, record: &Record) -> Result<(), Error> {
+    let value = Value::inline(record.encode());
+    Ok(transaction.put(TreeId::SYSTEM, system::session_key(key.session), value)?)
+}
+
+fn read(reader: &Reader<'_>, key: RetryKey) -> Result<Option<Record>, Error> {
+    let place = TreePlace::Live(TreeId::SYSTEM);
+    let stored = reader.get_bytes(place, &system::session_key(key.session))?;
+    stored.map(Record::decode).transpose()
+}
+
+fn check_not_too_old(record: &Record, key: RetryKey) -> Result<(), Error> {
+    if key.number < record.number {
+        let message = format!(
+            "Retryable write with txnNumber {} is prohibited on this session because a newer \
+             retryable write with txnNumber {} has already started on this session.",
+            key.number, record.number
+        );
+        return Err(Error::invalid(Code::TransactionTooOld, message));
+    }
+    Ok(())
+}
+
+/// What is known of a number of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NumberState {
+    /// Nothing: it is a new one.
+    Unused,
+    /// It was a write.
+    Write,
+    /// It was a transaction that was committed.
+    Committed,
+    /// The session has gone on to this one.
+    Passed(i64),
+}
+
+impl Frond {
+    /// What is remembered of a number of a session.
+    pub fn number_state(&self, key: RetryKey) -> Result<NumberState, Error> {
+        let Some(record) = read(&Reader::now(self.engine()), key)? else {
+            return Ok(NumberState::Unused);
+        };
+        Ok(match record.what {
+            _ if record.number < key.number => NumberState::Unused,
+            _ if key.number < record.number => NumberState::Passed(record.number),
+            Remembered::Committed => NumberState::Committed,
+            _ => NumberState::Write,
+        })
+    }
+
+    /// Removes what is remembered of sessions that were not used since `before_millis`; tells how many.
+    pub fn forget_retries(&self, before_millis: i64) -> Result<u64, Error> {
+        let reader = Reader::now(self.engine());
+        let place = TreePlace::Live(TreeId::SYSTEM);
+        let bounds = Bounds::prefix(&system::sessions_prefix());
+        let mut old: Vec<Bytes> = Vec::new();
+        let mut count = 0;
+        for entry in reader.range(place, bounds, Direction::Ascending)? {
+            let entry = entry?;
+            if last_use(reader.read(&entry.value)?)? < before_millis {
+                old.push(entry.key);
+            }
+            if old.len() == FORGET_BATCH {
+                count += self.forget(&mut old, before_millis)?;
+            }
+        }
+        Ok(count + self.forget(&mut old, before_millis)?)
+    }
+
+    /// Removes records, but those that were used meanwhile. A conflict leaves them for the next time.
+    fn forget(&self, keys: &mut Vec<Bytes>, before_millis: i64) -> Result<u64, Error> {
+        let mut transaction = self.engine().begin();
+        let mut count = 0;
+        for key in keys.drain(..) {
+            let Some(value) = transaction.get(TreeId::SYSTEM, &key)? else { continue };
+            if last_use(transaction.read(&value)?)? < before_millis {
+                transaction.delete(TreeId::SYSTEM, key)?;
+                count += 1;
+            }
+        }
+        match self.commit(transaction, Durability::Relaxed) {
+            Ok(()) => Ok(count),
+            Err(error) if error.kind == ErrorKind::Conflict => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// When a record was used last, without reading the rest of it.
+fn last_use(record: Bytes) -> Result<i64, Error> {
+    let record = system::record(record)?;
+    system::field(&record, "used", |value| match value {
+        BsonValue::DateTime(millis) => Some(millis),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

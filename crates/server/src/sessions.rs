@@ -1,0 +1,388 @@
+//! The sessions that clients have, and the transactions that are open in them.
+//!
+//! A client makes its sessions' ids itself; the server learns of a session by the first command in it
+//! and forgets one that was not used for 30 minutes. Most sessions are implicit (drivers put one around
+//! each command), so what every command does is one look into one of several tables.
+//!
+//! *Thread safety*: a session's table is locked for moments only. A transaction has a lock of its own,
+//! held while one of its statements runs: a second statement waits.
+//!
+//! *Lock order*: a transaction's slot, then a table. Whoever holds a table waits for no slot.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use frond_db::{Error, Transaction};
+use frond_query::Code;
+
+use crate::common::SessionId;
+use crate::limits::{
+    OPEN_TRANSACTIONS_BYTES_MAX, OPEN_TRANSACTIONS_MAX, SESSION_IDLE_MAX, SESSIONS_MAX,
+    TRANSACTION_LIFETIME_MAX,
+};
+
+/// Sessions are spread over so many tables.
+const TABLES: usize = 16;
+
+/// What the server knows of a session.
+struct Session {
+    used: Instant,
+    /// The last number of a write or transaction in it.
+    number: Option<i64>,
+    /// The transaction of that number.
+    slot: Option<Arc<Slot>>,
+}
+
+/// A transaction, or what is left of it: how it ended.
+pub struct Slot {
+    /// Its session.
+    pub session: SessionId,
+    /// Its number.
+    pub number: i64,
+    began: Instant,
+    has_cursors: AtomicBool,
+    /// How much memory its writes take, as far as it was added to the sum of all.
+    bytes: AtomicU64,
+    state: Mutex<State>,
+}
+
+/// Where a transaction stands.
+///
+/// `begin` -> `Open` -> `Committed` by `commit`, or `Aborted` by `abort`, by a statement that fails, by
+/// time, by a newer transaction in the session, or with its session. Nothing leads back.
+pub enum State {
+    /// In progress.
+    Open(Transaction),
+    /// It was committed.
+    Committed,
+    /// It was aborted.
+    Aborted,
+}
+
+impl Slot {
+    /// Waits for the statement that runs, if one does, and holds others up.
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        // The state changes in single assignments, so a panic can't have broken it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers that a cursor was opened in it.
+    pub fn note_cursor(&self) {
+        self.has_cursors.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether cursors were opened in it.
+    pub fn has_cursors(&self) -> bool {
+        self.has_cursors.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is open for too long.
+    pub fn is_expired(&self, now: Instant) -> bool {
+        now.duration_since(self.began) >= TRANSACTION_LIFETIME_MAX
+    }
+}
+
+/// Counts for `serverStatus`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SessionCounts {
+    /// Sessions that are known.
+    pub sessions: usize,
+    /// Transactions in progress.
+    pub open: usize,
+    /// Transactions since the server began.
+    pub started: u64,
+    /// Of these, committed.
+    pub committed: u64,
+    /// Of these, aborted.
+    pub aborted: u64,
+}
+
+/// The sessions of a server.
+pub struct Sessions {
+    tables: [Mutex<HashMap<SessionId, Session>>; TABLES],
+    keys: RandomState,
+    /// Transactions in progress.
+    open: Mutex<HashMap<SessionId, Arc<Slot>>>,
+    /// What the writes of all of these take.
+    bytes: AtomicU64,
+    started: AtomicU64,
+    committed: AtomicU64,
+    aborted: AtomicU64,
+}
+
+impl Default for Sessions {
+    fn default() -> Sessions {
+        Sessions {
+            tables: Default::default(),
+            keys: RandomState::new(),
+            open: Mutex::default(),
+            bytes: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+            aborted: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Sessions {
+    /// Notes that a session is used.
+    ///
+    /// # Errors
+    /// `TooManyLogicalSessions`.
+    pub fn touch(&self, id: SessionId, now: Instant) -> Result<(), Error> {
+        self.with(id, now, |_| ()).map(|_| ())
+    }
+
+    /// Notes the number of a write that may be sent again. Returns the transaction that this ends.
+    ///
+    /// # Errors
+    /// `TransactionTooOld` if the session has gone on; others if the number is a transaction's.
+    pub fn note_write(
+        &self,
+        id: SessionId,
+        number: i64,
+        now: Instant,
+    ) -> Result<Option<Arc<Slot>>, Error> {
+        self.with(id, now, |session| {
+            check_not_too_old(session, id, number, "retryable write")?;
+            if session.number == Some(number) && session.slot.is_some() {
+                let message = "must specify autocommit=false on all operations of a \
+                               multi-statement transaction.";
+                return Err(Error::invalid(Code::InvalidOptions, message));
+            }
+            session.number = Some(number);
+            Ok(session.slot.take())
+        })?
+    }
+
+    /// Whether the number of a session is above all that the server has seen of it.
+    pub fn is_new(&self, id: SessionId, number: i64) -> bool {
+        let table = self.table(id);
+        table.get(&id).is_none_or(|session| session.number.is_none())
+            || table.get(&id).is_some_and(|session| session.number < Some(number))
+    }
+
+    /// Enters a transaction that was begun. Returns its slot, and that of the one before in its session.
+    ///
+    /// # Errors
+    /// `TransactionTooOld`; `ConflictingOperationInProgress` if there is one of this number already;
+    /// `TemporarilyUnavailable` if too many are open.
+    pub fn begin(
+        &self,
+        id: SessionId,
+        number: i64,
+        now: Instant,
+        begin: impl FnOnce() -> Transaction,
+    ) -> Result<(Arc<Slot>, Option<Arc<Slot>>), Error> {
+        if lock(&self.open).len() >= OPEN_TRANSACTIONS_MAX {
+            let message = format!("{OPEN_TRANSACTIONS_MAX} transactions are open: try again later");
+            return Err(Error::invalid(Code::TemporarilyUnavailable, message));
+        }
+        let entered = self.with(id, now, |session| {
+            check_not_too_old(session, id, number, "transaction")?;
+            if session.number == Some(number) {
+                let message = format!(
+                    "Cannot start a transaction at given transaction number {number}: a \
+                     transaction or write with the same number has been started"
+                );
+                return Err(Error::invalid(Code::ConflictingOperationInProgress, message));
+            }
+            let slot = Arc::new(Slot {
+                session: id,
+                number,
+                began: now,
+                has_cursors: AtomicBool::new(false),
+                bytes: AtomicU64::new(0),
+                state: Mutex::new(State::Open(begin())),
+            });
+            session.number = Some(number);
+            let before = session.slot.replace(Arc::clone(&slot));
+            Ok((slot, before))
+        })??;
+        lock(&self.open).insert(id, Arc::clone(&entered.0));
+        self.started.fetch_add(1, Ordering::Relaxed);
+        Ok(entered)
+    }
+
+    /// Finds the transaction that a command says it belongs to; `None` if the server doesn't know the
+    /// number.
+    ///
+    /// # Errors
+    /// `TransactionTooOld` if the session has gone on.
+    pub fn find(
+        &self,
+        id: SessionId,
+        number: i64,
+        now: Instant,
+    ) -> Result<Option<Arc<Slot>>, Error> {
+        self.with(id, now, |session| {
+            check_not_too_old(session, id, number, "transaction")?;
+            Ok(session.slot.as_ref().filter(|slot| slot.number == number).map(Arc::clone))
+        })?
+    }
+
+    /// Notes what the writes of a transaction take now.
+    ///
+    /// # Errors
+    /// `TransactionTooLarge` if all that are open take too much.
+    pub fn note_bytes(&self, slot: &Slot, bytes: u64) -> Result<(), Error> {
+        let before = slot.bytes.swap(bytes, Ordering::Relaxed);
+        let sum = self.bytes.fetch_add(bytes.wrapping_sub(before), Ordering::Relaxed);
+        let sum = sum.wrapping_add(bytes.wrapping_sub(before));
+        if sum > OPEN_TRANSACTIONS_BYTES_MAX {
+            let message = format!(
+                "the open transactions take {sum} bytes, at most {OPEN_TRANSACTIONS_BYTES_MAX} \
+                 are allowed"
+            );
+            return Err(Error::invalid(Code::TransactionTooLarge, message));
+        }
+        Ok(())
+    }
+
+    /// Ends a transaction whose lock the caller holds.
+    pub fn end(&self, slot: &Arc<Slot>, state: &mut State, ended: State) {
+        let counter = match ended {
+            State::Committed => &self.committed,
+            _ => &self.aborted,
+        };
+        let before = std::mem::replace(state, ended);
+        if let State::Open(transaction) = before {
+            counter.fetch_add(1, Ordering::Relaxed);
+            transaction.abort();
+        }
+        self.bytes.fetch_sub(slot.bytes.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        let mut open = lock(&self.open);
+        if open.get(&slot.session).is_some_and(|found| Arc::ptr_eq(found, slot)) {
+            open.remove(&slot.session);
+        }
+    }
+
+    /// The transactions that are open for too long.
+    pub fn expired(&self, now: Instant) -> Vec<Arc<Slot>> {
+        lock(&self.open).values().filter(|slot| slot.is_expired(now)).map(Arc::clone).collect()
+    }
+
+    /// The transactions that are open in sessions; `None`: in all.
+    pub fn open_in(&self, sessions: Option<&[SessionId]>) -> Vec<Arc<Slot>> {
+        let sessions: Option<HashSet<SessionId>> =
+            sessions.map(|sessions| sessions.iter().copied().collect());
+        let is_meant = |slot: &&Arc<Slot>| {
+            sessions.as_ref().is_none_or(|sessions| sessions.contains(&slot.session))
+        };
+        lock(&self.open).values().filter(is_meant).map(Arc::clone).collect()
+    }
+
+    /// Forgets the sessions that nobody used for long and returns them.
+    pub fn expire(&self, now: Instant) -> Vec<SessionId> {
+        let mut expired = Vec::new();
+        for table in &self.tables {
+            lock(table).retain(|id, session| {
+                let is_old = now.duration_since(session.used) >= SESSION_IDLE_MAX;
+                if is_old {
+                    expired.push(*id);
+                }
+                !is_old
+            });
+        }
+        expired
+    }
+
+    /// Counts for `serverStatus`.
+    pub fn counts(&self) -> SessionCounts {
+        SessionCounts {
+            sessions: self.tables.iter().map(|table| lock(table).len()).sum(),
+            open: lock(&self.open).len(),
+            started: self.started.load(Ordering::Relaxed),
+            committed: self.committed.load(Ordering::Relaxed),
+            aborted: self.aborted.load(Ordering::Relaxed),
+        }
+    }
+
+    fn table(&self, id: SessionId) -> MutexGuard<'_, HashMap<SessionId, Session>> {
+        let position = self.keys.hash_one(id) as usize % TABLES;
+        lock(&self.tables[position])
+    }
+
+    fn with<T>(
+        &self,
+        id: SessionId,
+        now: Instant,
+        work: impl FnOnce(&mut Session) -> T,
+    ) -> Result<T, Error> {
+        let mut table = self.table(id);
+        if let Some(session) = table.get_mut(&id) {
+            session.used = now;
+            return Ok(work(session));
+        }
+        if table.len() >= SESSIONS_MAX / TABLES {
+            let message = format!("{SESSIONS_MAX} sessions are known: end some first");
+            return Err(Error::invalid(Code::TooManyLogicalSessions, message));
+        }
+        let mut session = Session { used: now, number: None, slot: None };
+        let result = work(&mut session);
+        table.insert(id, session);
+        Ok(result)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The tables are whole after each statement, so a panic elsewhere can't have broken them.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn check_not_too_old(
+    session: &Session,
+    id: SessionId,
+    number: i64,
+    what: &str,
+) -> Result<(), Error> {
+    match session.number {
+        Some(last) if number < last => {
+            let message = format!(
+                "Cannot start {what} {number} on session {id} because a newer transaction or \
+                 write with number {last} has already started on this session."
+            );
+            Err(Error::invalid(Code::TransactionTooOld, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const ONE: SessionId = SessionId([1; 16]);
+
+    fn code<T>(result: Result<T, Error>) -> Option<i32> {
+        result.err().map(|error| error.code.number())
+    }
+
+    #[test]
+    fn numbers_of_a_session_rise() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        assert!(sessions.is_new(ONE, 1));
+        for (number, expected) in [(5, None), (5, None), (4, Some(225)), (6, None), (5, Some(225))]
+        {
+            assert_eq!(code(sessions.note_write(ONE, number, now)), expected, "{number}");
+        }
+        assert!(sessions.is_new(ONE, 7));
+        assert!(!sessions.is_new(ONE, 6));
+        assert_eq!(code(sessions.find(ONE, 5, now)), Some(225));
+        assert!(sessions.find(ONE, 6, now).expect("not too old").is_none());
+    }
+
+    #[test]
+    fn sessions_are_forgotten_when_nobody_uses_them() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        sessions.touch(ONE, now).expect("room");
+        sessions.touch(SessionId([2; 16]), now + Duration::from_secs(60)).expect("room");
+        assert_eq!(sessions.expire(now + SESSION_IDLE_MAX), [ONE]);
+        assert_eq!(sessions.counts().sessions, 1);
+    }
+}

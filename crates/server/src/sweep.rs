@@ -1,0 +1,55 @@
+//! What a server does from time to time: aborts transactions that are open for too long, forgets
+//! sessions that nobody uses and what is remembered of their writes.
+//!
+//! One task wakes up; the work blocks, so it runs on a blocking thread, one piece at a time.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::limits::{SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL, TRANSACTION_SWEEP_INTERVAL};
+use crate::shared::Shared;
+use crate::transactions;
+
+/// Starts the task; it ends when the server stops.
+pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()> {
+    let (shared, mut stop) = (Arc::clone(shared), stop.subscribe());
+    tokio::spawn(async move {
+        let mut transactions = tokio::time::interval(TRANSACTION_SWEEP_INTERVAL);
+        let mut sessions = tokio::time::interval(SESSION_SWEEP_INTERVAL);
+        loop {
+            let (work, shared): (fn(&Shared), _) = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                _ = sessions.tick() => (forget_sessions, Arc::clone(&shared)),
+                _ = transactions.tick() => (abort_expired, Arc::clone(&shared)),
+            };
+            // A panic in it ends this turn alone.
+            let _ = tokio::task::spawn_blocking(move || work(&shared)).await;
+        }
+    })
+}
+
+/// Aborts the transactions that are open for too long.
+pub fn abort_expired(shared: &Shared) {
+    for slot in shared.sessions.expired(Instant::now()) {
+        transactions::abort_slot(shared, &slot);
+    }
+}
+
+/// Forgets the sessions that nobody used for long.
+pub fn forget_sessions(shared: &Shared) {
+    let expired = shared.sessions.expire(Instant::now());
+    if !expired.is_empty() {
+        for slot in shared.sessions.open_in(Some(&expired)) {
+            transactions::abort_slot(shared, &slot);
+        }
+        shared.cursors.kill_sessions(Some(&expired));
+    }
+    let idle_millis = i64::try_from(SESSION_IDLE_MAX.as_millis()).unwrap_or(i64::MAX);
+    let before = shared.frond.now_millis().saturating_sub(idle_millis);
+    // What couldn't be removed now (the disk is full, say) is removed the next time.
+    let _ = shared.frond.forget_retries(before);
+}
