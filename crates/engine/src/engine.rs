@@ -15,6 +15,7 @@ use crate::opening;
 use crate::reclaim::ReclaimOptions;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
+use crate::statistics::Histogram;
 use crate::transaction::Transaction;
 
 /// Settings of an [`Engine`].
@@ -182,6 +183,16 @@ impl Engine {
             pass_steps: shared.counters.steps.load(Ordering::Relaxed),
             merges: shared.counters.merges.load(Ordering::Relaxed),
             filter_bytes: state.filter_bytes(),
+            runs: state.run_count(),
+            run_bytes: state.run_bytes(),
+            bytes_given: shared.counters.bytes_given.load(Ordering::Relaxed),
+            bytes_flushed: shared.counters.bytes_flushed.load(Ordering::Relaxed),
+            bytes_merged: shared.counters.bytes_merged.load(Ordering::Relaxed),
+            group_sizes: shared.counters.group_sizes.read(),
+            sync_micros: shared.counters.sync_micros.read(),
+            flush_micros: shared.counters.flush_micros.read(),
+            work_micros: shared.counters.work_micros.read(),
+            delay_micros: shared.counters.delay_micros.read(),
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
         }
     }
@@ -215,6 +226,27 @@ pub struct EngineCounters {
     pub pass_steps: u64,
     /// Merges of runs.
     pub merges: u64,
+    /// Runs over all trees now.
+    pub runs: u64,
+    /// Their bytes, uncompressed.
+    pub run_bytes: u64,
+    /// What committed transactions gave: keys, values and chunks, with some bytes for each entry.
+    /// Compared with what log and store have written it tells the write amplification.
+    pub bytes_given: u64,
+    /// Uncompressed bytes of runs that flushes wrote.
+    pub bytes_flushed: u64,
+    /// Uncompressed bytes of runs that merges wrote.
+    pub bytes_merged: u64,
+    /// Transactions written by one sync of the log.
+    pub group_sizes: Histogram,
+    /// Microseconds of writing and syncing a group.
+    pub sync_micros: Histogram,
+    /// Microseconds of a flush.
+    pub flush_micros: Histogram,
+    /// Microseconds of a merge, or of a step of a fold.
+    pub work_micros: Histogram,
+    /// Microseconds that a commit was delayed or stopped, where it was.
+    pub delay_micros: Histogram,
     /// Bytes of filters in memory now.
     pub filter_bytes: u64,
     /// Bytes in memtables now.

@@ -10,6 +10,7 @@
 //! and the greatest edited key is small, as with small trees and with keys that rise.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use frond_store::Lifetime;
 use frond_tree::{Bounds, Direction};
@@ -46,7 +47,9 @@ impl Shared {
         let mut trees = std::mem::take(&mut *self.unpublished());
         let (state, visible) = self.current();
         let horizon = last.min(visible);
+        let begun = self.machine.clock.now_micros();
         let sealed = &state.sealed[..sealed_count];
+        let bytes = sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
         trees.extend(sealed.iter().flat_map(|sealed| sealed.memtable.trees()));
         let snapshot = Snapshot::new(Arc::clone(&self.store), state, horizon);
         let advance = Advance { horizon, segment, sealed_count, trees };
@@ -60,6 +63,9 @@ impl Shared {
                 return Err(error);
             }
         };
+        let micros = self.micros_since(begun);
+        self.pace.note_flush(bytes, micros);
+        self.counters.flush_micros.add(micros);
         Counters::count(&self.counters.flushes);
         self.note_runs(&outcomes);
         Ok(true)
@@ -104,7 +110,10 @@ impl Shared {
         let times: (Sequence, Sequence) = (base.folded_to, upto);
         let run = Run::build(&*self.store, base.tree.format, times, &mut entries)?;
         Counters::count(&self.counters.runs_written);
-        Ok(run.map(|run| Improvement::Flushed(Arc::new(run))))
+        Ok(run.map(|run| {
+            self.counters.bytes_flushed.fetch_add(run.bytes, Ordering::Relaxed);
+            Improvement::Flushed(Arc::new(run))
+        }))
     }
 
     /// Whether folding the overlay into the tree now rewrites little.
@@ -126,9 +135,10 @@ impl Shared {
         }
         let memtables = snapshot.state().memtables();
         let edited: u64 = memtables.map(|memtable| memtable.written_bytes(tree)).sum();
-        // What a pass would rewrite at least for so many edits.
+        // Half of what a pass rewrites at most for so many edits: by a run and a pass it would cost a
+        // third more; rewriting more here would hold up those who wait for the flush.
         let share = self.options.overlay_percent_max.max(1);
-        let limit = small.max(edited.saturating_mul(100) / share);
+        let limit = small.max(edited.saturating_mul(50) / share);
         let Some((start, end)) = snapshot.overlay_ends(tree, base)? else { return Ok(true) };
         let bounds = Bounds { start: Some(start), end: Some(end) };
         let count = base.tree.count_range(store, &bounds)?;

@@ -8,7 +8,7 @@
 //! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
 //! [`transaction`], `conflict`, `log` (segments, writing, recovery), `queue` and `commit` (the order
-//! of transactions, group commit), `flush`, `work` (folding by key range, merging), `fold` (for
+//! of transactions, group commit), `flush`, `pace`, `work` (folding by key range, merging), `fold` (for
 //! version commits), `publish`, `opening`, [`engine`]. This crate doesn't know what keys and values
 //! mean.
 
@@ -26,12 +26,15 @@ mod log;
 mod opening;
 mod overlay;
 mod own_writes;
+mod pace;
 mod publish;
 mod queue;
 mod reclaim;
 mod shared;
 pub mod snapshot;
 mod state;
+pub mod statistics;
+mod steady;
 pub mod transaction;
 mod work;
 
@@ -41,4 +44,5 @@ pub use error::EngineError;
 pub use ids::{Sequence, TreeId};
 pub use reclaim::ReclaimOptions;
 pub use snapshot::Snapshot;
+pub use statistics::Histogram;
 pub use transaction::{Durability, Savepoint, Transaction};

@@ -16,6 +16,7 @@ use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::record::Record;
 use crate::log::recovery::{LogEnd, replay};
 use crate::log::writer::Writer;
+use crate::pace::Pace;
 use crate::publish::{ROOT_NAME, swap_root};
 use crate::queue::Queue;
 use crate::shared::{Counters, Current, Publisher, Shared, Signals};
@@ -129,8 +130,8 @@ impl<'a> Replayed<'a> {
             parts.state.begin_era(tree, Era { from: sequence, base }, sequence);
             parts.unpublished.insert(tree);
         }
-        for (tree, entries) in &record.writes {
-            parts.state.active.insert(*tree, sequence, entries);
+        for (tree, entries) in record.writes {
+            parts.state.active.insert(tree, sequence, entries);
         }
         self.chunk_bytes += record.chunks.iter().map(|chunk| chunk.encoded().len()).sum::<usize>();
         self.chunks.extend(record.chunks);
@@ -195,6 +196,7 @@ fn assemble(
         unpublished: Mutex::new(parts.unpublished),
         signals: Mutex::new(Signals::default()),
         signalled: Condvar::new(),
+        pace: Pace::default(),
         counters: Counters::default(),
     };
     shared.change_state(|_, _| {}); // The first State is listed too.

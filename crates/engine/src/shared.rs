@@ -19,10 +19,12 @@ use frond_tree::TreeFormat;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::pace::Pace;
 use crate::queue::{Queue, Refusal};
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::state::format::EngineState;
+use crate::statistics::Recorder;
 use crate::work::Work;
 
 /// The engine behind its handles.
@@ -54,6 +56,8 @@ pub(crate) struct Shared {
     pub signals: Mutex<Signals>,
     /// Something in `signals` changed, or work was installed.
     pub signalled: Condvar,
+    /// How fast writers may go; see `pace`.
+    pub pace: Pace,
     pub counters: Counters,
 }
 
@@ -94,6 +98,16 @@ pub(crate) struct Counters {
     pub runs_written: AtomicU64,
     pub steps: AtomicU64,
     pub merges: AtomicU64,
+    /// Bytes of keys, values and chunks of committed transactions.
+    pub bytes_given: AtomicU64,
+    /// Bytes of runs that flushes wrote, and of those that merges wrote.
+    pub bytes_flushed: AtomicU64,
+    pub bytes_merged: AtomicU64,
+    pub group_sizes: Recorder,
+    pub sync_micros: Recorder,
+    pub flush_micros: Recorder,
+    pub work_micros: Recorder,
+    pub delay_micros: Recorder,
 }
 
 impl Counters {
@@ -169,6 +183,11 @@ impl Shared {
         let transactions = self.transactions.lock().expect(NO_PANIC);
         let visible = || self.current.read().expect(NO_PANIC).visible;
         transactions.keys().next().copied().unwrap_or_else(visible)
+    }
+
+    /// How much time has gone by since the clock said `begun`; nothing if it was set back.
+    pub fn micros_since(&self, begun: i64) -> u64 {
+        u64::try_from(self.machine.clock.now_micros().saturating_sub(begun)).unwrap_or(0)
     }
 
     /// Reserves a tree's id.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::{ChunkStore, Lifetime, PutFor};
+use frond_store::{ChunkStore, Lifetime};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeError, TreeFormat, Value};
 
 use crate::cursor::EntryCursor;
@@ -14,6 +14,7 @@ use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
 use crate::overlay::memtable::{OverlayEntry, Window};
 use crate::overlay::run::{Run, RunCursor};
 use crate::state::{Base, Era, State};
+use crate::steady::SteadyStore;
 
 /// How many keys are looked up in the base at once when entries are counted.
 const COUNT_BATCH: usize = 1024;
@@ -296,7 +297,7 @@ impl Snapshot {
             return Ok(None);
         }
         let mut edits = edits(self.changes(tree, base));
-        Ok(Some(base.tree.apply(&PutFor { store: &*self.store, lifetime }, &mut edits)?))
+        Ok(Some(base.tree.apply(&SteadyStore::new(&*self.store, lifetime), &mut edits)?))
     }
 
     /// The least and the greatest key that the overlay of `base` names.

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
 use crate::overlay::memtable::{Memtable, Window};
+use crate::overlay::run::Run;
 pub(crate) use base::{Base, Improvement};
 use table::TreeTable;
 
@@ -74,11 +75,25 @@ impl State {
         std::iter::once(&self.active).chain(sealed)
     }
 
-    /// Memory that filters of runs take.
-    pub fn filter_bytes(&self) -> u64 {
+    fn runs(&self) -> impl Iterator<Item = &Run> {
         let bases =
             self.trees.iter().flat_map(|(_, eras)| eras).filter_map(|era| era.base.as_ref());
-        bases.flat_map(|base| &base.runs).map(|run| run.filter_bytes()).sum()
+        bases.flat_map(|base| &base.runs).map(|run| &**run)
+    }
+
+    /// How many runs there are.
+    pub fn run_count(&self) -> u64 {
+        self.runs().count() as u64
+    }
+
+    /// Bytes of all runs.
+    pub fn run_bytes(&self) -> u64 {
+        self.runs().fold(0, |sum, run| sum.saturating_add(run.bytes))
+    }
+
+    /// Memory that filters of runs take.
+    pub fn filter_bytes(&self) -> u64 {
+        self.runs().map(Run::filter_bytes).sum()
     }
 
     /// Whether the overlay holds something of `tree` within `window`.

@@ -19,9 +19,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use frond_store::ChunkHash;
+use frond_store::{ChunkHash, Lifetime};
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::error::EngineError;
@@ -32,6 +33,7 @@ use crate::publish::Outcome;
 use crate::shared::{Counters, Shared};
 use crate::snapshot::{edits, run_sources};
 use crate::state::{Base, Improvement, State};
+use crate::steady::SteadyStore;
 
 /// With more runs than this, a tree's youngest are merged.
 pub(crate) const RUN_COUNT_MAX: usize = 8;
@@ -93,6 +95,10 @@ fn tree_bytes(shared: &Shared, tree: &Tree) -> Result<u64, EngineError> {
     Ok(bytes.saturating_add(summary.count.saturating_mul(RUN_ENTRY_OVERHEAD_BYTES)))
 }
 
+fn runs_bytes(base: &Base) -> u64 {
+    base.runs.iter().fold(0, |sum, run| sum.saturating_add(run.bytes))
+}
+
 /// The newest era's base, if it has runs.
 fn base_with_runs(state: &State, tree: TreeId) -> Option<(Sequence, &Base)> {
     let era = state.trees.get(tree).last()?;
@@ -151,10 +157,12 @@ impl Shared {
             }
             let in_hand = InHand { shared: self, tree };
             let _session = self.store.session();
+            let begun = self.machine.clock.now_micros();
             match need {
                 Need::Merge => self.merge(tree)?,
                 Need::Step(_) | Need::NextStep => self.step(tree)?,
             }
+            self.counters.work_micros.add(self.micros_since(begun));
             drop(in_hand);
             self.signal(|signals| signals.work_generation += 1);
             return Ok(true);
@@ -164,7 +172,13 @@ impl Shared {
     fn most_urgent(&self) -> Result<Option<(Need, TreeId)>, EngineError> {
         let (state, _) = self.current();
         let mut most: Option<(Need, TreeId)> = None;
+        let (mut excess, mut share) = (0u64, self.options.memtable_bytes_max);
         for tree in self.trees_with_runs() {
+            let Some((_, base)) = base_with_runs(&state, tree) else { continue };
+            let runs = runs_bytes(base);
+            let allowed = self.allowed_bytes(base)?;
+            excess = excess.saturating_add(runs.saturating_sub(allowed));
+            share = share.saturating_add(allowed);
             let horizon = {
                 let work = self.work();
                 if work.busy.contains(&tree) {
@@ -172,10 +186,16 @@ impl Shared {
                 }
                 work.passes.get(&tree).map(|pass| pass.horizon)
             };
-            let Some((_, base)) = base_with_runs(&state, tree) else { continue };
             most = most.max(self.need(base, horizon)?.map(|need| (need, tree)));
         }
+        self.pace.note_folding(excess, share);
         Ok(most)
+    }
+
+    /// How large the runs over a base may be before they are folded.
+    fn allowed_bytes(&self, base: &Base) -> Result<u64, EngineError> {
+        let tree = tree_bytes(self, &base.tree)?;
+        Ok(tree.saturating_mul(self.options.overlay_percent_max) / 100)
     }
 
     /// `passing` is the horizon of the pass that has begun.
@@ -193,8 +213,7 @@ impl Shared {
 
     /// How many hundredths of their tree the runs are.
     fn runs_share_percent(&self, base: &Base) -> Result<u64, EngineError> {
-        let runs: u64 = base.runs.iter().fold(0, |sum, run| sum.saturating_add(run.bytes));
-        Ok(runs.saturating_mul(100) / tree_bytes(self, &base.tree)?.max(1))
+        Ok(runs_bytes(base).saturating_mul(100) / tree_bytes(self, &base.tree)?.max(1))
     }
 
     /// Makes one run of the youngest of a tree that are not part of a pass.
@@ -212,6 +231,7 @@ impl Shared {
         let run = Run::build(&*self.store, base.tree.format, times, &mut entries)?;
         let Some(run) = run else { return Ok(()) };
         Counters::count(&self.counters.merges);
+        self.counters.bytes_merged.fetch_add(run.bytes, Ordering::Relaxed);
         let improvement = Improvement::Merged { runs, into: Arc::new(run) };
         self.publish_work(&[Outcome { tree, from, improvement }])
     }
@@ -235,7 +255,8 @@ impl Shared {
         let ascending = Direction::Ascending;
         let sources = run_sources(&self.store, &runs, &bounds, ascending).collect();
         let mut edits = edits(Interleave::new(sources, ascending));
-        let folded = base.tree.apply(&*self.store, &mut edits)?;
+        let store = SteadyStore::new(&*self.store, Lifetime::Working);
+        let folded = base.tree.apply(&store, &mut edits)?;
         let finished = end.is_none().then_some(pass.horizon);
         Counters::count(&self.counters.steps);
         let improvement = Improvement::Stepped { from: base.tree.root, tree: folded, finished };

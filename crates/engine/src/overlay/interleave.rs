@@ -232,7 +232,7 @@ mod tests {
                     let key = Bytes::from(format!("{:03}", random.below(200)));
                     let value = (!random.one_in(4)).then(|| Value::inline(random.bytes(3)));
                     model.insert(key.clone(), value.clone());
-                    memtable.insert(TREE, Sequence(sequence), &[(key, value)]);
+                    memtable.insert(TREE, Sequence(sequence), vec![(key, value)]);
                 }
                 let times = (Sequence::ZERO, Sequence(sequence));
                 let sources = vec![cursor(&memtable, Direction::Ascending)];

@@ -70,21 +70,23 @@ struct Touched {
 
 impl Memtable {
     /// Adds the writes of one transaction to one tree; their keys are distinct.
-    pub fn insert(&self, tree: TreeId, sequence: Sequence, writes: &[OverlayEntry]) {
+    pub fn insert(&self, tree: TreeId, sequence: Sequence, writes: Vec<OverlayEntry>) {
         let mut flags = 0;
         let mut bytes = 0;
+        let count = writes.len() as u64;
+        let mut keys = Vec::with_capacity(writes.len());
         for (key, value) in writes {
             flags |= value.as_ref().map_or(0, |value| value.flags);
-            bytes += entry_bytes(key, value.as_ref());
-            self.entries.insert(EntryKey::new(tree, key.clone(), sequence), value.clone());
+            bytes += entry_bytes(&key, value.as_ref());
+            keys.push(key.clone());
+            self.entries.insert(EntryKey::new(tree, key, sequence), value);
         }
         let totals = self.totals.get_or_insert_with(tree, Totals::default);
-        totals.value().writes.fetch_add(writes.len() as u64, Atomic::Relaxed);
-        let written = bytes - writes.len() as u64 * ENTRY_OVERHEAD_BYTES;
+        totals.value().writes.fetch_add(count, Atomic::Relaxed);
+        let written = bytes - count * ENTRY_OVERHEAD_BYTES;
         totals.value().bytes.fetch_add(written, Atomic::Relaxed);
         totals.value().flags.fetch_or(flags, Atomic::Relaxed);
-        let keys = writes.iter().map(|(key, _)| key.clone()).collect();
-        self.journal.insert((tree, sequence), Touched { keys, flags });
+        self.journal.insert((tree, sequence), Touched { keys: keys.into(), flags });
         self.bytes.fetch_add(bytes, Atomic::Relaxed);
     }
 
@@ -398,7 +400,7 @@ mod tests {
             .iter()
             .map(|(key, value)| (Bytes::from(*key), value.map(Value::inline)))
             .collect();
-        memtable.insert(TREE, Sequence(sequence), &writes);
+        memtable.insert(TREE, Sequence(sequence), writes);
     }
 
     fn sample() -> Memtable {
@@ -406,7 +408,7 @@ mod tests {
         put(&memtable, 1, &[("a", Some("a1")), ("b", Some("b1")), ("c", Some("c1"))]);
         put(&memtable, 2, &[("b", Some("b2"))]);
         put(&memtable, 3, &[("a", None), ("d", Some("d3"))]);
-        memtable.insert(TreeId(5), Sequence(4), &[(Bytes::from("a"), None)]);
+        memtable.insert(TreeId(5), Sequence(4), vec![(Bytes::from("a"), None)]);
         memtable
     }
 
@@ -487,7 +489,7 @@ mod tests {
         let memtable = sample();
         let bytes = memtable.bytes();
         let writes = [(Bytes::from("b"), Some(Value::inline("b7"))), (Bytes::from("z"), None)];
-        memtable.insert(TREE, Sequence(7), &writes);
+        memtable.insert(TREE, Sequence(7), writes.to_vec());
         memtable.remove(TREE, Sequence(7), &writes);
         assert_eq!(memtable.bytes(), bytes);
         assert!(!memtable.touches(TREE, window(3, 9)));

@@ -15,15 +15,13 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use frond_store::{
-    Chunk, ChunkHash, ChunkKind, ChunkStore, Collected, Collection, Lifetime, Session,
-    StoreCounters, StoreError,
-};
+use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime};
 use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, TreeError, TreeFormat, Value};
 
 use super::filter::{Filter, KeyHash};
 use super::memtable::OverlayEntry;
 use crate::ids::Sequence;
+use crate::steady::SteadyStore;
 
 /// The one flag of a value that is the engine's: in a run, it marks a deletion.
 pub(crate) const DELETION_FLAG: u8 = 0x80;
@@ -89,7 +87,7 @@ impl Run {
             hashes.push(KeyHash::new(&key));
             Ok(Entry { key, value: value.unwrap_or_else(deletion) })
         });
-        let tree = Tree::build(&BriefNodes(store), format, &mut marked)?;
+        let tree = Tree::build(&SteadyStore::for_run(store), format, &mut marked)?;
         if hashes.is_empty() {
             return Ok(None);
         }
@@ -198,67 +196,6 @@ impl Iterator for RunCursor {
     fn next(&mut self) -> Option<Self::Item> {
         let entry = self.0.next()?;
         Some(entry.map(|entry| (entry.key, unmarked(entry.value))))
-    }
-}
-
-/// A store that takes the nodes of a run for brief and all else for what the working state needs.
-struct BriefNodes<'a>(&'a dyn ChunkStore);
-
-impl ChunkStore for BriefNodes<'_> {
-    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
-        self.0.get(hash)
-    }
-
-    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
-        self.0.get_many(hashes)
-    }
-
-    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        self.0.has_many(hashes)
-    }
-
-    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
-        for alike in chunks.chunk_by(|left, right| left.kind() == right.kind()) {
-            let lifetime = match alike[0].kind() {
-                ChunkKind::MapNode => Lifetime::Brief,
-                _ => Lifetime::Working,
-            };
-            self.0.put_many_for(lifetime, alike)?;
-        }
-        Ok(())
-    }
-
-    fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
-        self.0.put_many_for(lifetime, chunks)
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        self.0.sync()
-    }
-
-    fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError> {
-        self.0.root(name)
-    }
-
-    fn swap_root(
-        &self,
-        name: &str,
-        expected: Option<ChunkHash>,
-        new: Option<ChunkHash>,
-    ) -> Result<(), StoreError> {
-        self.0.swap_root(name, expected, new)
-    }
-
-    fn session(&self) -> Session {
-        self.0.session()
-    }
-
-    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
-        self.0.collect(collection)
-    }
-
-    fn counters(&self) -> StoreCounters {
-        self.0.counters()
     }
 }
 
