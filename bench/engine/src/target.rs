@@ -27,6 +27,7 @@ pub struct Settings<'a> {
 /// Where writes gather in memory before they are moved: so much at once, for those that have such.
 pub const WRITE_BUFFER_BYTES: u64 = 64 << 20;
 /// How many more such buffers may wait to be moved, where that can be set.
+#[cfg(feature = "rocksdb")]
 pub const WRITE_BUFFERS_WAITING: u32 = 4;
 
 /// An entry to be written.

@@ -96,7 +96,12 @@ impl Node {
     pub(crate) fn number_names(&mut self, names: &mut ScannedNames) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
-                nodes.iter_mut().fold(true, |all, node| node.number_names(names) && all)
+                // Each of them is numbered, also behind one that asks for something else.
+                let mut all = true;
+                for node in nodes {
+                    all &= node.number_names(names);
+                }
+                all
             }
             Node::Field(field) => {
                 field.scanned = names.add(&field.path.parts()[0]);

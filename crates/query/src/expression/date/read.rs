@@ -159,7 +159,7 @@ pub(super) fn month_by_name(name: &str) -> Option<i64> {
         month.eq_ignore_ascii_case(name)
             || month.get(..3).is_some_and(|short| short.eq_ignore_ascii_case(name))
     };
-    MONTHS.iter().position(|month| is_it(month)).map(|position| position as i64 + 1)
+    MONTHS.iter().position(is_it).map(|position| position as i64 + 1)
 }
 
 /// Reads what one specifier stands for.
