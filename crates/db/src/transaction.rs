@@ -142,6 +142,8 @@ impl Transaction {
         match body(own) {
             Ok(Outcome::Commit(answer)) => {
                 self.noted().scopes.insert(scope);
+                // The statement stays: what it replaced isn't needed any more.
+                own.forget_savepoints();
                 Ok(answer)
             }
             Ok(Outcome::Discard(answer)) => {

@@ -141,6 +141,13 @@ impl OwnWrites {
         self.undo.len()
     }
 
+    /// Forgets how to undo what was done so far: it would be remembered until the end, and counts
+    /// nowhere.
+    pub fn forget_savepoints(&mut self) {
+        self.undo.clear();
+        self.has_savepoint = false;
+    }
+
     /// Undoes all changes since there were `undo_count`.
     pub fn rollback_to(&mut self, undo_count: usize) {
         while self.undo.len() > undo_count {
@@ -306,5 +313,25 @@ mod tests {
         assert_eq!(record.writes, [(TreeId(2), vec![(key(), Some(Value::inline("old")))])]);
         assert_eq!((record.bases.len(), record.chunks.len()), (0, 0));
         assert_eq!(record.event.as_deref(), Some(&b"old event"[..]));
+    }
+
+    #[test]
+    fn what_is_not_undone_any_more_takes_no_memory() {
+        let mut own = OwnWrites::default();
+        let key = || Bytes::from("key");
+        for number in 0..3 {
+            let savepoint = own.savepoint();
+            own.write(TreeId(2), key(), Some(Value::inline(format!("kept {number}"))));
+            assert_eq!(own.undo.len(), 1);
+            own.forget_savepoints();
+            assert!(own.undo.is_empty());
+            let after = own.savepoint();
+            own.write(TreeId(2), key(), None);
+            own.rollback_to(after);
+            let kept = own.get(TreeId(2), b"key").flatten();
+            assert_eq!(kept, Some(Value::inline(format!("kept {number}"))));
+            assert_eq!(savepoint, after);
+            own.forget_savepoints();
+        }
     }
 }

@@ -197,6 +197,12 @@ impl Transaction {
         Savepoint(self.own.savepoint())
     }
 
+    /// Forgets all savepoints, and with them what their writes replaced: it would take memory until
+    /// the transaction ends.
+    pub fn forget_savepoints(&mut self) {
+        self.own.forget_savepoints();
+    }
+
     /// Undoes every write since `savepoint`, which stays valid.
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
         self.own.rollback_to(savepoint.0);

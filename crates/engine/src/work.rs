@@ -257,11 +257,16 @@ impl Shared {
         let mut edits = edits(Interleave::new(sources, ascending));
         let store = SteadyStore::new(&*self.store, Lifetime::Working);
         let folded = base.tree.apply(&store, &mut edits)?;
-        let finished = end.is_none().then_some(pass.horizon);
+        let is_last = end.is_none();
         Counters::count(&self.counters.steps);
-        let improvement = Improvement::Stepped { from: base.tree.root, tree: folded, finished };
+        let improvement = Improvement::Stepped {
+            from: base.tree.root,
+            tree: folded,
+            upto: pass.horizon,
+            is_last,
+        };
         self.publish_work(&[Outcome { tree, from, improvement }])?;
-        if finished.is_none() {
+        if !is_last {
             pass.root = folded.root;
             pass.cursor = end;
             self.work().passes.insert(tree, pass);

@@ -7,12 +7,13 @@
 //! *Thread safety*: a session's table is locked for moments only. A transaction has a lock of its own,
 //! held while one of its statements runs: a second statement waits.
 //!
-//! *Lock order*: a transaction's slot, then a table. Whoever holds a table waits for no slot.
+//! *Lock order*: a transaction's slot, then a session's table, then the table of what is open. Whoever
+//! holds a table waits for no slot.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use frond_db::{Error, Transaction};
@@ -67,6 +68,15 @@ impl Slot {
     pub fn lock(&self) -> MutexGuard<'_, State> {
         // The state changes in single assignments, so a panic can't have broken it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same, but `None` instead of waiting.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Remembers that a cursor was opened in it.
@@ -200,9 +210,11 @@ impl Sessions {
             });
             session.number = Some(number);
             let before = session.slot.replace(Arc::clone(&slot));
+            // Before anybody else can find the slot: one that ended first, or a later one of the
+            // session, would be entered wrongly and stay, or never be found by who ends old ones.
+            lock(&self.open).insert(id, Arc::clone(&slot));
             Ok((slot, before))
         })??;
-        lock(&self.open).insert(id, Arc::clone(&entered.0));
         self.started.fetch_add(1, Ordering::Relaxed);
         Ok(entered)
     }

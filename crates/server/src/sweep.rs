@@ -32,10 +32,11 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
     })
 }
 
-/// Aborts the transactions that are open for too long.
+/// Aborts the transactions that are open for too long. One whose statement runs is left for the next
+/// time: all the others would wait for that statement.
 pub fn abort_expired(shared: &Shared) {
     for slot in shared.sessions.expired(Instant::now()) {
-        transactions::abort_slot(shared, &slot);
+        transactions::abort_idle(shared, &slot);
     }
 }
 

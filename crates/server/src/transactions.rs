@@ -291,9 +291,19 @@ pub fn abort(server: &Shared, session: SessionId, number: i64) -> Result<(), Err
 
 /// Aborts a transaction of which the server wants to be rid, once its statement has ended.
 pub fn abort_slot(server: &Shared, slot: &Arc<Slot>) {
-    let mut state = slot.lock();
-    if matches!(&*state, State::Open(_)) {
-        end(server, slot, &mut state, State::Aborted);
+    abort_open(server, slot, &mut slot.lock());
+}
+
+/// The same, unless one of its statements runs now.
+pub fn abort_idle(server: &Shared, slot: &Arc<Slot>) {
+    if let Some(mut state) = slot.try_lock() {
+        abort_open(server, slot, &mut state);
+    }
+}
+
+fn abort_open(server: &Shared, slot: &Arc<Slot>, state: &mut State) {
+    if matches!(state, State::Open(_)) {
+        end(server, slot, state, State::Aborted);
     }
 }
 

@@ -71,7 +71,7 @@ impl Database {
         let branch = self.writable_branch()?;
         check_options(changes)?;
         let scope = Scope::collection(self.repository_name(), branch, name);
-        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, name)? else {
                 let message = format!("ns does not exist: {}", self.namespace(name));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));

@@ -61,7 +61,7 @@ impl Database {
     ) -> Result<(), Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.frond().transact(scope, Role::Writer, durability, |transaction| {
+        self.transact(scope, Role::Writer, durability, |transaction| {
             let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
             for (filter, document) in batch {
                 let found = match filter {

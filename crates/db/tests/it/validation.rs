@@ -71,6 +71,36 @@ fn validators_hold_for_writes() {
 }
 
 #[test]
+fn validators_hold_for_large_documents() {
+    let shop = shop();
+    let options = json("{'validator': {'n': {'$lt': 5}}}");
+    shop.create_collection("things", options.view()).expect("made");
+    let text_of = "many words ".repeat(30_000);
+    insert(&shop, "things", &format!("[{{'_id': 1, 'n': 1, 'text': '{text_of}'}}]"));
+    for (change, code) in [
+        ("{'$set': {'n': 9}}", Some(Code::DocumentValidationFailure)),
+        ("{'$inc': {'n': 4}}", Some(Code::DocumentValidationFailure)),
+        ("{'$unset': {'n': 1}}", Some(Code::DocumentValidationFailure)),
+        ("{'$set': {'n': 4}}", None),
+    ] {
+        let report = update(&shop, "things", statement("{'_id': 1}", change));
+        assert_eq!(report.errors.first().map(|error| error.error.code), code, "{change}");
+    }
+}
+
+#[test]
+fn options_of_a_collection_are_no_part_of_a_transaction() {
+    let shop = shop();
+    insert(&shop, "things", "[{'_id': 1}]");
+    let transaction = shop.frond().begin();
+    let within = transaction.database("shop").expect("there");
+    let changed = within.change_collection("things", json("{'validator': {'n': 1}}").view());
+    let code = changed.expect_err("refused").code;
+    assert_eq!(code, Code::OperationNotSupportedInTransaction);
+    insert(&shop, "things", "[{'_id': 2}]");
+}
+
+#[test]
 fn views_read_as_their_pipelines_say() {
     let shop = shop();
     insert(

@@ -25,11 +25,14 @@
 //! |---|---|---|---|
 //! | `Folded(tree, S)` | the tree is content(S) | `whole_to < S` | the tree replaces the tree; runs up to S go; `folded_to` is at least S |
 //! | `Flushed(run)` | invariant 1 of a run | `folded_to < run.upto` (`run.after <= folded_to` always) | it becomes the newest run |
-//! | `Stepped(from, tree, H)` | `from` with edits that are the newest up to H; if H is told, of all keys | the tree is `from` still | the tree replaces it; runs up to the H that was told go |
+//! | `Stepped(from, tree, H)` | `from` with edits that are the newest up to H; of all keys if it is the last | the tree is `from` still and `whole_to <= H` | the tree replaces it; after the last, runs up to H go |
 //! | `Merged(runs, run)` | the run has what `runs` have | they are all there still | it takes their place |
 //!
 //! `folded_to` never falls within an era, so a run that was made over an older base still begins no
 //! later than the newest run ends. Two results for one base may come in either order.
+//!
+//! `whole_to <= H` is asked because a tree may come back: if all that was edited since is undone again,
+//! a version commit at S > H gives the very `from`, and drops the runs that would decide over the step.
 //!
 //! What may be surprising: a run may lie over a tree that has its edits already (a version commit
 //! folded further than the run began); by 2 that is harmless, and its end drops it.
@@ -71,8 +74,10 @@ pub(crate) enum Improvement {
         from: ChunkHash,
         /// The tree.
         tree: Tree,
-        /// If this was the last part: all runs up to this Sequence are in the tree.
-        finished: Option<Sequence>,
+        /// The edits in it are the newest up to this Sequence.
+        upto: Sequence,
+        /// Whether this was the last part: all runs up to `upto` are in the tree.
+        is_last: bool,
     },
     /// Neighbouring runs are in one.
     Merged {
@@ -114,13 +119,10 @@ impl Base {
                 let flushed = Base { tree: self.tree, runs, folded_to: run.upto };
                 (self.folded_to < run.upto).then_some(flushed)
             }
-            Improvement::Stepped { from, tree, finished } => {
-                let runs = match finished {
-                    Some(upto) => self.runs_above(*upto),
-                    None => self.runs.clone(),
-                };
+            Improvement::Stepped { from, tree, upto, is_last } => {
+                let runs = if *is_last { self.runs_above(*upto) } else { self.runs.clone() };
                 let stepped = Base { tree: *tree, runs, folded_to: self.folded_to };
-                (self.tree.root == *from).then_some(stepped)
+                (self.tree.root == *from && self.whole_to() <= *upto).then_some(stepped)
             }
             Improvement::Merged { runs, into } => {
                 let first = runs.first()?;

@@ -47,7 +47,7 @@ impl CollectionWriter<'_> {
     }
 
     /// Updates a large document piece by piece, and tells whether it changed; `None` if it isn't
-    /// large, or the update needs the whole document.
+    /// large, or the update, or a validator, needs the whole document.
     pub fn update_large(
         &mut self,
         found: &Found,
@@ -58,6 +58,9 @@ impl CollectionWriter<'_> {
         else {
             return Ok(None);
         };
+        if self.validator.is_some() {
+            return Ok(None); // It looks at whole documents, before and after.
+        }
         let Some((after, chunks)) = self.pieces_after(&before, operators, update)? else {
             return Ok(None);
         };

@@ -120,9 +120,8 @@ impl World {
         let last = end >= KEY_COUNT;
         let bounds = Bounds { start, end: (!last).then(|| key(end)) };
         let tree = self.apply(&runs, &bounds);
-        let finished = last.then_some(horizon);
         assert_eq!(root, from);
-        self.ready.push(Improvement::Stepped { from, tree, finished });
+        self.ready.push(Improvement::Stepped { from, tree, upto: horizon, is_last: last });
         self.pass = (!last).then_some((tree.root, horizon, end));
     }
 
@@ -187,8 +186,34 @@ fn what_wins_nothing_is_not_taken() {
     let runs = world.base.runs.clone();
     let merged = Improvement::Merged { runs: runs[2..].to_vec(), into: Arc::clone(&runs[2]) };
     assert_eq!(half.improved(&merged), None, "runs that are gone");
-    let stepped = Improvement::Stepped { from: ChunkHash([1; 32]), tree, finished: None };
+    let upto = world.newest();
+    let stepped =
+        Improvement::Stepped { from: ChunkHash([1; 32]), tree, upto, is_last: false };
     assert_eq!(half.improved(&stepped), None, "another tree");
     let all = half.improved(&folded(9)).unwrap();
     assert_eq!((all.runs.len(), all.folded_to), (0, Sequence(9)));
+}
+
+#[test]
+fn a_step_is_not_laid_over_a_tree_that_went_and_came_back() {
+    let mut world = World::new();
+    let mut random = Random::new(1);
+    let from = world.base.tree;
+    // One key is written, and a pass begins to bring it into the tree.
+    world.edits.push((key(1), Some(Value::inline("gone soon"))));
+    world.flush(&mut random);
+    let flushed = world.ready.pop().unwrap();
+    world.base = world.base.improved(&flushed).unwrap();
+    let upto = world.base.folded_to;
+    let tree = world.apply(&world.base.runs, &Bounds::all());
+    // Meanwhile the key is deleted again, and a version commit folds that: the tree is `from` again.
+    world.edits.push((key(1), None));
+    let folded = Improvement::Folded { tree: from, upto: world.newest() };
+    world.base = world.base.improved(&folded).unwrap();
+    assert_eq!(world.base.tree, from);
+    for is_last in [false, true] {
+        let stepped = Improvement::Stepped { from: from.root, tree, upto, is_last };
+        assert_eq!(world.base.improved(&stepped), None, "the deleted key would be back");
+    }
+    world.check();
 }
