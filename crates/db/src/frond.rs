@@ -11,6 +11,7 @@ use frond_store::StoreCounters;
 use frond_store::io::{Chance, Machine};
 use frond_tree::{Bounds, Direction};
 
+use crate::catalog::cache::CatalogCache;
 use crate::contention::Contention;
 use crate::database::{Context, Database};
 use crate::error::Error;
@@ -38,6 +39,7 @@ struct Inner {
     engine: Engine,
     machine: Machine,
     contention: Contention,
+    catalog: CatalogCache,
     /// The middle five bytes of every ObjectId made here.
     object_id_process: [u8; 5],
     /// Its low 24 bits are the last three bytes of the next ObjectId.
@@ -74,6 +76,7 @@ impl Frond {
                 engine,
                 machine: machine.clone(),
                 contention: Contention::new(),
+                catalog: CatalogCache::new(),
                 object_id_process,
                 object_id_counter: AtomicU32::new(u32::from_le_bytes(counter)),
             }),
@@ -84,7 +87,16 @@ impl Frond {
     /// database that doesn't exist yet is empty and begins to exist with the first write; a branch
     /// or commit that doesn't exist is an error.
     pub fn database(&self, name: &str) -> Result<Database, Error> {
-        Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)
+        let cache = self.catalog_cache();
+        let moment = cache.moment();
+        if let Some(known) = moment.and_then(|moment| cache.database(moment, name)) {
+            return Ok(Database::known(self, known));
+        }
+        let database = Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)?;
+        Ok(match moment.filter(|moment| cache.is_current(*moment)) {
+            Some(moment) => database.kept(moment, name),
+            None => database,
+        })
     }
 
     /// Begins a transaction of several requests, at what is visible now.
@@ -139,6 +151,11 @@ impl Frond {
     pub fn close(&self) -> Result<(), Error> {
         self.inner.engine.checkpoint()?;
         Ok(self.inner.engine.close()?)
+    }
+
+    /// What names of databases and collections meant last.
+    pub(crate) fn catalog_cache(&self) -> &CatalogCache {
+        &self.inner.catalog
     }
 
     pub(crate) fn contention(&self) -> &Contention {

@@ -11,4 +11,5 @@ mod indexes;
 mod large;
 mod queries;
 mod support;
+mod transactions;
 mod version;
