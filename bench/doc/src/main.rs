@@ -8,6 +8,7 @@ mod documents;
 mod fields;
 mod filters;
 mod measure;
+mod updates;
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
@@ -17,5 +18,8 @@ fn main() {
     }
     if is_wanted("filters") {
         filters::run();
+    }
+    if is_wanted("updates") {
+        updates::run();
     }
 }

@@ -87,7 +87,7 @@ impl Arguments {
         };
         Scale {
             documents: self.documents.unwrap_or(pick(100_000, 4_000_000)),
-            insert_time: seconds(self.insert_seconds, 5.0, 75.0),
+            insert_time: seconds(self.insert_seconds, 5.0, 70.0),
             rate_time: seconds(self.rate_seconds, 0.3, 1.5),
             records: self.records.unwrap_or(pick(20_000, 200_000)),
             scan_entries: self.scan_entries.unwrap_or(pick(200_000, 2_000_000)),

@@ -27,6 +27,7 @@ pub struct Settings<'a> {
 /// Where writes gather in memory before they are moved: so much at once, for those that have such.
 pub const WRITE_BUFFER_BYTES: u64 = 64 << 20;
 /// How many more such buffers may wait to be moved, where that can be set.
+#[cfg(feature = "rocksdb")]
 pub const WRITE_BUFFERS_WAITING: u32 = 4;
 
 /// An entry to be written.
@@ -60,6 +61,11 @@ pub trait Target: Sync {
 
     /// Pays all debt: returns when nothing is left to be flushed, folded or compacted.
     fn rest(&self) -> Result<(), Failure>;
+
+    /// Goes beyond rest: takes away whatever still lies in layers. False if there is no such thing.
+    fn fold_all(&self) -> Result<bool, Failure> {
+        Ok(false)
+    }
 
     /// Fills an empty tree with entries whose keys ascend, as fast as the engine can; durable when
     /// it returns.

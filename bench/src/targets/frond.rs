@@ -30,7 +30,7 @@ impl Embedded {
     /// Makes the data directory, the collection and its indexes.
     pub fn start(directory: &Path) -> Result<Embedded, Failure> {
         let engine = EngineOptions { cache_bytes: CACHE_BYTES, ..EngineOptions::default() };
-        let frond = Frond::open(directory, FrondOptions { engine })?;
+        let frond = Frond::open(directory, FrondOptions { engine, ..FrondOptions::default() })?;
         let specs: Result<Vec<IndexSpec>, _> = INDEXED
             .iter()
             .map(|path| {

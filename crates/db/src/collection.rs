@@ -15,14 +15,19 @@ mod explain;
 mod find;
 mod find_and_modify;
 pub(crate) mod insert;
+mod interrupt;
+mod merge;
 pub(crate) mod plan;
 mod replace;
 pub(crate) mod scan;
 mod sort;
 mod update;
+pub(crate) mod validation;
+pub(crate) mod view;
 pub(crate) mod write;
 
 pub use cursor::Cursor;
+pub use interrupt::Interrupt;
 
 use frond_doc::{DocumentBuf, ValueBuf};
 
@@ -130,6 +135,10 @@ pub struct FindRequest {
     pub hint: Option<ValueBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// Whether a sort may not go to disk.
+    pub in_memory_only: bool,
+    /// How it is told to stop.
+    pub interrupt: Interrupt,
 }
 
 /// An `aggregate`.
@@ -141,6 +150,10 @@ pub struct AggregateRequest {
     pub variables: Option<DocumentBuf>,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
+    /// Whether stages may not go to disk.
+    pub in_memory_only: bool,
+    /// How it is told to stop.
+    pub interrupt: Interrupt,
 }
 
 /// A `findAndModify`.

@@ -222,8 +222,8 @@ impl Frond {
         transaction: Transaction,
         durability: Durability,
     ) -> Result<(), Error> {
-        let _change = system::changes_catalog(&transaction)
-            .then(|| self.catalog_cache().begin_change());
+        let _change =
+            system::changes_catalog(&transaction).then(|| self.catalog_cache().begin_change());
         transaction.commit(durability)?;
         Ok(())
     }

@@ -25,6 +25,8 @@ pub struct Database {
     frond: Frond,
     name: Arc<DatabaseName>,
     target: Target,
+    /// Whether writes ask validators.
+    validates: bool,
     context: Context,
     /// What was known of it when it was opened.
     known: Option<Arc<KnownDatabase>>,
@@ -84,13 +86,26 @@ impl Database {
                 })?
             }
         };
-        Ok(Database { frond: frond.clone(), name: Arc::new(name), target, context, known: None })
+        Ok(Database {
+            frond: frond.clone(),
+            name: Arc::new(name),
+            target,
+            validates: true,
+            context,
+            known: None,
+        })
     }
 
     /// A database whose name was found before.
     pub(crate) fn known(frond: &Frond, known: Arc<KnownDatabase>) -> Database {
-        let (name, target) = (Arc::clone(&known.name), known.target.clone());
-        Database { frond: frond.clone(), name, target, context: Context::Alone, known: Some(known) }
+        Database {
+            frond: frond.clone(),
+            name: Arc::clone(&known.name),
+            target: known.target.clone(),
+            validates: true,
+            context: Context::Alone,
+            known: Some(known),
+        }
     }
 
     /// This database, kept to be found by `name` at `moment`.
@@ -105,6 +120,15 @@ impl Database {
         let moment = reader.moment()?;
         let known = self.known.as_deref().filter(|known| known.moment == moment)?;
         self.frond.catalog_cache().is_current(moment).then_some(known)
+    }
+
+    /// The same, whose writes ask no validators: `bypassDocumentValidation`.
+    pub fn without_validation(&self) -> Database {
+        Database { validates: false, ..self.clone() }
+    }
+
+    pub(crate) fn validates(&self) -> bool {
+        self.validates
     }
 
     /// The name by which it was opened.

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use frond_doc::{ObjectId, Timestamp};
 use frond_engine::{Engine, EngineCounters, TreeId};
-use frond_query::Code;
+use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill};
+use frond_query::{Code, QueryError};
 use frond_store::StoreCounters;
 use frond_store::io::{Chance, Machine};
 use frond_tree::{Bounds, Direction};
@@ -17,6 +18,7 @@ use crate::database::{Context, Database};
 use crate::error::Error;
 use crate::name::DatabaseName;
 use crate::reader::{Reader, TreePlace};
+use crate::spill::SpillSpace;
 use crate::system::{self, Repository};
 use crate::transaction::Transaction;
 
@@ -25,6 +27,9 @@ use crate::transaction::Transaction;
 pub struct FrondOptions {
     /// The engine's settings.
     pub engine: frond_engine::EngineOptions,
+    /// Bytes that a stage of a query keeps in memory at most; what is more goes to disk. `None` is
+    /// MongoDB's 100 MB.
+    pub stage_memory_bytes_max: Option<usize>,
 }
 
 /// A data directory, open: many databases, each a repository. Cloning shares it.
@@ -40,6 +45,8 @@ struct Inner {
     machine: Machine,
     contention: Contention,
     catalog: CatalogCache,
+    spill: Arc<SpillSpace>,
+    stage_memory_bytes_max: usize,
     /// The middle five bytes of every ObjectId made here.
     object_id_process: [u8; 5],
     /// Its low 24 bits are the last three bytes of the next ObjectId.
@@ -67,6 +74,10 @@ impl Frond {
     /// Opens the data directory that is `machine`'s disk.
     pub fn open_on(machine: &Machine, options: FrondOptions) -> Result<Frond, Error> {
         let engine = Engine::open(machine, options.engine)?;
+        let spill = SpillSpace::open(&machine.disk).map_err(|error| {
+            let message = format!("temporary files can't be removed: {error}");
+            Error::from(QueryError::new(Code::InternalError, message))
+        })?;
         let mut object_id_process = [0; 5];
         machine.chance.fill(&mut object_id_process);
         let mut counter = [0; 4];
@@ -77,6 +88,8 @@ impl Frond {
                 machine: machine.clone(),
                 contention: Contention::new(),
                 catalog: CatalogCache::new(),
+                spill: Arc::new(spill),
+                stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
                 object_id_process,
                 object_id_counter: AtomicU32::new(u32::from_le_bytes(counter)),
             }),
@@ -156,6 +169,15 @@ impl Frond {
     /// What names of databases and collections meant last.
     pub(crate) fn catalog_cache(&self) -> &CatalogCache {
         &self.inner.catalog
+    }
+
+    /// How much memory the stages of a query may use, and where the rest goes.
+    pub(crate) fn resources(&self, in_memory_only: bool) -> Resources {
+        let spill = Arc::clone(&self.inner.spill) as Arc<dyn Spill>;
+        Resources {
+            memory_bytes_max: self.inner.stage_memory_bytes_max,
+            spill: Some(spill).filter(|_| !in_memory_only),
+        }
     }
 
     pub(crate) fn contention(&self) -> &Contention {

@@ -21,6 +21,9 @@ use frond_doc::pieces::{LargeDocument, PiecesError, build};
 use frond_store::ChunkStore;
 use frond_tree::{Content, TreeError, TreeFormat, Value};
 
+/// Documents up to this are kept in memory as they were put together.
+pub(crate) const KEPT_BYTES_MAX: u64 = 1 << 20;
+
 /// Put together from pieces, and named by their heads: one serves all that the process has open.
 static DOCUMENTS: LazyLock<LargeDocuments> = LazyLock::new(|| LargeDocuments::new(CACHE_BYTES));
 

@@ -4,12 +4,14 @@
 //! version of one database: what a command works on), `system` (what of all this lies in the engine's
 //! own tree), `reader` (working trees and committed ones read alike), [`catalog`] (what exists),
 //! [`collection`] (reads and writes), [`transaction`] (several of them in one), [`retry`] (writes that are
-//! sent twice), [`version`] (history), [`mod@fsck`] (is all of it whole?), `reclaim` (disk space). Blocking and batched; knows no wire and
+//! sent twice), [`version`] (history), [`mod@fsck`] (is all of it whole?), `reclaim` (disk space), `doctor` (how it is).
+//! Blocking and batched; knows no wire and
 //! no socket.
 
 pub mod catalog;
 pub mod collection;
 pub mod database;
+mod doctor;
 pub mod error;
 pub mod frond;
 pub mod fsck;
@@ -25,18 +27,21 @@ mod golden;
 
 pub(crate) mod contention;
 pub(crate) mod reader;
+pub(crate) mod spill;
 pub(crate) mod system;
 
 pub use collection::{
-    AggregateRequest, Cursor, DeleteStatement, FindAndModify, FindRequest, UpdateReport,
+    AggregateRequest, Cursor, DeleteStatement, FindAndModify, FindRequest, Interrupt, UpdateReport,
     UpdateStatement, WriteError, WriteReport,
 };
 pub use database::Database;
+pub use doctor::{Health, health};
 pub use error::{Error, ErrorKind};
 pub use frond::{Frond, FrondOptions};
 pub use frond_engine::{Durability, ReclaimOptions};
 pub use frond_store::Collected;
 pub use fsck::{FsckReport, fsck};
 pub use name::{DatabaseName, VersionName};
+pub use reclaim::Reclaimed;
 pub use retry::{RetryKey, RetryableWrite};
 pub use transaction::Transaction;

@@ -73,7 +73,11 @@ impl Reader<'static> {
 impl<'a> Reader<'a> {
     /// Reads what `transaction` sees, its own writes included.
     pub fn within(engine: &Engine, transaction: &'a Transaction) -> Reader<'a> {
-        Reader { source: Source::Transaction(transaction), store: engine.store().clone(), moment: None }
+        Reader {
+            source: Source::Transaction(transaction),
+            store: engine.store().clone(),
+            moment: None,
+        }
     }
 
     /// The moment of the catalog that was noted before the snapshot was taken.

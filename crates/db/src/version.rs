@@ -14,14 +14,16 @@ mod revision;
 
 mod field_diff;
 mod field_merge;
+mod field_rule;
 mod fields;
 mod merge_base;
+pub(crate) mod merge_rules;
 
 mod history;
 mod log;
 mod path_filter;
-mod tag;
-mod walk;
+pub(crate) mod tag;
+pub(crate) mod walk;
 
 mod policy;
 mod reflog;
@@ -43,11 +45,18 @@ pub(crate) mod dropped;
 mod reset;
 mod undo;
 
-mod conflict;
+pub(crate) mod conflict;
 mod merge;
+mod merge_catalogs;
 mod merge_collection;
 mod merge_index;
 mod resolve;
+
+mod pick;
+mod rebase;
+mod restore;
+
+pub mod remote;
 
 use frond_doc::{DocumentBuf, ValueBuf};
 
@@ -60,8 +69,15 @@ pub use dropped::DroppedDatabase;
 pub use history::NOTHING;
 pub(crate) use history::resolve;
 pub use log::{Log, LogRequest};
+pub use merge_rules::{
+    EqualChanges, FieldRule, Granularity, MergeRules, MergeSide, parse_field_rules,
+};
+pub use pick::{PickKind, PickRequest};
 pub use policy::BranchPolicy;
+pub use rebase::Rebased;
 pub use reflog::RefChangeInfo;
+pub use resolve::ConflictSelection;
+pub use restore::Restored;
 pub use tag::TagInfo;
 pub use undo::Undone;
 
@@ -228,6 +244,10 @@ pub struct MergeRequest {
     pub fast_forward_only: bool,
     /// Refuse if the branch has changes that are not committed; else they are committed first.
     pub refuse_dirty: bool,
+    /// Make a commit of one parent, with all that the other side did.
+    pub squash: bool,
+    /// How documents are merged, where not as usual.
+    pub rules: MergeRules,
 }
 
 /// How a merge ended.
@@ -318,4 +338,6 @@ pub enum Resolution {
     Theirs,
     /// This document, or none.
     Value(Option<DocumentBuf>),
+    /// The document as it is now, changed by this update.
+    Update(ValueBuf),
 }

@@ -40,7 +40,8 @@ use item::Layout;
 pub const LARGE_DOCUMENT_BYTES: usize = 32 << 10;
 /// Values up to this lie in their container's item.
 pub const ITEM_VALUE_BYTES_MAX: usize = 256;
-/// A document with a longer name in a container is not stored as pieces.
+/// A document with a longer name in a container is not stored as pieces; nor is one with two
+/// outermost fields of one name.
 pub const NAME_BYTES_MAX: usize = 700;
 /// Target of a container's chunks: an update rewrites one a level.
 const CHUNK_BYTES_TARGET: u32 = 4 << 10;

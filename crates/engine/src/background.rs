@@ -1,4 +1,7 @@
-//! The threads behind an engine: one folds sealed memtables, one syncs relaxed transactions.
+//! The threads behind an engine: one flushes sealed memtables, some fold and merge runs, one syncs
+//! relaxed transactions.
+//!
+//! Flushing has a thread of its own, so that no fold, however long, holds it up.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -14,8 +17,8 @@ use crate::queue::Refusal;
 use crate::reclaim::reclaim_until_stopped;
 use crate::shared::{Shared, Signals};
 
-/// How long after a failed fold the next one is tried: the disk may have room again.
-const FOLD_RETRY: Duration = Duration::from_millis(100);
+/// How long after a failed flush or fold the next one is tried: the disk may have room again.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// The running threads; dropping it stops them.
 pub(crate) struct Threads {
@@ -26,9 +29,13 @@ pub(crate) struct Threads {
 impl Threads {
     /// Starts the threads.
     pub fn start(shared: &Arc<Shared>) -> Result<Threads, EngineError> {
-        let threads =
-            Threads { shared: Arc::clone(shared), handles: Mutex::new(Vec::with_capacity(2)) };
-        threads.spawn("frond-fold", fold_until_stopped)?;
+        let threads = Threads { shared: Arc::clone(shared), handles: Mutex::new(Vec::new()) };
+        if shared.options.fold_threads > 0 {
+            threads.spawn("frond-flush", flush_until_stopped)?;
+        }
+        for _ in 0..shared.options.fold_threads {
+            threads.spawn("frond-fold", fold_until_stopped)?;
+        }
         threads.spawn("frond-sync", sync_until_stopped)?;
         threads.spawn("frond-reclaim", reclaim_until_stopped)?;
         Ok(threads)
@@ -92,17 +99,37 @@ pub(crate) fn wait(
     }
 }
 
-fn fold_until_stopped(shared: &Shared) {
+fn flush_until_stopped(shared: &Shared) {
     let _panics = PoisonOnPanic(shared);
-    while wait(shared, None, |signals| std::mem::take(&mut signals.fold_wanted)) {
-        match shared.fold_sealed() {
-            Ok(_) => shared.signal(|signals| signals.fold_failure = None),
+    while wait(shared, None, |signals| std::mem::take(&mut signals.flush_wanted)) {
+        match shared.flush_sealed() {
+            Ok(_) => shared.signal(|signals| signals.flush_failure = None),
             Err(error) => {
                 shared.signal(|signals| {
-                    signals.fold_failure = Some(refusal(&error));
-                    signals.fold_wanted = true;
+                    signals.flush_failure = Some(refusal(&error));
+                    signals.flush_wanted = true;
                 });
-                if !wait(shared, Some(FOLD_RETRY), |_| false) {
+                if !wait(shared, Some(RETRY), |_| false) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn fold_until_stopped(shared: &Shared) {
+    let _panics = PoisonOnPanic(shared);
+    // What the generation was when there was nothing to do.
+    let mut idle_since = None;
+    while wait(shared, None, |signals| idle_since != Some(signals.work_generation)) {
+        let generation = shared.signals().work_generation;
+        match shared.work_once() {
+            Ok(true) => idle_since = None,
+            Ok(false) => idle_since = Some(generation),
+            Err(_) => {
+                // A full disk: tried again. Anything else has closed the engine, or will close it
+                // when a flush meets it; a reader that meets damage reports it.
+                if !wait(shared, Some(RETRY), |_| false) {
                     return;
                 }
             }

@@ -1,24 +1,36 @@
-//! Checking an engine's invariants, and folding everything first where asked.
+//! Folding everything where asked, and checking an engine's invariants.
 
-use frond_store::StoreError;
+use frond_store::{Lifetime, StoreError};
 
 use crate::error::EngineError;
-use crate::fold::ROOT_NAME;
-use crate::ids::Sequence;
+use crate::ids::{Sequence, TreeId};
+use crate::publish::ROOT_NAME;
 use crate::shared::Shared;
 use crate::state::State;
 
 impl Shared {
-    /// Folds everything and empties the log.
-    pub fn checkpoint(&self) -> Result<(), EngineError> {
+    /// Writes all memtables out and empties the log.
+    pub fn flush(&self) -> Result<(), EngineError> {
         let mut queue = self.queue();
         queue.check_open()?;
         if queue.segment_bytes > 0 {
             self.seal(&mut queue);
         }
         drop(queue);
-        while self.fold_sealed()? {}
+        while self.flush_sealed()? {}
         Ok(())
+    }
+
+    /// Folds everything and empties the log.
+    pub fn checkpoint(&self) -> Result<(), EngineError> {
+        self.flush()?;
+        let trees = self.trees_with_runs();
+        let snapshot = self.snapshot();
+        let exists = |tree: &TreeId| snapshot.has_tree(*tree);
+        let trees: Vec<TreeId> = trees.into_iter().filter(exists).collect();
+        let _session = self.store.session();
+        let (_, outcomes) = self.fold_whole(&snapshot, &trees, Lifetime::Working)?;
+        if outcomes.is_empty() { Ok(()) } else { self.publish_work(&outcomes) }
     }
 
     /// Checks the State, the published root, and every tree's base.
@@ -26,15 +38,18 @@ impl Shared {
         let (state, visible) = self.current();
         check_state(&state, visible).map_err(|what| damaged(&what))?;
         self.queue().check().map_err(|what| damaged(&what))?;
-        let root = self.folder().root;
+        let root = self.publisher().root;
         if self.store.root(ROOT_NAME)? != Some(root) {
             return Err(damaged("the root is not the one that was published").into());
         }
-        let published = self.folder().published;
+        let published = self.publisher().published;
         published.bases.check(&*self.store)?;
         for (_, eras) in state.trees.iter() {
-            for base in eras.iter().filter_map(|era| era.base) {
+            for base in eras.iter().filter_map(|era| era.base.as_ref()) {
                 base.tree.check(&*self.store)?;
+                for run in &base.runs {
+                    run.check(&self.store)?;
+                }
             }
         }
         Ok(())
@@ -53,8 +68,12 @@ fn check_state(state: &State, visible: Sequence) -> Result<(), String> {
         if !eras.is_sorted_by(|left, right| left.from < right.from) {
             return Err(format!("the eras of tree {} don't ascend", tree.0));
         }
+        for base in eras.iter().filter_map(|era| era.base.as_ref()) {
+            base.check().map_err(|what| format!("tree {}: {what}", tree.0))?;
+        }
         let newest_visible = eras.iter().rev().find(|era| era.from <= visible);
-        if newest_visible.and_then(|era| era.base).is_some_and(|base| visible < base.folded_to) {
+        let base = newest_visible.and_then(|era| era.base.as_ref());
+        if base.is_some_and(|base| visible < base.folded_to) {
             return Err(format!("the base of tree {} is ahead of what is visible", tree.0));
         }
     }

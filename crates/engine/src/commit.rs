@@ -14,8 +14,8 @@
 //! 3. After any other failure of a write or sync the engine is closed: reads go on, no write
 //!    is taken, and nothing that was not visible becomes so.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
-use std::time::Duration;
 
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
@@ -31,12 +31,6 @@ use crate::transaction::Durability;
 /// Relaxed transactions are written (not synced) once so many bytes wait.
 const PENDING_BYTES_MAX: usize = 1 << 20;
 
-/// From so many sealed memtables on each commit waits a little, and from so many until one is
-/// folded.
-const SEALED_COUNT_SLOW: usize = 2;
-const SEALED_COUNT_MAX: usize = 4;
-const SLOW_COMMIT: Duration = Duration::from_millis(1);
-
 impl Shared {
     /// Commits the writes of a transaction that was begun at `since`.
     pub fn commit(
@@ -45,10 +39,11 @@ impl Shared {
         own: OwnWrites,
         durability: Durability,
     ) -> Result<Sequence, EngineError> {
-        self.wait_for_room()?;
+        let bytes = own.bytes();
+        self.wait_for_room(bytes)?;
         let validated: Vec<(TreeId, Vec<u8>)> =
             own.validated().map(|(tree, key)| (tree, key.to_vec())).collect();
-        let next_tree_id = self.next_tree_id.load(std::sync::atomic::Ordering::Relaxed);
+        let next_tree_id = self.next_tree_id.load(Ordering::Relaxed);
         let record = own.into_record(next_tree_id);
         if !record.chunks.is_empty() {
             self.store.put_many(&record.chunks)?;
@@ -64,7 +59,7 @@ impl Shared {
             Counters::count(&self.counters.conflicts);
             return Err(conflict);
         }
-        let sequence = self.line_up(&mut queue, &record, pending, durability);
+        let sequence = self.line_up(&mut queue, record, pending, durability);
         if durability == Durability::Relaxed && sequence <= queue.visible {
             if queue.pending_bytes >= PENDING_BYTES_MAX && queue.writer.is_some() {
                 drop(self.lead(queue, Durability::Relaxed));
@@ -76,6 +71,7 @@ impl Shared {
             self.wait_for(queue, sequence, durability)?;
         }
         Counters::count(&self.counters.commits);
+        self.counters.bytes_given.fetch_add(bytes, Ordering::Relaxed);
         Ok(sequence)
     }
 
@@ -83,18 +79,18 @@ impl Shared {
     fn line_up(
         &self,
         queue: &mut Queue,
-        record: &Record,
+        record: Record,
         pending: PendingRecord,
         durability: Durability,
     ) -> Sequence {
         let sequence = queue.last.following(self.machine.clock.now_micros());
         queue.conflicts.forget(self.oldest_transaction());
-        queue.note_conflicts(record, sequence);
-        for (tree, entries) in &record.writes {
-            queue.active.insert(*tree, sequence, entries);
-        }
+        queue.note_conflicts(&record, sequence);
         if !record.bases.is_empty() {
-            self.begin_eras(record, sequence);
+            self.begin_eras(&record, sequence);
+        }
+        for (tree, entries) in record.writes {
+            queue.active.insert(tree, sequence, entries);
         }
         let all_visible = queue.found < queue.durable && queue.visible == queue.last_live;
         if durability == Durability::Relaxed && all_visible {
@@ -113,18 +109,18 @@ impl Shared {
     }
 
     fn begin_eras(&self, record: &Record, sequence: Sequence) {
-        self.unpublished().extend(record.bases.iter().map(|(tree, _)| *tree));
         self.change_state(|state, visible| {
             for (tree, base) in &record.bases {
                 // The transaction's own writes lie over the base: they have its Sequence.
-                let folded_to = sequence.preceding();
-                let base = base.map(|tree| Base { tree, folded_to });
+                let base = base.map(|tree| Base::whole(tree, sequence.preceding()));
                 state.begin_era(*tree, Era { from: sequence, base }, visible);
             }
         });
+        // After the State: a flush that takes the tree from the list finds the era.
+        self.unpublished().extend(record.bases.iter().map(|(tree, _)| *tree));
     }
 
-    /// Closes the active memtable and its log segment, and has them folded.
+    /// Closes the active memtable and its log segment, and has them flushed.
     pub fn seal(&self, queue: &mut Queue) {
         let active = Arc::new(Memtable::default());
         let memtable = std::mem::replace(&mut queue.active, Arc::clone(&active));
@@ -135,7 +131,7 @@ impl Shared {
             state.sealed.push(sealed);
             state.active = active;
         });
-        self.signal(|signals| signals.fold_wanted = true);
+        self.signal(|signals| signals.flush_wanted = true);
     }
 
     /// Waits until `sequence` is as durable as asked, leading a group when nobody does.
@@ -195,6 +191,7 @@ impl Shared {
         let upto = queue.last_live;
         drop(queue);
         let panics = PoisonOnPanic(self);
+        let begun = self.machine.clock.now_micros();
         let written = writer.write(&records);
         let unknown = matches!(written, Err(WriteError::Unknown(_)));
         let synced = match durability {
@@ -202,6 +199,10 @@ impl Shared {
             _ => Ok(()),
         };
         drop(panics);
+        if durability == Durability::Synced {
+            self.counters.sync_micros.add(self.micros_since(begun));
+            self.counters.group_sizes.add(records.len() as u64);
+        }
 
         let mut queue = self.queue();
         queue.writer_counters = writer.counters();
@@ -294,26 +295,6 @@ impl Shared {
         self.queue().closed.get_or_insert(reason.to_owned());
         self.queue_changed.notify_all();
         self.signalled.notify_all();
-    }
-
-    /// Slows writers down while folding lags behind.
-    fn wait_for_room(&self) -> Result<(), EngineError> {
-        let sealed_count = || self.current().0.sealed.len();
-        if sealed_count() < SEALED_COUNT_SLOW {
-            return Ok(());
-        }
-        loop {
-            let signals = self.signals();
-            let refusal = signals.fold_failure.clone();
-            drop(self.signalled.wait_timeout(signals, SLOW_COMMIT));
-            if sealed_count() < SEALED_COUNT_MAX {
-                return Ok(());
-            }
-            self.queue().check_open()?;
-            if let Some(refusal) = refusal {
-                return Err(refusal.error());
-            }
-        }
     }
 }
 

@@ -1,7 +1,10 @@
-//! Reading a range: the overlay's stream laid over the base's.
+//! Reading a range: the overlay's stream laid over the tree's.
+//!
+//! Whoever only looks at entries steps and borrows ([`EntryCursor::step`], [`EntryCursor::entry_ref`]);
+//! as an iterator it makes an owned entry of each, which costs more than walking does.
 
 use bytes::Bytes;
-use frond_tree::{Cursor, Direction, Entry};
+use frond_tree::{Cursor, Direction, Entry, EntryRef};
 
 use crate::error::EngineError;
 use crate::overlay::interleave::{Interleave, precedes};
@@ -12,11 +15,21 @@ pub struct EntryCursor {
     overlay: Interleave,
     /// The key that the overlay gives next.
     overlay_key: Option<Bytes>,
+    /// Stands at the entry that it gives next, or that was given last; `None` at its end.
     base: Option<Cursor>,
-    /// The entry that the base gives next.
-    base_entry: Option<Entry>,
+    at: At,
     direction: Direction,
-    started: bool,
+}
+
+/// Where a cursor stands.
+enum At {
+    /// Before the first step.
+    Start,
+    /// At the base's entry.
+    Base,
+    /// At an entry of the overlay.
+    Overlay(Entry),
+    End,
 }
 
 impl EntryCursor {
@@ -25,48 +38,90 @@ impl EntryCursor {
         base: Option<Cursor>,
         direction: Direction,
     ) -> EntryCursor {
-        let (overlay_key, base_entry) = (None, None);
-        EntryCursor { overlay, overlay_key, base, base_entry, direction, started: false }
+        EntryCursor { overlay, overlay_key: None, base, at: At::Start, direction }
     }
 
-    fn advance_base(&mut self) -> Result<(), EngineError> {
-        self.base_entry = match &mut self.base {
-            Some(base) => base.next().transpose()?,
-            None => None,
-        };
-        Ok(())
+    /// Moves to the next entry; false if there is none. Nothing follows an error.
+    ///
+    /// # Errors
+    /// As the store; damaged trees and runs.
+    pub fn step(&mut self) -> Result<bool, EngineError> {
+        let moved = self.try_step();
+        if !matches!(moved, Ok(true)) {
+            // A caller that goes on after an error would miss entries.
+            self.overlay = Interleave::new(Vec::new(), self.direction);
+            self.overlay_key = None;
+            self.base = None;
+            self.at = At::End;
+        }
+        moved
     }
 
-    fn step(&mut self) -> Result<Option<Entry>, EngineError> {
-        if !self.started {
-            self.started = true;
-            self.overlay_key = self.overlay.peek_key();
-            self.advance_base()?;
+    /// The entry that `step` moved to. `None` before the first step and after the last.
+    pub fn entry_ref(&self) -> Option<EntryRef<'_>> {
+        match &self.at {
+            At::Start | At::End => None,
+            At::Base => self.base.as_ref().and_then(Cursor::entry_ref),
+            At::Overlay(entry) => Some(entry.borrowed()),
+        }
+    }
+
+    /// The entry that `step` moved to, sharing the bytes of where it lies. `None` before the first
+    /// step and after the last.
+    pub fn entry(&self) -> Option<Entry> {
+        match &self.at {
+            At::Start | At::End => None,
+            At::Base => self.base.as_ref().and_then(Cursor::entry),
+            At::Overlay(entry) => Some(entry.clone()),
+        }
+    }
+
+    fn try_step(&mut self) -> Result<bool, EngineError> {
+        match self.at {
+            At::Start => {
+                self.overlay_key = self.overlay.peek_key()?;
+                self.step_base()?;
+            }
+            At::Base => self.step_base()?,
+            At::Overlay(_) | At::End => {}
         }
         loop {
-            let base_first = match (&self.overlay_key, &self.base_entry) {
-                (None, None) => return Ok(None),
-                (None, Some(_)) => true,
+            let base_key = match (&self.overlay_key, &self.base) {
+                (None, None) => return Ok(false),
+                (None, Some(_)) | (Some(_), None) => None,
+                (Some(_), Some(base)) => base.entry_ref().map(|entry| entry.key),
+            };
+            let base_first = match (&self.overlay_key, base_key) {
+                (None, _) => true,
                 (Some(_), None) => false,
-                (Some(key), Some(entry)) => {
-                    if entry.key == *key {
-                        self.advance_base()?;
+                (Some(key), Some(base_key)) => {
+                    if base_key == key {
+                        self.step_base()?;
                         continue; // The overlay hides the base's entry.
                     }
-                    precedes(self.direction, &entry.key, key)
+                    precedes(self.direction, base_key, key)
                 }
             };
             if base_first {
-                let entry = self.base_entry.take();
-                self.advance_base()?;
-                return Ok(entry);
+                self.at = At::Base;
+                return Ok(true);
             }
-            let written = self.overlay.next();
-            self.overlay_key = self.overlay.peek_key();
+            let written = self.overlay.next().transpose()?;
+            self.overlay_key = self.overlay.peek_key()?;
             if let Some((key, Some(value))) = written {
-                return Ok(Some(Entry { key, value }));
+                self.at = At::Overlay(Entry { key, value });
+                return Ok(true);
             }
         }
+    }
+
+    fn step_base(&mut self) -> Result<(), EngineError> {
+        if let Some(base) = &mut self.base
+            && !base.step()?
+        {
+            self.base = None;
+        }
+        Ok(())
     }
 }
 
@@ -75,15 +130,9 @@ impl Iterator for EntryCursor {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.step() {
-            Ok(entry) => entry.map(Ok),
-            Err(error) => {
-                // Nothing may follow an error: a caller that goes on would miss entries.
-                self.overlay = Interleave::new(Vec::new(), self.direction);
-                self.overlay_key = None;
-                self.base = None;
-                self.base_entry = None;
-                Some(Err(error))
-            }
+            Ok(true) => self.entry().map(Ok),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::opening;
 use crate::reclaim::ReclaimOptions;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
+use crate::statistics::Histogram;
 use crate::transaction::Transaction;
 
 /// Settings of an [`Engine`].
@@ -22,12 +23,19 @@ use crate::transaction::Transaction;
 pub struct EngineOptions {
     /// Bytes of decompressed chunks kept in memory.
     pub cache_bytes: u64,
-    /// The memtable is sealed and folded when it, or its log, has grown to this.
+    /// The memtable is sealed and flushed when it, or its log, has grown to this.
     pub memtable_bytes_max: u64,
+    /// The runs over a tree are folded into it when they have grown to so many hundredths of it. Less
+    /// makes ranges faster, more makes writing cheaper: each fold rewrites most of a tree whose keys
+    /// come in no order.
+    pub overlay_percent_max: u64,
     /// Most bytes a second that background collections read and write; `None`: there are none.
     pub reclaim_bytes_a_second: Option<u64>,
     /// How often relaxed commits are synced, in milliseconds.
     pub relaxed_sync_millis: u64,
+    /// How many threads fold and merge in the background, beside the one that flushes. Without any,
+    /// whoever commits flushes and folds first where that is due: for tests that must repeat.
+    pub fold_threads: usize,
 }
 
 impl Default for EngineOptions {
@@ -35,8 +43,10 @@ impl Default for EngineOptions {
         EngineOptions {
             cache_bytes: 128 << 20,
             memtable_bytes_max: 64 << 20,
+            overlay_percent_max: 15,
             reclaim_bytes_a_second: Some(64 << 20),
             relaxed_sync_millis: 100,
+            fold_threads: 2,
         }
     }
 }
@@ -118,6 +128,12 @@ impl Engine {
         self.shared.fold(snapshot, trees)
     }
 
+    /// Writes what lies in memtables to runs and trees, and empties the log; runs stay as long as
+    /// their share of a tree allows.
+    pub fn flush(&self) -> Result<(), EngineError> {
+        self.shared.flush()
+    }
+
     /// Folds everything and empties the log; for tests and a clean shutdown.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
         self.shared.checkpoint()
@@ -131,6 +147,14 @@ impl Engine {
     /// removed), or the disk is full.
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
         self.shared.reclaim(options)
+    }
+
+    /// Finds out how much of the store is needed, by following references; changes nothing.
+    ///
+    /// # Errors
+    /// As `reclaim`.
+    pub fn weigh(&self) -> Result<Collected, EngineError> {
+        self.shared.weigh()
     }
 
     #[cfg(test)]
@@ -154,6 +178,21 @@ impl Engine {
             log_syncs: writer.syncs,
             log_bytes: writer.bytes,
             folds: shared.counters.folds.load(Ordering::Relaxed),
+            flushes: shared.counters.flushes.load(Ordering::Relaxed),
+            runs_written: shared.counters.runs_written.load(Ordering::Relaxed),
+            pass_steps: shared.counters.steps.load(Ordering::Relaxed),
+            merges: shared.counters.merges.load(Ordering::Relaxed),
+            filter_bytes: state.filter_bytes(),
+            runs: state.run_count(),
+            run_bytes: state.run_bytes(),
+            bytes_given: shared.counters.bytes_given.load(Ordering::Relaxed),
+            bytes_flushed: shared.counters.bytes_flushed.load(Ordering::Relaxed),
+            bytes_merged: shared.counters.bytes_merged.load(Ordering::Relaxed),
+            group_sizes: shared.counters.group_sizes.read(),
+            sync_micros: shared.counters.sync_micros.read(),
+            flush_micros: shared.counters.flush_micros.read(),
+            work_micros: shared.counters.work_micros.read(),
+            delay_micros: shared.counters.delay_micros.read(),
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
         }
     }
@@ -177,8 +216,39 @@ pub struct EngineCounters {
     pub log_syncs: u64,
     /// Bytes written to the log.
     pub log_bytes: u64,
-    /// Folds of a tree.
+    /// Folds of a tree: at once by a flush or a version commit, or by a pass that ended.
     pub folds: u64,
+    /// Flushes of sealed memtables.
+    pub flushes: u64,
+    /// Runs written by flushes.
+    pub runs_written: u64,
+    /// Steps of passes, each of which folded a key range of a tree's runs.
+    pub pass_steps: u64,
+    /// Merges of runs.
+    pub merges: u64,
+    /// Runs over all trees now.
+    pub runs: u64,
+    /// Their bytes, uncompressed.
+    pub run_bytes: u64,
+    /// What committed transactions gave: keys, values and chunks, with some bytes for each entry.
+    /// Compared with what log and store have written it tells the write amplification.
+    pub bytes_given: u64,
+    /// Uncompressed bytes of runs that flushes wrote.
+    pub bytes_flushed: u64,
+    /// Uncompressed bytes of runs that merges wrote.
+    pub bytes_merged: u64,
+    /// Transactions written by one sync of the log.
+    pub group_sizes: Histogram,
+    /// Microseconds of writing and syncing a group.
+    pub sync_micros: Histogram,
+    /// Microseconds of a flush.
+    pub flush_micros: Histogram,
+    /// Microseconds of a merge, or of a step of a fold.
+    pub work_micros: Histogram,
+    /// Microseconds that a commit was delayed or stopped, where it was.
+    pub delay_micros: Histogram,
+    /// Bytes of filters in memory now.
+    pub filter_bytes: u64,
     /// Bytes in memtables now.
     pub memtable_bytes: u64,
 }

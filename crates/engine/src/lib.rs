@@ -1,13 +1,16 @@
 //! Transactions over many trees: a log, an overlay of recent writes, and folding into prolly trees.
 //!
-//! The committed trees are the base; recent writes lie in one memtable (and sealed ones), keyed
-//! (tree, key, sequence); a read sees overlay over base at its snapshot. Ordinary transactions
-//! never fold; a version commit folds the trees it names.
+//! Recent writes lie in one memtable (and sealed ones), keyed (tree, key, sequence); a full one is
+//! flushed into runs, one for each tree; runs are folded into the trees by key range. A read sees
+//! memtables over runs over the tree at its snapshot. Ordinary transactions never fold; a version
+//! commit folds the trees it names.
 //!
-//! Reading order: [`ids`], `overlay` (recent writes in memory), `state` (bases and memtables, what
-//! a snapshot holds), [`snapshot`], [`cursor`], [`transaction`], `conflict`, `log` (segments,
-//! writing, recovery), `queue` and `commit` (the order of transactions, group commit), `fold`,
-//! `opening`, [`engine`]. This crate doesn't know what keys and values mean.
+//! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
+//! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
+//! [`transaction`], `conflict`, `log` (segments, writing, recovery), `queue` and `commit` (the order
+//! of transactions, group commit), `flush`, `pace`, `work` (folding by key range, merging), `fold` (for
+//! version commits), `publish`, `opening`, [`engine`]. This crate doesn't know what keys and values
+//! mean.
 
 mod background;
 mod check;
@@ -16,18 +19,24 @@ mod conflict;
 pub mod cursor;
 pub mod engine;
 pub mod error;
+mod flush;
 mod fold;
 pub mod ids;
 mod log;
 mod opening;
 mod overlay;
 mod own_writes;
+mod pace;
+mod publish;
 mod queue;
 mod reclaim;
 mod shared;
 pub mod snapshot;
 mod state;
+pub mod statistics;
+mod steady;
 pub mod transaction;
+mod work;
 
 pub use cursor::EntryCursor;
 pub use engine::{Engine, EngineCounters, EngineOptions};
@@ -35,4 +44,5 @@ pub use error::EngineError;
 pub use ids::{Sequence, TreeId};
 pub use reclaim::ReclaimOptions;
 pub use snapshot::Snapshot;
+pub use statistics::Histogram;
 pub use transaction::{Durability, Savepoint, Transaction};

@@ -10,24 +10,27 @@ use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
-use crate::fold::{ROOT_NAME, swap};
+
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::record::Record;
 use crate::log::recovery::{LogEnd, replay};
 use crate::log::writer::Writer;
+use crate::pace::Pace;
+use crate::publish::{ROOT_NAME, swap_root};
 use crate::queue::Queue;
-use crate::shared::{Counters, Current, Folder, Shared, Signals};
+use crate::shared::{Counters, Current, Publisher, Shared, Signals};
 use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
 };
 use crate::state::{Base, Era, State};
+use crate::work::Work;
 
 /// Base chunks are read in batches of this.
 const BASES_BATCH: usize = 256;
 /// Chunks from the log are put into the store in batches of about this.
 const CHUNKS_BATCH_BYTES: usize = 4 << 20;
-/// With more segments than this to replay, they are folded at once: each opening adds one.
+/// With more segments than this to replay, they are flushed at once: each opening adds one.
 const SEGMENT_COUNT_MAX: u64 = 16;
 
 /// Opens an engine without its background threads.
@@ -45,8 +48,8 @@ pub(crate) fn open(
         replayed.apply(sequence, record)
     })?;
     replayed.put_chunks()?;
-    let (parts, folder) = (replayed.parts, Folder { root, published });
-    Ok(assemble(machine, store, options, folder, parts, &end))
+    let (parts, publisher) = (replayed.parts, Publisher { root, published });
+    Ok(assemble(machine, store, options, publisher, parts, &end))
 }
 
 /// Makes an empty engine: the system tree alone.
@@ -57,7 +60,7 @@ fn create(
     check_no_log(&*machine.disk)?;
     let format = TreeFormat::new(random(&*machine.chance));
     let tree = Tree::empty(store, format)?;
-    let chunk = encode_base(&Base { tree, folded_to: Sequence::ZERO });
+    let chunk = encode_base(&Base::whole(tree, Sequence::ZERO));
     let edit = (base_key(TreeId::SYSTEM), Edit::Put(base_value(&chunk)));
     store.put_many(std::slice::from_ref(&chunk))?;
     let published = EngineState {
@@ -68,7 +71,7 @@ fn create(
     };
     let chunk = published.encode();
     store.put_many(std::slice::from_ref(&chunk))?;
-    swap(store, None, &chunk)?;
+    swap_root(store, None, &chunk)?;
     Ok((chunk.hash(), published))
 }
 
@@ -123,12 +126,12 @@ impl<'a> Replayed<'a> {
         parts.next_tree_id = parts.next_tree_id.max(record.next_tree_id);
         parts.last = parts.last.max(sequence);
         for (tree, base) in record.bases {
-            let base = base.map(|tree| Base { tree, folded_to: sequence.preceding() });
+            let base = base.map(|tree| Base::whole(tree, sequence.preceding()));
             parts.state.begin_era(tree, Era { from: sequence, base }, sequence);
             parts.unpublished.insert(tree);
         }
-        for (tree, entries) in &record.writes {
-            parts.state.active.insert(*tree, sequence, entries);
+        for (tree, entries) in record.writes {
+            parts.state.active.insert(tree, sequence, entries);
         }
         self.chunk_bytes += record.chunks.iter().map(|chunk| chunk.encoded().len()).sum::<usize>();
         self.chunks.extend(record.chunks);
@@ -167,7 +170,7 @@ fn assemble(
     machine: &Machine,
     store: Arc<dyn ChunkStore>,
     options: EngineOptions,
-    folder: Folder,
+    publisher: Publisher,
     parts: ReplayedParts,
     end: &LogEnd,
 ) -> Shared {
@@ -178,7 +181,7 @@ fn assemble(
     queue.segment_bytes = end.bytes;
     let shared = Shared {
         machine: machine.clone(),
-        local_format: folder.published.bases.format,
+        local_format: publisher.published.bases.format,
         store,
         options,
         next_tree_id: AtomicU64::new(parts.next_tree_id),
@@ -186,14 +189,18 @@ fn assemble(
         queue: Mutex::new(queue),
         queue_changed: Condvar::new(),
         transactions: Mutex::new(BTreeMap::new()),
-        folder: Mutex::new(folder),
+        flusher: Mutex::new(()),
+        publisher: Mutex::new(publisher),
         held: Mutex::new(Vec::new()),
+        work: Mutex::new(Work::default()),
         unpublished: Mutex::new(parts.unpublished),
         signals: Mutex::new(Signals::default()),
         signalled: Condvar::new(),
+        pace: Pace::default(),
         counters: Counters::default(),
     };
     shared.change_state(|_, _| {}); // The first State is listed too.
+    shared.note_all_runs();
     let mut queue = shared.queue();
     let is_full = queue.active.bytes().max(end.bytes) >= options.memtable_bytes_max;
     if is_full || end.segment_count > SEGMENT_COUNT_MAX {

@@ -1,5 +1,8 @@
-//! Recent writes, in memory, above the trees: [`memtable`] holds them, [`interleave`] reads several
-//! memtables and a transaction's own writes as one.
+//! Recent writes above the trees: [`memtable`] holds the youngest in memory, a [`run`] older ones of
+//! one tree in the store, with a [`filter`] beside it; [`interleave`] reads several of them and a
+//! transaction's own writes as one.
 
+pub(crate) mod filter;
 pub(crate) mod interleave;
 pub(crate) mod memtable;
+pub(crate) mod run;

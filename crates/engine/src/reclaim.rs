@@ -63,6 +63,17 @@ impl Shared {
         Ok(collected?)
     }
 
+    /// Finds out how much of the store is needed; changes nothing.
+    pub fn weigh(&self) -> Result<Collected, EngineError> {
+        let options = CollectOptions { only_weigh: true, ..Default::default() };
+        let mut pacer = Pacer::new(self, None);
+        Ok(self.store.collect(&mut Collection {
+            roots: &mut || Ok(self.held_roots()),
+            pace: &mut |bytes| pacer.pace(bytes),
+            options,
+        })?)
+    }
+
     /// What is needed beside the store's named roots.
     fn held_roots(&self) -> Vec<ChunkHash> {
         let mut roots = HashSet::new();
@@ -93,7 +104,7 @@ fn add_bases(state: &State, roots: &mut HashSet<ChunkHash>) {
 }
 
 fn add_base(base: &Base, roots: &mut HashSet<ChunkHash>) {
-    roots.insert(base.tree.root);
+    roots.extend(base.roots());
 }
 
 /// Slows a collection down to a rate, and stops it when the engine closes.

@@ -1,8 +1,9 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
-//! *Locks, in the order in which they may be taken*: `folder`, `queue`, `transactions`, `current`,
-//! `unpublished`, `signals`. None but `folder`'s is held across a write or sync; `folder` only
-//! keeps two folds apart, nobody else waits for it.
+//! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`,
+//! `transactions`, `current`, `held`, `unpublished`, `work`, `signals`. None but the first two is
+//! held across a write or sync; these only keep two flushes, and two publications, apart, and no
+//! writer or reader waits for them.
 //!
 //! *Visibility*: `current` holds the State and the visible Sequence together, so that a snapshot
 //! takes both at one moment. The visible Sequence only rises, and only under the queue's lock.
@@ -18,10 +19,13 @@ use frond_tree::TreeFormat;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::pace::Pace;
 use crate::queue::{Queue, Refusal};
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::state::format::EngineState;
+use crate::statistics::Recorder;
+use crate::work::Work;
 
 /// The engine behind its handles.
 pub(crate) struct Shared {
@@ -38,16 +42,22 @@ pub(crate) struct Shared {
     pub queue_changed: Condvar,
     /// How many transactions are open at each Sequence.
     pub transactions: Mutex<BTreeMap<Sequence, u64>>,
-    /// What is published; see `fold`.
-    pub folder: Mutex<Folder>,
+    /// Held by the one flush that runs.
+    pub flusher: Mutex<()>,
+    /// What is published; see `publish`.
+    pub publisher: Mutex<Publisher>,
+    /// Every State that somebody may still read.
+    pub held: Mutex<Vec<Weak<State>>>,
     /// Trees that got another base, or were dropped, and whose published base is not that yet. A
     /// tree that was only written to is found in the memtables.
     pub unpublished: Mutex<BTreeSet<TreeId>>,
-    /// Every State that somebody may still read.
-    pub held: Mutex<Vec<Weak<State>>>,
+    /// Which trees have runs, and who works on them; see `work`.
+    pub work: Mutex<Work>,
     pub signals: Mutex<Signals>,
-    /// Something in `signals` changed, or a fold was installed.
+    /// Something in `signals` changed, or work was installed.
     pub signalled: Condvar,
+    /// How fast writers may go; see `pace`.
+    pub pace: Pace,
     pub counters: Counters,
 }
 
@@ -57,8 +67,8 @@ pub(crate) struct Current {
     pub visible: Sequence,
 }
 
-/// What is published: only the fold that holds its lock may change it.
-pub(crate) struct Folder {
+/// What is published: only who holds its lock may change it.
+pub(crate) struct Publisher {
     pub root: ChunkHash,
     pub published: EngineState,
 }
@@ -69,11 +79,13 @@ pub(crate) struct Signals {
     /// The threads are to end.
     pub stop: bool,
     /// A memtable was sealed.
-    pub fold_wanted: bool,
+    pub flush_wanted: bool,
+    /// Rises whenever there may be something to fold or merge.
+    pub work_generation: u64,
     /// A relaxed transaction waits to be synced.
     pub sync_wanted: bool,
-    /// Why the last fold failed, until one succeeds.
-    pub fold_failure: Option<Refusal>,
+    /// Why the last flush failed, until one succeeds.
+    pub flush_failure: Option<Refusal>,
 }
 
 /// Counts since the engine was opened.
@@ -82,6 +94,20 @@ pub(crate) struct Counters {
     pub commits: AtomicU64,
     pub conflicts: AtomicU64,
     pub folds: AtomicU64,
+    pub flushes: AtomicU64,
+    pub runs_written: AtomicU64,
+    pub steps: AtomicU64,
+    pub merges: AtomicU64,
+    /// Bytes of keys, values and chunks of committed transactions.
+    pub bytes_given: AtomicU64,
+    /// Bytes of runs that flushes wrote, and of those that merges wrote.
+    pub bytes_flushed: AtomicU64,
+    pub bytes_merged: AtomicU64,
+    pub group_sizes: Recorder,
+    pub sync_micros: Recorder,
+    pub flush_micros: Recorder,
+    pub work_micros: Recorder,
+    pub delay_micros: Recorder,
 }
 
 impl Counters {
@@ -120,6 +146,8 @@ impl Shared {
 
     /// Every State that somebody may still read, the current one last.
     pub fn held_states(&self) -> Vec<Arc<State>> {
+        // A snapshot takes the current State under this lock: none can be missed meanwhile.
+        let _current = self.current.read().expect(NO_PANIC);
         let held = self.held.lock().expect(NO_PANIC);
         held.iter().filter_map(Weak::upgrade).collect()
     }
@@ -157,6 +185,11 @@ impl Shared {
         transactions.keys().next().copied().unwrap_or_else(visible)
     }
 
+    /// How much time has gone by since the clock said `begun`; nothing if it was set back.
+    pub fn micros_since(&self, begun: i64) -> u64 {
+        u64::try_from(self.machine.clock.now_micros().saturating_sub(begun)).unwrap_or(0)
+    }
+
     /// Reserves a tree's id.
     pub fn reserve_tree_id(&self) -> TreeId {
         TreeId(self.next_tree_id.fetch_add(1, Ordering::Relaxed))
@@ -188,9 +221,14 @@ impl Shared {
         self.unpublished.lock().expect(NO_PANIC)
     }
 
-    /// Locks the folder.
-    pub fn folder(&self) -> MutexGuard<'_, Folder> {
-        self.folder.lock().expect(NO_PANIC)
+    /// Locks what is published.
+    pub fn publisher(&self) -> MutexGuard<'_, Publisher> {
+        self.publisher.lock().expect(NO_PANIC)
+    }
+
+    /// Locks the list of what is worked on.
+    pub fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().expect(NO_PANIC)
     }
 
     /// Passes on what the store answered to a sync. Any failure but a full disk poisons the engine:

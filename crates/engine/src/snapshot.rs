@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::{ChunkStore, Lifetime, PutFor};
+use frond_store::{ChunkStore, Lifetime};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeError, TreeFormat, Value};
 
 use crate::cursor::EntryCursor;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::overlay::filter::KeyHash;
 use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
 use crate::overlay::memtable::{OverlayEntry, Window};
+use crate::overlay::run::{Run, RunCursor};
 use crate::state::{Base, Era, State};
+use crate::steady::SteadyStore;
 
 /// How many keys are looked up in the base at once when entries are counted.
 const COUNT_BATCH: usize = 1024;
@@ -21,7 +24,7 @@ const ESTIMATE_COUNT_MAX: usize = 512;
 /// All trees as they were at one moment. Cloning is cheap; writers and folds never disturb it.
 ///
 /// *Thread safety*: immutable, read by any number of threads at once. It keeps the memtables of its
-/// moment in memory until it is dropped.
+/// moment in memory, and the bases and runs of its moment on the disk, until it is dropped.
 #[derive(Clone)]
 pub struct Snapshot {
     store: Arc<dyn ChunkStore>,
@@ -56,13 +59,26 @@ impl Snapshot {
     /// Returns the value of `key`.
     pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
         let base = self.base(tree)?;
-        let window = self.window(&base);
+        let window = self.window(base);
         for memtable in self.state.memtables() {
             if let Some(value) = memtable.get(tree, key, window) {
                 return Ok(value);
             }
         }
-        Ok(base.tree.get(&*self.store, key)?)
+        Ok(self.get_below(base, key)?)
+    }
+
+    /// What the runs and the tree of `base` say of `key`.
+    fn get_below(&self, base: &Base, key: &[u8]) -> Result<Option<Value>, TreeError> {
+        if !base.runs.is_empty() {
+            let hash = KeyHash::new(key);
+            for run in &base.runs {
+                if let Some(value) = run.get(&*self.store, key, hash)? {
+                    return Ok(value);
+                }
+            }
+        }
+        base.tree.get(&*self.store, key)
     }
 
     /// Returns the entries within `bounds`, in `direction`. The cursor owns what it needs.
@@ -85,16 +101,16 @@ impl Snapshot {
     ) -> Result<EntryCursor, EngineError> {
         let base = self.base(tree)?;
         let mut sources: Vec<Source> = newest.into_iter().collect();
-        sources.extend(self.overlay_sources(tree, &base, &bounds, direction));
+        sources.extend(self.overlay_sources(tree, base, &bounds, direction));
         let cursor = base.tree.range(&self.store, bounds, direction);
         Ok(EntryCursor::new(Interleave::new(sources, direction), Some(cursor), direction))
     }
 
-    /// How many entries: O(log n) plus the overlay's entries of this tree.
+    /// How many entries: O(log n) plus the overlay's entries of this tree, those in runs too.
     pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
         let base = self.base(tree)?;
         let counted = base.tree.count(&*self.store)?;
-        self.add_overlay_count(counted, &base, self.changes(tree, &base))
+        self.add_overlay_count(counted, base, self.changes(tree, base))
     }
 
     /// How many entries lie in `bounds`: O(log n) plus the overlay's entries in it.
@@ -113,23 +129,26 @@ impl Snapshot {
             Some(end) => base.tree.rank(&*self.store, end)?,
             None => base.tree.count(&*self.store)?,
         };
-        let sources = self.overlay_sources(tree, &base, bounds, Direction::Ascending);
+        let sources = self.overlay_sources(tree, base, bounds, Direction::Ascending);
         let entries = Interleave::new(sources, Direction::Ascending);
-        self.add_overlay_count(below_end.saturating_sub(below_start), &base, Box::new(entries))
+        self.add_overlay_count(below_end.saturating_sub(below_start), base, entries)
     }
 
     /// About how many entries lie in `bounds`, for choosing between ways to find them: O(log n). The
     /// overlay's share is an upper bound, or, beyond some entries, half of what it has of the tree.
     pub fn estimate_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
         let base = self.base(tree)?;
-        let below = base.tree.count_range(&*self.store, bounds)?;
-        let window = self.window(&base);
+        let mut below = base.tree.count_range(&*self.store, bounds)?;
+        for run in &base.runs {
+            below = below.saturating_add(run.tree.count_range(&*self.store, bounds)?);
+        }
+        let window = self.window(base);
         let touching = self.state.memtables().filter(|memtable| memtable.touches(tree, window));
         let writes: u64 = touching.map(|memtable| memtable.writes_max(tree)).sum();
         if writes == 0 || *bounds == Bounds::all() {
             return Ok(below.saturating_add(writes));
         }
-        let sources = self.overlay_sources(tree, &base, bounds, Direction::Ascending);
+        let sources = self.memtable_sources(tree, window, bounds, Direction::Ascending);
         let counted = Interleave::new(sources, Direction::Ascending).take(ESTIMATE_COUNT_MAX);
         let counted = counted.count();
         let overlay = if counted < ESTIMATE_COUNT_MAX {
@@ -145,7 +164,8 @@ impl Snapshot {
         let base = self.base(tree)?;
         let summary = base.tree.summary(&*self.store)?;
         let mut bytes = summary.key_bytes.saturating_add(summary.value_bytes);
-        for (key, written) in self.changes(tree, &base) {
+        for change in self.changes(tree, base) {
+            let (key, written) = change?;
             let size = |value: &Value| value.bytes() + key.len() as u64;
             let found = base.tree.get(&*self.store, &key)?;
             bytes = bytes.saturating_sub(found.as_ref().map_or(0, size));
@@ -157,9 +177,13 @@ impl Snapshot {
     /// The OR of all entries' flags; may include those of entries deleted since the last fold.
     pub fn flags(&self, tree: TreeId) -> Result<u8, EngineError> {
         let base = self.base(tree)?;
-        let window = self.window(&base);
+        let window = self.window(base);
+        let mut flags = base.tree.flags(&*self.store)?;
+        for run in &base.runs {
+            flags |= run.flags(&*self.store)?;
+        }
         let overlay = self.state.memtables().map(|memtable| memtable.flags(tree, window));
-        Ok(base.tree.flags(&*self.store)? | overlay.fold(0, |all, flags| all | flags))
+        Ok(overlay.fold(flags, |all, flags| all | flags))
     }
 
     /// Reads a value's bytes, wherever they lie.
@@ -170,7 +194,7 @@ impl Snapshot {
     /// Returns the tree's base if the overlay holds nothing for it in this snapshot.
     pub fn clean_base(&self, tree: TreeId) -> Result<Option<Tree>, EngineError> {
         let base = self.base(tree)?;
-        let dirty = self.state.touches(tree, self.window(&base));
+        let dirty = !base.runs.is_empty() || self.state.touches(tree, self.window(base));
         Ok((!dirty).then_some(base.tree))
     }
 
@@ -178,30 +202,30 @@ impl Snapshot {
         &self.store
     }
 
-    /// The era that `tree` is in.
-    pub(crate) fn era(&self, tree: TreeId) -> Result<(Era, Base), EngineError> {
+    /// The era that `tree` is in, and its base.
+    pub(crate) fn era(&self, tree: TreeId) -> Result<(&Era, &Base), EngineError> {
         self.state
             .era(tree, self.sequence)
-            .and_then(|era| era.base.map(|base| (era, base)))
+            .and_then(|era| era.base.as_ref().map(|base| (era, base)))
             .ok_or(EngineError::NoTree(tree))
     }
 
-    fn base(&self, tree: TreeId) -> Result<Base, EngineError> {
+    fn base(&self, tree: TreeId) -> Result<&Base, EngineError> {
         self.era(tree).map(|(_, base)| base)
     }
 
+    /// What the memtables have to say over `base`.
     fn window(&self, base: &Base) -> Window {
         Window { after: base.folded_to, upto: self.sequence }
     }
 
-    fn overlay_sources(
+    fn memtable_sources(
         &self,
         tree: TreeId,
-        base: &Base,
+        window: Window,
         bounds: &Bounds,
         direction: Direction,
     ) -> Vec<Source> {
-        let window = self.window(base);
         self.state
             .memtables()
             .filter(|memtable| memtable.touches(tree, window))
@@ -212,45 +236,86 @@ impl Snapshot {
             .collect()
     }
 
-    /// What the overlay changes in `base`, which is the tree's or one folded from it: the newest
-    /// entry of each key, ascending. Costs what changed since the base was folded.
-    fn changes(&self, tree: TreeId, base: &Base) -> Box<dyn Iterator<Item = OverlayEntry> + '_> {
+    /// Everything that lies over the tree of `base`, the newest first.
+    fn overlay_sources(
+        &self,
+        tree: TreeId,
+        base: &Base,
+        bounds: &Bounds,
+        direction: Direction,
+    ) -> Vec<Source> {
+        let mut sources = self.memtable_sources(tree, self.window(base), bounds, direction);
+        sources.extend(run_sources(&self.store, &base.runs, bounds, direction));
+        sources
+    }
+
+    /// What the memtables changed since `base`, which is the tree's or one folded from it: the
+    /// newest entry of each key, ascending. Costs what they changed since the base was folded.
+    pub(crate) fn recent_changes(&self, tree: TreeId, base: &Base) -> Vec<Source> {
         let window = self.window(base);
         let folded = Window { after: Sequence::ZERO, upto: base.folded_to };
-        if !self.state.touches(tree, folded) {
+        let memtables = || self.state.memtables();
+        if !memtables().any(|memtable| memtable.touches(tree, folded)) {
             // Everything in the memtables counts: reading them in order is the fastest.
-            let sources = self.overlay_sources(tree, base, &Bounds::all(), Direction::Ascending);
-            return Box::new(Interleave::new(sources, Direction::Ascending));
+            return self.memtable_sources(tree, window, &Bounds::all(), Direction::Ascending);
         }
         let mut keys = Vec::new();
-        for memtable in self.state.memtables() {
+        for memtable in memtables() {
             memtable.touched_keys(tree, window, &mut keys);
         }
         keys.sort_unstable();
         keys.dedup();
-        Box::new(keys.into_iter().filter_map(move |key| {
-            let mut memtables = self.state.memtables();
-            let value = memtables.find_map(|memtable| memtable.get(tree, &key, window))?;
+        let newest = |key: Bytes| {
+            let value = memtables().find_map(|memtable| memtable.get(tree, &key, window))?;
             Some((key, value))
-        }))
+        };
+        vec![Source::Copied(keys.into_iter().filter_map(newest).collect())]
     }
 
-    /// Folds what the overlay changes in `base` into it; new chunks are needed for `lifetime`.
-    /// `None` if nothing changes.
+    /// What the overlay changes in the tree of `base`: the newest entry of each key, ascending.
+    fn changes(&self, tree: TreeId, base: &Base) -> Interleave {
+        let mut sources = self.recent_changes(tree, base);
+        let ascending = Direction::Ascending;
+        sources.extend(run_sources(&self.store, &base.runs, &Bounds::all(), ascending));
+        Interleave::new(sources, ascending)
+    }
+
+    /// Whether the memtables have something to say over `base`.
+    pub(crate) fn is_written_since(&self, tree: TreeId, base: &Base) -> bool {
+        self.state.touches(tree, self.window(base))
+    }
+
+    /// Folds everything that lies over the tree of `base` into it; new chunks are needed for
+    /// `lifetime`. `None` if nothing changes.
     pub(crate) fn fold(
         &self,
         tree: TreeId,
         base: &Base,
         lifetime: Lifetime,
-    ) -> Result<Option<Base>, EngineError> {
-        if !self.state.touches(tree, self.window(base)) {
+    ) -> Result<Option<Tree>, EngineError> {
+        if base.runs.is_empty() && !self.is_written_since(tree, base) {
             return Ok(None);
         }
-        let mut edits = self.changes(tree, base).map(|(key, value)| -> Result<_, TreeError> {
-            Ok((key, value.map_or(Edit::Delete, Edit::Put)))
-        });
-        let tree = base.tree.apply(&PutFor { store: &*self.store, lifetime }, &mut edits)?;
-        Ok(Some(Base { tree, folded_to: self.sequence }))
+        let mut edits = edits(self.changes(tree, base));
+        Ok(Some(base.tree.apply(&SteadyStore::new(&*self.store, lifetime), &mut edits)?))
+    }
+
+    /// The least and the greatest key that the overlay of `base` names.
+    pub(crate) fn overlay_ends(
+        &self,
+        tree: TreeId,
+        base: &Base,
+    ) -> Result<Option<(Bytes, Bytes)>, EngineError> {
+        let end = |direction| {
+            let sources = self.overlay_sources(tree, base, &Bounds::all(), direction);
+            Interleave::new(sources, direction).peek_key()
+        };
+        let (least, greatest) = (end(Direction::Ascending)?, end(Direction::Descending)?);
+        Ok(least.zip(greatest))
+    }
+
+    pub(crate) fn state(&self) -> &Arc<State> {
+        &self.state
     }
 
     /// Adds to `counted` what `changes`, whose keys ascend, add to the base.
@@ -258,11 +323,13 @@ impl Snapshot {
         &self,
         counted: u64,
         base: &Base,
-        mut changes: Box<dyn Iterator<Item = OverlayEntry> + '_>,
+        mut changes: Interleave,
     ) -> Result<u64, EngineError> {
         let mut counted = counted;
         loop {
-            let batch: Vec<OverlayEntry> = changes.by_ref().take(COUNT_BATCH).collect();
+            let batch: Result<Vec<OverlayEntry>, TreeError> =
+                changes.by_ref().take(COUNT_BATCH).collect();
+            let batch = batch?;
             if batch.is_empty() {
                 return Ok(counted);
             }
@@ -277,4 +344,22 @@ impl Snapshot {
             }
         }
     }
+}
+
+/// Cursors over runs, in their order.
+pub(crate) fn run_sources<'a>(
+    store: &'a Arc<dyn ChunkStore>,
+    runs: &'a [Arc<Run>],
+    bounds: &'a Bounds,
+    direction: Direction,
+) -> impl Iterator<Item = Source> + 'a {
+    runs.iter().map(move |run| Source::Run(RunCursor::new(run, store, bounds.clone(), direction)))
+}
+
+/// The overlay's entries as a tree takes them.
+pub(crate) fn edits(entries: Interleave) -> impl Iterator<Item = Result<(Bytes, Edit), TreeError>> {
+    entries.map(|entry| {
+        let (key, value) = entry?;
+        Ok((key, value.map_or(Edit::Delete, Edit::Put)))
+    })
 }

@@ -1,4 +1,5 @@
-//! What a reader needs, immutable: the bases of all trees and the memtables above them.
+//! What a reader needs, immutable: the bases of all trees (trees and the runs over them) and the
+//! memtables above them.
 //!
 //! *Invariants*
 //! 1. A tree's eras ascend strictly by `from`; the first that a reader can need is always there.
@@ -11,29 +12,21 @@
 //! A new State replaces the old one when a memtable is sealed, a fold is installed or a tree is
 //! replaced; a snapshot keeps the State that it was taken in, and so is never disturbed.
 
+pub(crate) mod base;
 pub(crate) mod format;
 pub(crate) mod table;
 
 use std::sync::Arc;
 
-use frond_tree::Tree;
-
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
 use crate::overlay::memtable::{Memtable, Window};
+use crate::overlay::run::Run;
+pub(crate) use base::{Base, Improvement};
 use table::TreeTable;
 
-/// A tree and up to where it contains the recent writes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Base {
-    /// The tree.
-    pub tree: Tree,
-    /// Entries up to this Sequence are in it, or were replaced with it.
-    pub folded_to: Sequence,
-}
-
 /// What a tree is from a moment on, until its next era.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Era {
     /// When the era began.
     pub from: Sequence,
@@ -65,15 +58,42 @@ pub(crate) struct State {
 
 impl State {
     /// The era of `tree` at `sequence`.
-    pub fn era(&self, tree: TreeId, sequence: Sequence) -> Option<Era> {
+    pub fn era(&self, tree: TreeId, sequence: Sequence) -> Option<&Era> {
         let eras = self.trees.get(tree);
-        eras.iter().rev().find(|era| era.from <= sequence).copied()
+        eras.iter().rev().find(|era| era.from <= sequence)
+    }
+
+    /// The base of the era of `tree` that began at `from`.
+    pub fn base_of(&self, tree: TreeId, from: Sequence) -> Option<&Base> {
+        let eras = self.trees.get(tree);
+        eras.iter().find(|era| era.from == from).and_then(|era| era.base.as_ref())
     }
 
     /// The memtables, the newest first.
     pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         let sealed = self.sealed.iter().rev().map(|sealed| &sealed.memtable);
         std::iter::once(&self.active).chain(sealed)
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        let bases =
+            self.trees.iter().flat_map(|(_, eras)| eras).filter_map(|era| era.base.as_ref());
+        bases.flat_map(|base| &base.runs).map(|run| &**run)
+    }
+
+    /// How many runs there are.
+    pub fn run_count(&self) -> u64 {
+        self.runs().count() as u64
+    }
+
+    /// Bytes of all runs.
+    pub fn run_bytes(&self) -> u64 {
+        self.runs().fold(0, |sum, run| sum.saturating_add(run.bytes))
+    }
+
+    /// Memory that filters of runs take.
+    pub fn filter_bytes(&self) -> u64 {
+        self.runs().map(Run::filter_bytes).sum()
     }
 
     /// Whether the overlay holds something of `tree` within `window`.
@@ -109,17 +129,16 @@ impl State {
         });
     }
 
-    /// Puts a folded base in the place of the one that it was made from. Harmless if the tree was
-    /// replaced, or folded further, meanwhile.
-    pub fn install_base(&mut self, tree: TreeId, from: Sequence, base: Base) {
-        let improves = |era: &Era| {
-            era.from == from && era.base.is_some_and(|found| found.folded_to < base.folded_to)
-        };
-        if self.trees.get(tree).iter().any(improves) {
-            self.trees.modify(tree, |eras| {
-                eras.iter_mut().filter(|era| improves(era)).for_each(|era| era.base = Some(base));
-            });
-        }
+    /// Lays the result of background work over the base of the era that began at `from`. Harmless
+    /// if the tree was replaced, or improved by others, meanwhile.
+    pub fn improve(&mut self, tree: TreeId, from: Sequence, improvement: &Improvement) {
+        let improved = self.base_of(tree, from).and_then(|base| base.improved(improvement));
+        let Some(mut improved) = improved.map(Some) else { return };
+        self.trees.modify(tree, |eras| {
+            if let Some(era) = eras.iter_mut().find(|era| era.from == from) {
+                era.base = improved.take();
+            }
+        });
     }
 }
 
@@ -154,16 +173,16 @@ mod tests {
     #[test]
     fn a_published_fold_forgets_older_eras_and_dropped_trees() {
         let hash = frond_store::ChunkHash([1; 32]);
-        let tree = Tree { root: hash, format: frond_tree::TreeFormat::new(1) };
-        let base = Some(Base { tree, folded_to: Sequence(2) });
+        let tree = frond_tree::Tree { root: hash, format: frond_tree::TreeFormat::new(1) };
+        let base = || Some(Base::whole(tree, Sequence(2)));
         let era = |from, base| Era { from: Sequence(from), base };
         // (eras, horizon, what remains)
         let cases: [(&[Era], u64, &[Era]); 5] = [
-            (&[era(0, base), era(3, base)], 5, &[era(3, base)]),
-            (&[era(0, base), era(7, base)], 5, &[era(0, base), era(7, base)]),
-            (&[era(0, base), era(3, None)], 5, &[]),
-            (&[era(0, base), era(3, None), era(7, base)], 5, &[era(7, base)]),
-            (&[era(0, base), era(7, None)], 5, &[era(0, base), era(7, None)]),
+            (&[era(0, base()), era(3, base())], 5, &[era(3, base())]),
+            (&[era(0, base()), era(7, base())], 5, &[era(0, base()), era(7, base())]),
+            (&[era(0, base()), era(3, None)], 5, &[]),
+            (&[era(0, base()), era(3, None), era(7, base())], 5, &[era(7, base())]),
+            (&[era(0, base()), era(7, None)], 5, &[era(0, base()), era(7, None)]),
         ];
         for (eras, horizon, expected) in cases {
             let mut state = State::default();

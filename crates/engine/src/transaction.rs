@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkStore, Session};
+use frond_store::{Chunk, ChunkStore, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Bounds, Direction, Tree, TreeError, Value};
 
@@ -11,6 +11,7 @@ use crate::cursor::EntryCursor;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::Interleave;
+use crate::overlay::run::DELETION_FLAG;
 use crate::own_writes::{OwnWrites, StoreWithOwn};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
@@ -119,7 +120,7 @@ impl Transaction {
         StoreWithOwn { own: &self.own, store: &**self.snapshot.store() }
     }
 
-    /// Gives `key` a value.
+    /// Gives `key` a value. The highest of its flags is the engine's and must not be set.
     pub fn put(&mut self, tree: TreeId, key: Bytes, value: Value) -> Result<(), EngineError> {
         self.write(tree, key, Some(value))
     }
@@ -132,6 +133,14 @@ impl Transaction {
     fn write(&mut self, tree: TreeId, key: Bytes, value: Option<Value>) -> Result<(), EngineError> {
         if !self.has_tree(tree) {
             return Err(EngineError::NoTree(tree));
+        }
+        if let Some(flags) = value.as_ref().map(|value| value.flags)
+            && flags & DELETION_FLAG != 0
+        {
+            // Only what came from elsewhere, as a clone, can have it.
+            let what = format!("a value with flags {flags:02x}: the highest is reserved");
+            let file = format!("tree {}", tree.0);
+            return Err(StoreError::Damaged { file, offset: 0, what }.into());
         }
         if key.len() > KEY_BYTES_MAX {
             return Err(TreeError::KeyTooLong { bytes: key.len(), max: KEY_BYTES_MAX }.into());

@@ -106,5 +106,8 @@ codes! {
     Interrupted = 11601,
     InterruptedAtShutdown = 11600,
     BSONObjectTooLarge = 10334,
+    CommandNotSupportedOnView = 166,
+    OptionNotSupportedOnView = 167,
+    ViewDepthLimitExceeded = 165,
     DuplicateKey = 11000,
 }

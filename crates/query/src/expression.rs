@@ -5,7 +5,8 @@
 //! is borrowed where it can be), `path` (how a field path fans out over arrays), `number` (how the
 //! four number types combine), then the families: `arithmetic`, `rounding`, `comparison`,
 //! `conditional`, `string`, `substring`, `search`, `array`, `iterate`, `pairs`, `set`, `object`,
-//! `convert`, `date`, `date_format`, `total`, `variable`.
+//! `convert`, `hash`, `date`, `total`, `several`,
+//! `trigonometry`, `bits`, `variable`.
 //!
 //! *Surprises*: "missing" is a value of its own, less than null and unequal to it; most operators
 //! answer null where an argument is null or missing, but not all; variables that nobody binds are
@@ -13,12 +14,13 @@
 
 mod arithmetic;
 mod array;
+mod bits;
 mod comparison;
 mod conditional;
 mod convert;
 mod date;
-mod date_format;
 mod evaluated;
+mod hash;
 mod iterate;
 mod node;
 pub(crate) mod number;
@@ -30,12 +32,14 @@ mod rounding;
 mod scope;
 mod search;
 mod set;
+mod several;
 mod string;
 mod substring;
 mod table;
 #[cfg(test)]
 mod tests;
 mod total;
+mod trigonometry;
 mod variable;
 
 use std::sync::Arc;
@@ -51,7 +55,7 @@ pub(crate) use object::not_mergeable;
 pub(crate) use parse::Parser;
 pub(crate) use path::parse as parse_path;
 pub use scope::Variables;
-pub(crate) use scope::{Scope, check_name, undefined};
+pub(crate) use scope::{Binding, Scope, check_name, undefined};
 pub(crate) use variable::random;
 
 /// A parsed expression. Cloning is cheap: the tree is shared.

@@ -14,19 +14,21 @@ mod array;
 mod compare;
 mod equalities;
 mod evaluate;
+mod explain;
 mod membership;
 mod number;
 mod operators;
 mod parse;
 mod pattern;
 mod position;
+mod schema;
 mod shape;
 pub(crate) mod tree;
 
 use std::sync::Arc;
 
 use frond_doc::field_scan::ScannedNames;
-use frond_doc::{Document, Value};
+use frond_doc::{Document, DocumentBuf, Value};
 
 use crate::error::QueryError;
 use crate::expression::Variables;
@@ -96,6 +98,11 @@ impl Filter {
         let run = Run::over(document, &self.names, &self.variables);
         let passes = evaluate::node(&self.root, document, &run);
         run.finish(passes)
+    }
+
+    /// Why `document` doesn't pass, as MongoDB tells it of a document that fails a validator.
+    pub fn failure_details(&self, document: Document<'_>) -> DocumentBuf {
+        explain::details(&self.root, document, &Run::new(&self.variables))
     }
 
     /// As `matches`, and tells the position of the first array element that matched on a path

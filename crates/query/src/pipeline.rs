@@ -7,32 +7,45 @@
 //!
 //! *Surprises*: stages are lazy, each pulls documents from the one before, except that `$out`
 //! writes when the pipeline is started; a `$sort` that a `$limit` follows keeps no more documents
-//! than that; nothing spills to disk, what needs more memory than [`MEMORY_BYTES_MAX`] is refused.
+//! than that; what needs more memory than a stage may use goes to files of the caller's
+//! ([`Spill`]), or is refused.
 
 mod bucket;
+mod bucket_auto;
 mod count;
+mod densify;
 mod documents;
 mod facet;
+mod fill;
+mod granularity;
+mod graph_lookup;
 mod group;
 mod limit;
 mod lookup;
 mod matching;
+mod merge;
 mod nothing;
 mod out;
 mod parse;
 mod project;
+mod redact;
 mod replace_root;
 mod sample;
 mod set_path;
+mod set_window_fields;
 mod shape;
 mod shape_parse;
 mod skip;
 mod sort;
 mod sort_by_count;
+mod sorter;
+mod spill;
 mod stage;
 mod table;
+mod time_unit;
 mod union_with;
 mod unwind;
+mod window;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,11 +59,12 @@ use crate::expression::{Variables, undefined};
 use crate::filter::Filter;
 use stage::{Context, Rows, Stage};
 
+pub use merge::{Merge, MergeAction};
+pub use sorter::{Sorted, Sorter};
+pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
+
 /// A stream of documents.
 pub type Documents<'a> = Box<dyn Iterator<Item = Result<DocumentBuf, QueryError>> + Send + 'a>;
-
-/// How much a stage may keep in memory: MongoDB's limit.
-const MEMORY_BYTES_MAX: usize = 100 << 20;
 
 /// A result may be this much larger than a stored document: MongoDB's allowance for what a command
 /// adds to it.
@@ -74,6 +88,20 @@ pub trait Collections: Send + Sync {
         collection: &str,
         documents: Documents<'_>,
     ) -> Result<(), QueryError>;
+
+    /// Writes `documents` into `collection` as `merge` says: `$merge`.
+    fn merge(
+        &self,
+        database: Option<&str>,
+        collection: &str,
+        merge: &Merge,
+        documents: Documents<'_>,
+    ) -> Result<(), QueryError>;
+
+    /// How much memory stages may use, and where the rest goes.
+    fn resources(&self) -> Resources {
+        Resources::default()
+    }
 }
 
 /// A parsed pipeline.
@@ -112,7 +140,9 @@ impl Pipeline {
         variables: &Variables,
     ) -> Result<DocumentBuf, QueryError> {
         let collections = Arc::new(nothing::Nothing);
-        let context = Context { variables: variables.clone(), collections, wanted: None };
+        let resources = Resources::default();
+        let context =
+            Context { variables: variables.clone(), collections, resources, wanted: None };
         let input = Box::new(std::iter::once(Ok(document.to_buf())));
         let mut made = self.clone().run_in(input, &context)?;
         made.next().unwrap_or_else(|| Ok(DocumentBuf::empty()))
@@ -167,7 +197,8 @@ impl Pipeline {
         collections: Arc<dyn Collections>,
     ) -> Result<Documents<'a>, QueryError> {
         self.check_bound(&variables)?;
-        let context = Context { variables, collections, wanted: None };
+        let resources = collections.resources();
+        let context = Context { variables, collections, resources, wanted: None };
         let documents = self.run_in(input, &context)?;
         Ok(bounded(documents))
     }

@@ -99,6 +99,14 @@ impl Projection {
         apply::document(self, document, filter)
     }
 
+    /// The outermost fields that decide the result; `None` if others may.
+    pub fn outermost_names(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        let fields = &self.root.fields;
+        let is_plain =
+            self.kind == Kind::Inclusion && !self.has_positional && !self.root.makes_fields();
+        is_plain.then(|| fields.iter().map(|(name, _)| name.as_bytes()))
+    }
+
     /// Whether documents go through unchanged.
     pub fn is_identity(&self) -> bool {
         self.kind == Kind::Exclusion && self.root.fields.is_empty()

@@ -163,12 +163,10 @@ impl Update {
                         .to_owned()
                 })?
             }
-            Form::Replacement(replacement) => {
-                keep_id_of_whole(document, replaced(document, replacement)?)?
-            }
+            Form::Replacement(replacement) => replaced_whole(document, replacement)?,
             Form::Pipeline(pipeline) => {
                 let made = pipeline.apply(document)?;
-                keep_id_of_whole(document, replaced(document, &made)?)?
+                replaced_whole(document, &made)?
             }
         };
         Ok((changed.as_bytes() != document.as_bytes()).then_some(changed))
@@ -219,7 +217,7 @@ impl Update {
             Form::Pipeline(pipeline) => {
                 let base = equalities_document(filter, context)?;
                 let made = pipeline.apply(base.view())?;
-                keep_id_of_whole(base.view(), replaced(base.view(), &made)?)?
+                replaced_whole(base.view(), &made)?
             }
         };
         let made = normalise::for_insert(&made, new_id)
@@ -297,6 +295,17 @@ fn replaced(document: Document<'_>, made: &DocumentBuf) -> Result<DocumentBuf, Q
             .map_err(|error| QueryError::new(Code::BadValue, error.to_string())),
         None => Ok(with_id(document.get("_id"), made.view())),
     }
+}
+
+/// The document that takes the place of `before` as a whole: `made`, with the `_id` that was there.
+///
+/// # Errors
+/// `ImmutableField` if `made` has another `_id`.
+pub(crate) fn replaced_whole(
+    before: Document<'_>,
+    made: &DocumentBuf,
+) -> Result<DocumentBuf, QueryError> {
+    keep_id_of_whole(before, replaced(before, made)?)
 }
 
 /// The document with `id` in front of its fields other than `_id`.

@@ -21,6 +21,7 @@ use frond_query::Code;
 
 use crate::common::SessionId;
 use crate::limits::{BATCH_BYTES_MAX, CURSOR_IDLE_MAX, CURSORS_MAX};
+use crate::operations::CurrentOperation;
 
 /// Where a cursor's documents come from.
 pub type Documents = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
@@ -42,6 +43,8 @@ pub struct CursorFacts {
 pub struct OpenCursor {
     /// What it is.
     pub facts: CursorFacts,
+    /// Which command asks it now.
+    pub current: CurrentOperation,
     documents: Documents,
     /// A document that was read but didn't go into the last batch.
     held: Option<DocumentBuf>,
@@ -58,7 +61,7 @@ pub struct Batch {
 impl OpenCursor {
     /// A cursor over `documents`.
     pub fn new(facts: CursorFacts, documents: Documents) -> OpenCursor {
-        OpenCursor { facts, documents, held: None }
+        OpenCursor { facts, current: CurrentOperation::default(), documents, held: None }
     }
 
     /// Reads at most `documents_max` documents and about 16 MB (one document at least). Looks one

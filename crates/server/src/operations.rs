@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use frond_db::Error;
+use frond_db::{Error, Interrupt};
 use frond_query::Code;
 
 /// One command that runs.
@@ -47,6 +47,34 @@ impl Operation {
             return Err(Error::invalid(Code::MaxTimeMSExpired, "operation exceeded time limit"));
         }
         Ok(())
+    }
+}
+
+/// Which command asks a cursor now: the one that opened it, then one `getMore` after the other. So
+/// each may be killed, and has its own time. Clones are of the same cursor.
+#[derive(Clone, Debug, Default)]
+pub struct CurrentOperation(Arc<Mutex<Option<Arc<Operation>>>>);
+
+impl CurrentOperation {
+    /// A cursor that `operation` opens.
+    pub fn new(operation: &Arc<Operation>) -> CurrentOperation {
+        let current = CurrentOperation::default();
+        current.set(operation);
+        current
+    }
+
+    /// The cursor is `operation`'s now.
+    pub fn set(&self, operation: &Arc<Operation>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(operation.clone());
+    }
+
+    /// What tells the cursor's query to stop.
+    pub fn interrupt(&self) -> Interrupt {
+        let current = self.clone();
+        Interrupt::new(move || {
+            let operation = current.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            operation.map_or(Ok(()), |operation| operation.check())
+        })
     }
 }
 

@@ -23,6 +23,8 @@ pub struct CollectOptions {
     /// A pack of which less than this share is reachable is rewritten: at 50, packs take at most twice
     /// what is reachable.
     pub live_percent_min: u8,
+    /// Only find out what is reachable: nothing is changed.
+    pub only_weigh: bool,
     /// Whether history that isn't packed yet is packed in groups of related chunks, and small packs
     /// are put together.
     pub pack_history: bool,
@@ -30,7 +32,7 @@ pub struct CollectOptions {
 
 impl Default for CollectOptions {
     fn default() -> Self {
-        CollectOptions { live_percent_min: 50, pack_history: false }
+        CollectOptions { live_percent_min: 50, only_weigh: false, pack_history: false }
     }
 }
 
@@ -39,6 +41,8 @@ impl Default for CollectOptions {
 pub struct Collected {
     /// Chunks that were found reachable.
     pub chunks_live: u64,
+    /// About how many bytes of packs these take; told by `only_weigh`.
+    pub bytes_live: u64,
     /// Chunks that are gone.
     pub chunks_dead: u64,
     /// Chunks that moved to another pack.

@@ -115,6 +115,17 @@ impl ChunkStore for MemoryStore {
             // It may be garbage, of which a part is gone.
             follow(&state, hash, &mut live);
         }
+        if collection.options.only_weigh {
+            let is_live = |chunk: &&Chunk| live.contains(&chunk.hash());
+            let chunks = state.chunks.values().filter(is_live);
+            return Ok(Collected {
+                chunks_live: chunks.clone().count() as u64,
+                bytes_live: chunks.map(|chunk| chunk.encoded().len() as u64).sum(),
+                bytes_before,
+                bytes_after: bytes_before,
+                ..Collected::default()
+            });
+        }
         let count = state.chunks.len();
         state.chunks.retain(|hash, _| live.contains(hash));
         let left = state.chunks.values().map(|chunk| chunk.encoded().len() as u64).sum();

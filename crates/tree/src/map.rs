@@ -47,6 +47,14 @@ pub struct Entry {
     pub value: Value,
 }
 
+impl Entry {
+    /// The entry, borrowed.
+    pub fn borrowed(&self) -> EntryRef<'_> {
+        let Value { flags, content } = &self.value;
+        EntryRef { key: &self.key, flags: *flags, content: content.borrowed() }
+    }
+}
+
 /// What happens to a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Edit {

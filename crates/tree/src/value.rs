@@ -10,6 +10,7 @@ use bytes::Bytes;
 use frond_store::{ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
+use crate::map::ContentRef;
 use crate::sequence;
 
 /// A value, and flags that interior nodes carry ORed upward (an index marks multikey entries).
@@ -41,6 +42,19 @@ pub enum Content {
         /// Bytes of all items.
         bytes: u64,
     },
+}
+
+impl Content {
+    /// The content, borrowed.
+    pub fn borrowed(&self) -> ContentRef<'_> {
+        match self {
+            Content::Inline(bytes) => ContentRef::Inline(bytes),
+            Content::Chunk { hash, bytes } => ContentRef::Chunk { hash: *hash, bytes: *bytes },
+            Content::Sequence { root, bytes } => {
+                ContentRef::Sequence { root: *root, bytes: *bytes }
+            }
+        }
+    }
 }
 
 impl Value {

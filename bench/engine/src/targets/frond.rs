@@ -6,14 +6,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use frond_engine::{Durability, Engine, EngineError, EngineOptions, TreeId};
 use frond_store::io::Machine;
-use frond_tree::{Bounds, Content, Direction, Entry, Tree, Value};
+use frond_tree::{Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, Value};
 
+use crate::measure;
 use crate::target::{
     Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue, WRITE_BUFFER_BYTES,
 };
 
 /// How long a transaction waits that lost against another.
 const CONFLICT_PAUSE: Duration = Duration::from_micros(20);
+
+/// Background threads that use less than this in such a time are at rest.
+const QUIET: Duration = Duration::from_millis(300);
+const QUIET_CPU_SECONDS: f64 = 0.015;
 
 /// The engine and its trees.
 pub struct Frond {
@@ -71,15 +76,31 @@ impl Target for Frond {
     }
 
     fn rest(&self) -> Result<(), Failure> {
-        Ok(self.engine.checkpoint()?)
+        self.engine.flush()?;
+        // The background threads are done when they have used no time for a while.
+        let mut before = measure::cpu_seconds()?;
+        loop {
+            std::thread::sleep(QUIET);
+            let now = measure::cpu_seconds()?;
+            if now - before <= QUIET_CPU_SECONDS {
+                return Ok(());
+            }
+            before = now;
+        }
+    }
+
+    fn fold_all(&self) -> Result<bool, Failure> {
+        self.engine.checkpoint()?;
+        Ok(true)
     }
 
     fn load(&self, tree: usize, entries: &mut Entries<'_>) -> Result<(), Failure> {
         let mut entries =
             entries.map(|(key, value)| Ok(Entry { key, value: Value::inline(value) }));
         let store = &**self.engine.store();
-        let base = Tree::build(store, self.engine.local_format(), &mut entries)?;
+        // Begun first: it keeps what is built from being collected before it is a base.
         let mut transaction = self.engine.begin();
+        let base = Tree::build(store, self.engine.local_format(), &mut entries)?;
         transaction.set_base(self.trees[tree], base)?;
         transaction.commit(Durability::Synced)?;
         Ok(())
@@ -90,6 +111,10 @@ impl Target for Frond {
         vec![
             ("log MB".to_owned(), engine.log_bytes as f64 / 1e6),
             ("folds".to_owned(), engine.folds as f64),
+            ("flushes".to_owned(), engine.flushes as f64),
+            ("runs written".to_owned(), engine.runs_written as f64),
+            ("steps of folds".to_owned(), engine.pass_steps as f64),
+            ("merges of runs".to_owned(), engine.merges as f64),
             ("conflicts".to_owned(), self.conflicts.load(Ordering::Relaxed) as f64),
             ("commits a sync".to_owned(), engine.commits as f64 / engine.log_syncs.max(1) as f64),
             ("chunks written".to_owned(), store.chunks_written as f64),
@@ -154,11 +179,14 @@ impl Session for FrondSession<'_> {
     ) -> Result<(), Failure> {
         let snapshot = self.0.engine.snapshot();
         let bounds = Bounds { start: Some(Bytes::copy_from_slice(from)), end: None };
-        for entry in snapshot.range(self.0.trees[tree], bounds, Direction::Ascending)? {
-            let entry = entry?;
-            let goes_on = match &entry.value.content {
-                Content::Inline(bytes) => visit(&entry.key, bytes),
-                _ => visit(&entry.key, &snapshot.read(&entry.value)?),
+        let mut cursor = snapshot.range(self.0.trees[tree], bounds, Direction::Ascending)?;
+        while cursor.step()? {
+            let goes_on = match cursor.entry_ref() {
+                Some(EntryRef { key, content: ContentRef::Inline(bytes), .. }) => visit(key, bytes),
+                _ => {
+                    let entry = cursor.entry().ok_or("the cursor stands nowhere")?;
+                    visit(&entry.key, &snapshot.read(&entry.value)?)
+                }
             };
             if !goes_on {
                 break;

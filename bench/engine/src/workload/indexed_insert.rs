@@ -19,8 +19,10 @@ const CACHE_BYTES: u64 = 128 << 20;
 const BATCH: u64 = 1_000;
 const BATCHES_A_RANGE: u64 = 20;
 const RANGE: usize = 1_000;
-/// The rate over time is told in so many parts of the planned count.
-const PARTS: u64 = 8;
+/// The rate over time is told up to these sixteenths of the planned count.
+const PART_ENDS: [u64; 6] = [1, 2, 4, 8, 12, 16];
+/// The exit rate is that of the last tenth of the batches.
+const EXIT_DIVISOR: usize = 10;
 const SEED: u64 = 20;
 
 /// What the insertion has given.
@@ -29,8 +31,10 @@ struct Inserted {
     ranges: Latencies,
     documents: u64,
     given_bytes: u64,
-    /// For each part: documents, seconds in batches, processor seconds.
-    parts: Vec<(u64, f64, f64)>,
+    /// Seconds of each batch.
+    seconds: Vec<f64>,
+    /// For each part: documents at its end, processor seconds up to there.
+    parts: Vec<(u64, f64)>,
 }
 
 /// Measures one target.
@@ -50,7 +54,7 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     let written = measure::written_bytes()? - written_before;
     let disk = measure::disk_bytes(context.directory)?;
     check(&*target, inserted.documents)?;
-    report_rates(&mut inserted, figures);
+    report_rates(&inserted, figures);
 
     let documents = inserted.documents as f64;
     let own = generator * documents;
@@ -68,6 +72,15 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     ranges(&mut *target.session()?, 200, &mut rested)?;
     figures.cost("the same at rest, p50, ms", rested.micros_at(0.5) / 1e3);
     figures.cost("the same at rest, p99, ms", rested.micros_at(0.99) / 1e3);
+    let meter = Meter::start()?;
+    if target.fold_all()? {
+        let more = meter.cost()?.cpu_seconds;
+        let folded = (all.cpu_seconds + more - own) / documents * 1e6;
+        figures.cost("CPU a document, everything folded, µs", folded);
+        let disk = measure::disk_bytes(context.directory)?;
+        let share = disk as f64 / inserted.given_bytes as f64;
+        figures.cost("size on disk / bytes given, everything folded", share);
+    }
     figures.cost("memory at most, MB", measure::memory_bytes_max()? as f64 / 1e6);
     figures.fact("documents inserted", documents);
     figures.fact("MB given", inserted.given_bytes as f64 / 1e6);
@@ -85,16 +98,17 @@ fn insert(target: &dyn Target, context: &Context<'_>) -> Result<Inserted, Failur
         ranges: Latencies::default(),
         documents: 0,
         given_bytes: 0,
+        seconds: Vec::new(),
         parts: Vec::new(),
     };
-    let planned = context.scale.documents;
-    let part = planned.div_ceil(PARTS).next_multiple_of(BATCH);
-    let begin = Instant::now();
+    let planned = context.scale.documents.next_multiple_of(BATCH);
+    let part_end = |sixteenths: &u64| (planned * sixteenths / 16).next_multiple_of(BATCH);
+    let part_ends = PART_ENDS.map(|sixteenths| part_end(&sixteenths));
+    let (begin, cpu_before) = (Instant::now(), measure::cpu_seconds()?);
     let mut puts: Vec<Put> = Vec::new();
-    let (mut part_seconds, mut part_begin, mut cpu_before) = (0.0, 0, measure::cpu_seconds()?);
     while inserted.documents < planned && begin.elapsed() < context.scale.insert_time {
         puts.clear();
-        let numbers = inserted.documents..(inserted.documents + BATCH).min(planned);
+        let numbers = inserted.documents..inserted.documents + BATCH;
         inserted.documents = numbers.end;
         numbers.for_each(|number| document::puts(number, &mut random, &mut puts));
         inserted.given_bytes += puts.iter().map(Put::bytes).sum::<u64>();
@@ -102,14 +116,12 @@ fn insert(target: &dyn Target, context: &Context<'_>) -> Result<Inserted, Failur
         session.write(&puts)?;
         let taken = begin.elapsed();
         inserted.batches.add(taken);
-        part_seconds += taken.as_secs_f64();
+        inserted.seconds.push(taken.as_secs_f64());
         if inserted.documents.is_multiple_of(BATCH * BATCHES_A_RANGE) {
             ranges(&mut *session, 1, &mut inserted.ranges)?;
         }
-        if inserted.documents - part_begin >= part {
-            let cpu = measure::cpu_seconds()?;
-            inserted.parts.push((inserted.documents, part_seconds, cpu - cpu_before));
-            (part_seconds, part_begin, cpu_before) = (0.0, inserted.documents, cpu);
+        if part_ends.contains(&inserted.documents) {
+            inserted.parts.push((inserted.documents, measure::cpu_seconds()? - cpu_before));
         }
     }
     Ok(inserted)
@@ -135,31 +147,31 @@ fn ranges(session: &mut dyn Session, count: u64, latencies: &mut Latencies) -> R
     Ok(())
 }
 
-fn report_rates(inserted: &mut Inserted, figures: &mut Figures) {
-    let mut from = 0;
-    for (to, seconds, cpu) in &inserted.parts {
-        let documents = (to - from) as f64;
-        figures.rate(format!("documents/s to {}", thousands(*to)), documents / seconds);
-        let micros = cpu / documents * 1e6;
-        figures.fact(format!("CPU a document to {}, µs", thousands(*to)), micros);
-        from = *to;
+fn report_rates(inserted: &Inserted, figures: &mut Figures) {
+    let rate = |batches: &[f64]| {
+        let documents = batches.len() as f64 * BATCH as f64;
+        documents / batches.iter().sum::<f64>()
+    };
+    let (mut from, mut cpu_before) = (0, 0.0);
+    for (to, cpu) in &inserted.parts {
+        let batches = &inserted.seconds[(from / BATCH) as usize..(to / BATCH) as usize];
+        figures.rate(format!("documents/s to {}", thousands(*to)), rate(batches));
+        let micros = (cpu - cpu_before) / (to - from) as f64 * 1e6;
+        figures.cost(format!("CPU a document to {}, µs", thousands(*to)), micros);
+        (from, cpu_before) = (*to, *cpu);
     }
-    let (all, seconds) =
-        inserted.parts.iter().fold((0, 0.0), |(_, sum), (to, seconds, _)| (*to, sum + seconds));
-    figures.rate("documents/s, mean", all as f64 / seconds);
-    if let [.., (before, ..), (last, seconds, _)] = inserted.parts[..] {
-        figures.rate("documents/s, exit", (last - before) as f64 / seconds);
-        let (mean, exit) = (all as f64 / sum_seconds(inserted), (last - before) as f64 / seconds);
-        figures.rate("exit / mean", exit / mean);
-    }
-}
-
-fn sum_seconds(inserted: &Inserted) -> f64 {
-    inserted.parts.iter().map(|(_, seconds, _)| seconds).sum()
+    let exit_start = inserted.seconds.len() - inserted.seconds.len().div_ceil(EXIT_DIVISOR);
+    let (mean, exit) = (rate(&inserted.seconds), rate(&inserted.seconds[exit_start..]));
+    figures.rate("documents/s, mean", mean);
+    figures.rate("documents/s, exit", exit);
+    figures.rate("exit / mean", exit / mean);
 }
 
 fn thousands(count: u64) -> String {
-    format!("{},{:03}", count / 1000, count % 1000)
+    if count < 1_000_000 {
+        return format!("{},{:03}", count / 1_000, count % 1_000);
+    }
+    format!("{},{:03},{:03}", count / 1_000_000, count / 1_000 % 1_000, count % 1_000)
 }
 
 /// What making one document costs.

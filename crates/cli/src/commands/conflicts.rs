@@ -70,8 +70,13 @@ impl Conflicts {
 pub fn tell(terminal: &mut Terminal, indent: &str, conflict: Document<'_>) -> Result<(), Failure> {
     let id = terminal.paint(Style::Changed, text_of(conflict, "id"));
     let collection = plain(text_of(conflict, "collection"));
-    let document_id = shown_json(conflict.get("_id").unwrap_or(Value::Null));
-    writeln!(terminal, "{indent}{id}  {collection} {document_id}")?;
+    let what = match (text_of(conflict, "kind"), conflict.get("_id")) {
+        ("collection", _) => "was dropped on one side and changed on the other".to_owned(),
+        ("options", _) => "options".to_owned(),
+        ("index", Some(Value::String(name))) => format!("index {}", plain(name)),
+        (_, id) => shown_json(id.unwrap_or(Value::Null)),
+    };
+    writeln!(terminal, "{indent}{id}  {collection} {what}")?;
     let mut has_paths = false;
     for path in array_of(conflict, "paths").iter().filter_map(|path| path.as_str()) {
         has_paths = true;

@@ -14,10 +14,14 @@ Examples:
   frond gc                              a data directory that no server uses
   frond gc --uri 127.0.0.1:27017        a running server, while it serves
   frond gc --uri 127.0.0.1:27017 --rate 20    at most 20 MB a second
+  frond gc --undo-days 0                what was dropped can't be brought back any more
 
-What no branch, commit, cursor or transaction can reach goes: dropped collections and databases,
-what was folded or rewritten. History is packed so that versions of the same data share their bytes.
+What no branch, tag, commit, cursor or transaction can reach goes. What was dropped, deleted or
+replaced stays for 14 days, unless --undo-days says otherwise. History is packed so that versions of
+the same data share their bytes.
 A server also collects by itself, without packing, when half of its disk may be garbage.";
+
+const SECONDS_A_DAY: i64 = 24 * 3600;
 
 /// Give disk space back
 #[derive(clap::Args)]
@@ -26,6 +30,11 @@ pub struct Gc {
     /// Remove garbage only; don't pack history
     #[arg(long)]
     quick: bool,
+
+    /// How many days what was dropped, deleted or replaced can still be brought back (frond undo)
+    #[arg(long, value_name = "DAYS", default_value_t = 14)]
+    #[arg(value_parser = clap::value_parser!(i64).range(0..=36_500))]
+    undo_days: i64,
 
     /// Most megabytes to read and write a second; otherwise as fast as it goes
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
@@ -39,7 +48,10 @@ impl Gc {
     /// Collects.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
-        command.append("frondGc", Value::Int32(1)).append("quick", Value::Boolean(self.quick));
+        command
+            .append("frondGc", Value::Int32(1))
+            .append("quick", Value::Boolean(self.quick))
+            .append("undoSeconds", Value::Int64(self.undo_days * SECONDS_A_DAY));
         if let Some(rate) = self.rate {
             command.append("bytesPerSecond", Value::Int64(rate.saturating_mul(1_000_000)));
         }

@@ -1,10 +1,12 @@
 //! `frond merge`: brings another version's changes into a branch.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::arguments::{Author, Target};
+use crate::backend::Backend;
 use crate::commands::commit;
 use crate::failure::Failure;
 use crate::output::{count_of, counted, documents_of, plain, text_of};
@@ -14,6 +16,9 @@ const EXAMPLES: &str = "\
 Examples:
   frond merge shop sale -m 'the sale begins'
   frond merge shop@sale main              the other way: bring sale up to date
+  frond merge shop sale --squash -m 'sale'      as one commit of one parent
+  frond merge shop sale --on-conflict theirs    take their side where both changed the same
+  frond merge shop sale --rule items.stock=delta --rule items.tags=union
   frond merge shop --continue             end it when all conflicts are resolved
   frond merge shop --abort                as if it had never begun
 
@@ -45,6 +50,13 @@ pub struct Merge {
     #[arg(long, requires = "merge_in", conflicts_with = "no_ff")]
     ff_only: bool,
 
+    /// Make a commit of one parent with all that the other side did
+    #[arg(long, requires = "merge_in", conflicts_with_all = ["no_ff", "ff_only"])]
+    squash: bool,
+
+    #[command(flatten)]
+    rules: Rules,
+
     /// End a merge whose conflicts are all resolved
     #[arg(long = "continue")]
     continue_: bool,
@@ -66,23 +78,11 @@ const OPERATION_FAILED: i64 = 96;
 impl Merge {
     /// Merges, continues or aborts.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let mut backend = self.target.open()?;
-        match backend.execute(&self.database, &self.command()) {
-            Ok(answer) => tell(terminal, &answer)?,
-            Err(Failure::Refused { code: OPERATION_FAILED, answer, .. })
-                if text_of(answer.view(), "result") == "conflicts" =>
-            {
-                self.tell_conflicts(terminal, &answer)?;
-                terminal.finish()?;
-                backend.close()?;
-                return Err(Failure::Told);
-            }
-            Err(failure) => return Err(failure),
-        }
-        backend.close()
+        let command = self.command()?;
+        run(self.target.open()?, terminal, &self.database, &command)
     }
 
-    fn command(&self) -> DocumentBuf {
+    fn command(&self) -> Result<DocumentBuf, Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondMerge", Value::Int32(1));
         if let Some(merge_in) = &self.merge_in {
@@ -94,36 +94,123 @@ impl Merge {
         if !self.abort {
             command.append("author", Value::String(&self.author.name()));
         }
+        self.rules.append_to(&mut command)?;
         let flags = [
             ("noFF", self.no_ff),
             ("ffOnly", self.ff_only),
+            ("squash", self.squash),
             ("continue", self.continue_),
             ("abort", self.abort),
         ];
         for (name, _) in flags.iter().filter(|(_, is_set)| *is_set) {
             command.append(name, Value::Boolean(true));
         }
-        command.build()
+        Ok(command.build())
     }
+}
 
-    fn tell_conflicts(&self, terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
-        writeln!(terminal, "The merge waits: both sides changed the same fields.")?;
-        for conflict in documents_of(answer.view(), "conflicts") {
-            let collection = plain(text_of(conflict, "collection"));
-            let line =
-                format!("  {collection}: {}", counted(count_of(conflict, "count"), "conflict"));
-            writeln!(terminal, "{}", terminal.paint(Style::Removed, line))?;
-        }
-        for (what, command) in [
-            ("list them with", format!("frond conflicts {}", self.database)),
-            ("resolve each with", format!("frond resolve {} ID --ours", self.database)),
-            ("then", format!("frond merge {} --continue", self.database)),
-            ("or give up with", format!("frond merge {} --abort", self.database)),
+/// How documents are merged, where not as usual.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Rules {
+    /// Take this side where both changed the same, instead of keeping conflicts
+    #[arg(long, value_name = "SIDE", value_parser = ["ours", "theirs"])]
+    on_conflict: Option<String>,
+
+    /// What merges by itself: fields (usual) or whole documents
+    #[arg(long, value_parser = ["field", "document"])]
+    granularity: Option<String>,
+
+    /// What equal changes on both sides are: agreed (usual) or a conflict
+    #[arg(long, value_parser = ["agree", "conflict"])]
+    equal_changes: Option<String>,
+
+    /// Merge a field as a sum of changes (delta) or as a set (union)
+    #[arg(long = "rule", value_name = "COLLECTION.PATH=delta|union")]
+    rules: Vec<String>,
+}
+
+impl Rules {
+    /// Appends them to a command.
+    pub fn append_to(&self, command: &mut DocumentBuilder) -> Result<(), Failure> {
+        for (name, text) in [
+            ("onConflict", &self.on_conflict),
+            ("granularity", &self.granularity),
+            ("equalChanges", &self.equal_changes),
         ] {
-            writeln!(terminal, "{what:>18}  {}", terminal.paint(Style::Accent, command))?;
+            if let Some(text) = text {
+                command.append(name, Value::String(text));
+            }
         }
+        let mut collections: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+        for rule in &self.rules {
+            let parts = rule.split_once('=').and_then(|(place, rule)| {
+                let (collection, path) = place.split_once('.')?;
+                Some((collection, path, rule))
+            });
+            let Some((collection, path, rule)) = parts else {
+                let message = format!("--rule {rule}: expected COLLECTION.PATH=delta|union");
+                return Err(Failure::Usage(message));
+            };
+            collections.entry(collection).or_default().push((path, rule));
+        }
+        if collections.is_empty() {
+            return Ok(());
+        }
+        command.begin_document("mergeRules");
+        for (collection, rules) in collections {
+            command.begin_document(collection);
+            for (path, rule) in rules {
+                command.append(path, Value::String(rule));
+            }
+            command.end();
+        }
+        command.end();
         Ok(())
     }
+}
+
+/// Runs a command that merges, and tells how it ended; the exit code is 1 if conflicts wait.
+pub fn run(
+    mut backend: Box<dyn Backend>,
+    terminal: &mut Terminal,
+    database: &str,
+    command: &DocumentBuf,
+) -> Result<(), Failure> {
+    match backend.execute(database, command) {
+        Ok(answer) => tell(terminal, &answer)?,
+        Err(Failure::Refused { code: OPERATION_FAILED, answer, .. })
+            if text_of(answer.view(), "result") == "conflicts" =>
+        {
+            tell_conflicts(terminal, database, &answer)?;
+            terminal.finish()?;
+            backend.close()?;
+            return Err(Failure::Told);
+        }
+        Err(failure) => return Err(failure),
+    }
+    backend.close()
+}
+
+fn tell_conflicts(
+    terminal: &mut Terminal,
+    database: &str,
+    answer: &DocumentBuf,
+) -> Result<(), Failure> {
+    writeln!(terminal, "The merge waits: both sides changed the same fields.")?;
+    for conflict in documents_of(answer.view(), "conflicts") {
+        let collection = plain(text_of(conflict, "collection"));
+        let line = format!("  {collection}: {}", counted(count_of(conflict, "count"), "conflict"));
+        writeln!(terminal, "{}", terminal.paint(Style::Removed, line))?;
+    }
+    for (what, command) in [
+        ("list them with", format!("frond conflicts {database}")),
+        ("resolve each with", format!("frond resolve {database} ID --ours")),
+        ("then", format!("frond merge {database} --continue")),
+        ("or give up with", format!("frond merge {database} --abort")),
+    ] {
+        writeln!(terminal, "{what:>18}  {}", terminal.paint(Style::Accent, command))?;
+    }
+    Ok(())
 }
 
 fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {

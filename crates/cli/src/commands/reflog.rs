@@ -5,6 +5,7 @@ use std::io::Write;
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::arguments::Target;
+use crate::commands::log::parse_date;
 use crate::failure::Failure;
 use crate::output::{answer_json, array_of, count_of, counted, date, documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
@@ -15,8 +16,10 @@ Examples:
   frond reflog shop --branch old    a branch that may be gone
   frond reflog shop --all
   frond reflog shop --dropped       databases that were dropped and can come back
+  frond reflog shop --expire 2026-10-01              forget what is older: it can't be undone then
+  frond reflog shop --dropped --expire 2026-10-01    the same for dropped databases
 
-The number in front names a change: frond undo shop --change NUMBER takes it back.";
+What the reflog remembers is kept: frond gc gives its space back only when it was forgotten. The number in front names a change: frond undo shop --change NUMBER takes it back.";
 
 /// Show what moved a branch: commits, merges, resets, drops
 #[derive(clap::Args)]
@@ -41,6 +44,10 @@ pub struct Reflog {
     #[arg(short = 'n', long = "limit", value_name = "COUNT")]
     limit: Option<u32>,
 
+    /// Forget what was remembered before this date, so that its space can be given back
+    #[arg(long, value_name = "DATE")]
+    expire: Option<String>,
+
     /// The answer as JSON
     #[arg(long)]
     json: bool,
@@ -62,11 +69,21 @@ impl Reflog {
         }
         command.append("all", Value::Boolean(self.all));
         command.append("dropped", Value::Boolean(self.dropped));
+        if let Some(date) = &self.expire {
+            command.append("expireBefore", Value::DateTime(parse_date(date)?));
+        }
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
         if self.json {
             writeln!(terminal, "{}", answer_json(&answer))?;
             return backend.close();
+        }
+        if self.expire.is_some() {
+            writeln!(
+                terminal,
+                "forgot {}",
+                counted(count_of(answer.view(), "forgotten"), "change")
+            )?;
         }
         let time = |change: frond_doc::Document<'_>| match change.get("time") {
             Some(Value::DateTime(millis)) => date(millis),

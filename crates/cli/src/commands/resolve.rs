@@ -14,20 +14,32 @@ Examples:
   frond resolve shop 3k2j9q7t --ours       keep this branch's value
   frond resolve shop 3k2j9q7t --theirs     take the other side's
   frond resolve shop 3k2j9q7t --value '{\"_id\": 1, \"name\": \"lamp\", \"price\": 25}'
+  frond resolve shop 3k2j9q7t --update '{\"$set\": {\"price\": 25}}'
   frond resolve shop 3k2j9q7t --remove     neither: remove the document
+  frond resolve shop --collection items --theirs
+  frond resolve shop --all --ours
 
 frond conflicts shop lists the conflicts with their ids.";
 
 /// Decide one conflict of a merge that waits
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[command(group = clap::ArgGroup::new("how").required(true).args(["ours", "theirs", "value", "remove"]))]
+#[command(group = clap::ArgGroup::new("how").required(true).args(["ours", "theirs", "value", "update", "remove"]))]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["id", "collection", "all"]))]
 pub struct Resolve {
     /// Database, or DATABASE@BRANCH, whose merge waits
     database: String,
 
     /// The conflict's id
-    id: String,
+    id: Option<String>,
+
+    /// All of this collection
+    #[arg(short, long)]
+    collection: Option<String>,
+
+    /// All that wait
+    #[arg(long)]
+    all: bool,
 
     /// Keep what this branch has
     #[arg(long)]
@@ -40,6 +52,10 @@ pub struct Resolve {
     /// Take this document instead
     #[arg(long, value_name = "JSON")]
     value: Option<String>,
+
+    /// Change the document as it is now by this update
+    #[arg(long, value_name = "JSON")]
+    update: Option<String>,
 
     /// Remove the document
     #[arg(long)]
@@ -69,11 +85,20 @@ impl Resolve {
     fn command(&self) -> Result<DocumentBuf, Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondResolveConflict", Value::Int32(1));
-        command.append("id", Value::String(&self.id));
-        if let Some(text) = &self.value {
+        for (name, text) in [("id", &self.id), ("collection", &self.collection)] {
+            if let Some(text) = text {
+                command.append(name, Value::String(text));
+            }
+        }
+        if self.all {
+            command.append("all", Value::Boolean(true));
+        }
+        let given = [("value", &self.value), ("update", &self.update)];
+        let given = given.into_iter().find_map(|(name, text)| Some((name, text.as_ref()?)));
+        if let Some((name, text)) = given {
             let document = extended_json::parse(text)
-                .map_err(|error| Failure::Usage(format!("--value is not a document: {error}")))?;
-            command.append("value", Value::Document(document.view()));
+                .map_err(|error| Failure::Usage(format!("--{name} is not a document: {error}")))?;
+            command.append(name, Value::Document(document.view()));
         } else if self.remove {
             command.append("value", Value::Null);
         } else {

@@ -4,6 +4,7 @@
 //! - [`versions`]: commits, branches, diffs, merges and conflicts on a data directory;
 //! - [`serving`]: the same on a running server, and the lock between the two;
 //! - [`tour`]: the tour ends well, and leaves a database that can be used;
+//! - [`walkthrough`]: docs/walkthrough.md, run;
 //! - [`maintenance`]: damage is found.
 
 mod imports;
@@ -11,6 +12,7 @@ mod maintenance;
 mod serving;
 mod tour;
 mod versions;
+mod walkthrough;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -83,7 +85,14 @@ pub(crate) fn command(directory: &Directory, line: &str) -> Command {
 
 /// Runs `frond LINE` in `directory`, with `input` on standard input. Words are cut at white space.
 pub(crate) fn frond_with(directory: &Directory, line: &str, input: &str) -> Ran {
-    let mut child = command(directory, line)
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    run_words(directory, &words, input)
+}
+
+/// Runs `frond` with `words` in `directory`, with `input` on standard input.
+pub(crate) fn run_words(directory: &Directory, words: &[String], input: &str) -> Ran {
+    let mut child = command(directory, "")
+        .args(words)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -64,8 +64,27 @@ fn what_is_dropped_gives_its_space_back() {
     std::fs::write(directory.path().join("one.jsonl"), "{\"_id\": 1}\n").unwrap();
     frond(&directory, "import one.jsonl -d noise -c noise --drop --data world").ok();
     frond(&directory, "gc --data world").ok();
+    assert!(before + 40_000 < stored(), "what was dropped can be brought back");
+    frond(&directory, "gc --data world --undo-days 0").ok();
     assert!(stored() < before + 20_000, "{before}, then {}", stored());
     frond(&directory, "fsck --data world").ok();
     frond(&directory, "gc --data nowhere").fails(1);
     frond(&directory, "gc --data world --rate 0").fails(2);
+}
+
+#[test]
+fn the_doctor_tells_how_a_directory_is() {
+    let directory = Directory::new();
+    frond(&directory, "tour --keep world").ok();
+    let out = frond(&directory, "doctor --data world").ok();
+    for word in ["1 database", "commits; format version 0", "needed", "free", "ms", "open files"] {
+        assert!(out.contains(word), "{word}: {out}");
+    }
+    let names = std::fs::read_dir(directory.path().join("world")).unwrap();
+    assert!(!names.map(|name| name.unwrap().file_name()).any(|name| name == "doctor.probe"));
+    frond(&directory, "doctor --data nowhere").fails(1);
+    std::fs::write(directory.path().join("world/MANIFEST"), "no manifest").unwrap();
+    let ran = frond(&directory, "doctor --data world");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("MANIFEST") && ran.out.contains("frond fsck"), "{ran:?}");
 }

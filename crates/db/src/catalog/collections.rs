@@ -1,20 +1,26 @@
 //! Making, dropping, renaming and listing collections; dropping a database.
 
-use frond_doc::{Document, DocumentBuf, Value as BsonValue, order};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value as BsonValue, order};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::{CatalogView, Collection, adopt};
+use crate::collection::validation::Validator;
+use crate::collection::view::View;
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::name;
 use crate::reader::{Reader, TreePlace};
 use crate::system::{self, WorkingEntry};
+use crate::version::merge_rules;
 
 /// Options of `create` that are kept but ask for nothing that isn't so anyway.
 const ACCEPTED_OPTIONS: &[&str] = &["autoIndexId", "flags", "storageEngine", "indexOptionDefaults"];
+/// Options that say something.
+const KEPT_OPTIONS: &[&str] =
+    &["pipeline", "validationAction", "validationLevel", "validator", "viewOn"];
 
 /// What `listCollections` tells of a collection.
 #[derive(Clone, Debug)]
@@ -36,6 +42,8 @@ impl Database {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), name)?;
         check_options(options)?;
+        View::of_options(options)?;
+        Validator::of_options(options, self.frond().now_millis())?;
         let scope = Scope::collection(self.repository_name(), branch, name);
         self.transact(scope, Role::Writer, Durability::Synced, |transaction| {
             if let Some(found) = adopt::find(transaction, self, branch, name)? {
@@ -50,6 +58,43 @@ impl Database {
                 return Err(Error::invalid(Code::NamespaceExists, message));
             }
             adopt::create(transaction, self, branch, name, options.to_buf())?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+
+    /// Changes options of a collection (`validator`, `validationLevel`, `validationAction`) or of a
+    /// view (`viewOn`, `pipeline`): those of `changes` take the place of what was there.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` (26); options that a collection, or a view, can't have.
+    pub fn change_collection(&self, name: &str, changes: Document<'_>) -> Result<(), Error> {
+        let branch = self.writable_branch()?;
+        check_options(changes)?;
+        let scope = Scope::collection(self.repository_name(), branch, name);
+        self.frond().transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+            let Some(found) = adopt::find(transaction, self, branch, name)? else {
+                let message = format!("ns does not exist: {}", self.namespace(name));
+                return Err(Error::invalid(Code::NamespaceNotFound, message));
+            };
+            let mut options = DocumentBuilder::new();
+            for (option, value) in found.options.iter() {
+                options.append(option, changes.get(option).unwrap_or(value));
+            }
+            for (option, value) in changes.iter() {
+                if found.options.get(option).is_none() {
+                    options.append(option, value);
+                }
+            }
+            let options = options.build();
+            let was_view = found.options.get("viewOn").is_some();
+            if View::of_options(options.view())?.is_some() != was_view {
+                let message = "a collection can't become a view, nor a view a collection";
+                return Err(Error::invalid(Code::InvalidOptions, message));
+            }
+            Validator::of_options(options.view(), self.frond().now_millis())?;
+            let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
+            live.options = options;
+            adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
             Ok(Outcome::Commit(()))
         })
     }
@@ -213,7 +258,9 @@ fn check_options(options: Document<'_>) -> Result<(), Error> {
                 let locale = value.as_document().and_then(|collation| collation.get("locale"));
                 locale == Some(BsonValue::String("simple"))
             }
-            _ => ACCEPTED_OPTIONS.contains(&option),
+            // How its documents are merged; refused here if it isn't proper.
+            merge_rules::OPTION => merge_rules::DocumentRules::parse(value).map(|_| true)?,
+            _ => ACCEPTED_OPTIONS.contains(&option) || KEPT_OPTIONS.contains(&option),
         };
         if !harmless {
             let message = format!("the option '{option}' of create is not supported yet");

@@ -19,6 +19,7 @@ use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::view::Index;
 use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME, IndexSpec, adopt, build};
+use crate::collection::view;
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
@@ -59,8 +60,11 @@ impl Database {
         let role = self.transaction().map_or(Role::Replacer, |_| Role::Writer);
         self.transact(scope, role, Durability::Synced, |transaction| {
             let found = adopt::find(transaction, self, branch, collection)?;
-            if let (Some(_), Some(found)) = (self.transaction(), &found) {
-                check_own_and_empty(transaction, found)?;
+            if let Some(found) = &found {
+                view::refuse(found.options.view(), &self.namespace(collection))?;
+                if self.transaction().is_some() {
+                    check_own_and_empty(transaction, found)?;
+                }
             }
             let there = found.as_ref().map_or(&[][..], |found| &found.indexes);
             let wanted = missing_indexes(there, specs)?;

@@ -10,26 +10,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 use frond_doc::{Array, DocumentBuf, Value};
 use frond_engine::Durability;
 use frond_query::expression::Variables;
-use frond_query::pipeline::{Collections, Documents, Pipeline};
+use frond_query::pipeline::{Collections, Documents, Merge, Pipeline, Resources};
 use frond_query::{Code, Filter, QueryError};
 
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
-use crate::collection::{AggregateRequest, Cursor};
+use crate::collection::view::{self, View};
+use crate::collection::{AggregateRequest, Cursor, Interrupt};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::transaction::not_in_transaction;
+
+/// Whether to stop is asked once for so many documents.
+const CHECK_COUNT: usize = 64;
 
 /// The first error that isn't a query's.
 #[derive(Clone, Default)]
 struct PutAside(Arc<Mutex<Option<Error>>>);
 
 /// The database as a pipeline's stages see it.
+#[derive(Clone)]
 struct Stages {
     database: Database,
     reader: Reader<'static>,
     put_aside: PutAside,
+    resources: Resources,
+    interrupt: Interrupt,
+    /// How many views the stages stand in.
+    view_depth: usize,
 }
 
 impl Database {
@@ -54,6 +63,9 @@ impl Database {
             database: self.clone(),
             reader: reader.clone(),
             put_aside: put_aside.clone(),
+            resources: self.frond().resources(request.in_memory_only),
+            interrupt: request.interrupt.clone(),
+            view_depth: 0,
         });
         let documents = self.run_pipeline(&reader, collection, stages, request, variables, context);
         let documents = documents.map_err(|error| put_aside.restore(error))?;
@@ -99,7 +111,7 @@ impl Database {
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());
                 let hint = request.hint.as_ref();
-                self.stream(reader, collection, &filter, hint, &context.put_aside)?
+                self.stream(reader, collection, &filter, hint, &context)?
             }
             None => {
                 let message = "{aggregate: 1} is not valid for a pipeline that reads a collection's documents";
@@ -116,17 +128,65 @@ impl Database {
         collection: &str,
         filter: &Filter,
         hint: Option<&frond_doc::ValueBuf>,
-        put_aside: &PutAside,
+        context: &Stages,
     ) -> Result<Documents<'static>, Error> {
+        if let Some(view) = self.view(reader, collection)? {
+            return self.stream_view(reader, &view, filter, context);
+        }
         let access = self.access(reader, collection, filter, &Order::Any, hint)?;
         let Some((collection, access)) = access else {
             return Ok(Box::new(std::iter::empty()));
         };
-        let put_aside = put_aside.clone();
+        let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
         let scan = Scan::new(reader.clone(), &collection, access, filter.clone());
-        Ok(Box::new(scan.map(move |found| match found {
-            Ok(found) => Ok(found.document),
-            Err(error) => Err(put_aside.keep(error)),
+        let mut count: usize = 0;
+        Ok(Box::new(scan.map(move |found| {
+            count = count.wrapping_add(1);
+            let goes_on =
+                if count.is_multiple_of(CHECK_COUNT) { interrupt.check() } else { Ok(()) };
+            match goes_on.and(found) {
+                Ok(found) => Ok(found.document),
+                Err(error) => Err(put_aside.keep(error)),
+            }
+        })))
+    }
+
+    /// The documents of a view that pass `filter`: those that its pipeline makes.
+    fn stream_view(
+        &self,
+        reader: &Reader<'static>,
+        view: &View,
+        filter: &Filter,
+        context: &Stages,
+    ) -> Result<Documents<'static>, Error> {
+        if view::DEPTH_MAX <= context.view_depth {
+            let message = format!(
+                "View depth too deep or view cycle detected; maximum depth is {}",
+                view::DEPTH_MAX
+            );
+            return Err(Error::invalid(Code::ViewDepthLimitExceeded, message));
+        }
+        let context = Stages {
+            database: self.clone(),
+            view_depth: context.view_depth + 1,
+            ..context.clone()
+        };
+        let variables = Variables::new(self.frond().now_millis(), None)?;
+        let mut pipeline = Pipeline::parse(view.stages())?;
+        let input = if pipeline.is_source() {
+            Box::new(std::iter::empty()) as Documents<'static>
+        } else {
+            let own = pipeline.take_filter().with_variables(variables.clone());
+            self.stream(reader, &view.on, &own, None, &context)?
+        };
+        let documents = pipeline.run(input, variables, Arc::new(context))?;
+        let filter = filter.clone();
+        Ok(Box::new(documents.filter_map(move |document| match document {
+            Ok(document) => match filter.try_matches(document.view()) {
+                Ok(passes) => passes.then_some(Ok(document)),
+                Err(error) => Some(Err(error)),
+            },
+            Err(error) => Some(Err(error)),
         })))
     }
 
@@ -147,9 +207,7 @@ impl Collections for Stages {
     ) -> Result<Documents<'static>, QueryError> {
         let database = self.database.output_database(database);
         database
-            .and_then(|database| {
-                database.stream(&self.reader, collection, filter, None, &self.put_aside)
-            })
+            .and_then(|database| database.stream(&self.reader, collection, filter, None, self))
             .map_err(|error| self.put_aside.keep(error))
     }
 
@@ -165,6 +223,25 @@ impl Collections for Stages {
                 database.replace_collection(collection, documents, Durability::Synced)
             })
             .map_err(|error| self.put_aside.keep(error))
+    }
+
+    fn merge(
+        &self,
+        database: Option<&str>,
+        collection: &str,
+        merge: &Merge,
+        documents: Documents<'_>,
+    ) -> Result<(), QueryError> {
+        let database = self.database.output_database(database);
+        database
+            .and_then(|database| {
+                database.merge_into(collection, merge, documents, Durability::Synced)
+            })
+            .map_err(|error| self.put_aside.keep(error))
+    }
+
+    fn resources(&self) -> Resources {
+        self.resources.clone()
     }
 }
 

@@ -18,6 +18,14 @@ impl Database {
         hint: Option<&ValueBuf>,
     ) -> Result<u64, Error> {
         let reader = self.reader();
+        if self.view(&reader, collection)?.is_some() {
+            let mut count: u64 = 0;
+            for document in self.filter_view(collection, filter)? {
+                document?;
+                count += 1;
+            }
+            return Ok(count.saturating_sub(skip).min(limit.unwrap_or(u64::MAX)));
+        }
         let filter = self.parse_filter(filter, None)?;
         let access = self.access(&reader, collection, &filter, &Order::Any, hint)?;
         let Some((collection, access)) = access else {

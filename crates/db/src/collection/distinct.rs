@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use frond_doc::path::Path;
-use frond_doc::{Document, Value, ValueBuf, key};
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf, key};
 use frond_query::Code;
 
 use crate::collection::plan::Order;
@@ -35,31 +35,42 @@ impl Database {
         hint: Option<&ValueBuf>,
     ) -> Result<Vec<ValueBuf>, Error> {
         let reader = self.reader();
+        if self.view(&reader, collection)?.is_some() {
+            let found = self.filter_view(collection, filter)?;
+            return values_at(path, found);
+        }
         let filter = self.parse_filter(filter, None)?;
         let access = self.access(&reader, collection, &filter, &Order::Any, hint)?;
         let Some((collection, access)) = access else {
             return Ok(Vec::new());
         };
-        let path = Path::new(path);
-        let mut values = Values::default();
-        for found in Scan::new(reader, &collection, access, filter) {
-            let document = found?.document;
-            path.visit(document.view(), &mut |value| {
-                match value {
-                    Some(Value::Array(array)) => {
-                        array.iter().for_each(|element| values.add(element));
-                    }
-                    Some(value) => values.add(value),
-                    None => {}
-                }
-                false
-            });
-            if values.bytes > DISTINCT_BYTES_MAX {
-                return Err(Error::invalid(DISTINCT_TOO_BIG, "distinct too big, 16mb cap"));
-            }
-        }
-        Ok(values.values)
+        let scan = Scan::new(reader, &collection, access, filter);
+        values_at(path, scan.map(|found| Ok(found?.document)))
     }
+}
+
+fn values_at(
+    path: &str,
+    documents: impl Iterator<Item = Result<DocumentBuf, Error>>,
+) -> Result<Vec<ValueBuf>, Error> {
+    let path = Path::new(path);
+    let mut values = Values::default();
+    for document in documents {
+        path.visit(document?.view(), &mut |value| {
+            match value {
+                Some(Value::Array(array)) => {
+                    array.iter().for_each(|element| values.add(element));
+                }
+                Some(value) => values.add(value),
+                None => {}
+            }
+            false
+        });
+        if values.bytes > DISTINCT_BYTES_MAX {
+            return Err(Error::invalid(DISTINCT_TOO_BIG, "distinct too big, 16mb cap"));
+        }
+    }
+    Ok(values.values)
 }
 
 impl Values {

@@ -4,15 +4,21 @@ use std::sync::Arc;
 
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::expression::Variables;
+use frond_query::pipeline::Sorter;
 use frond_query::{Filter, Projection};
 
 use crate::catalog::{CatalogView, Collection};
 use crate::collection::plan::{self, Access, Hint, Order, OwnFacts};
-use crate::collection::scan::{Found, Scan};
-use crate::collection::{Cursor, FindRequest, sort};
+use crate::collection::scan::Scan;
+use crate::collection::{Cursor, FindRequest};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
+
+/// What sorts, in messages.
+const SORT: &str = "Executor error during find command :: caused by :: Sort";
+/// Whether to stop is asked once for so many documents.
+const CHECK_COUNT: usize = 64;
 
 /// A `find` whose parts are parsed and whose plan is made.
 pub(crate) struct Query {
@@ -30,18 +36,26 @@ impl Database {
     /// Finds documents.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
         let reader = self.reader();
+        if self.view(&reader, collection)?.is_some() {
+            return self.find_in_view(collection, request);
+        }
         let Query { collection, filter, order, projection } =
             self.query(&reader, collection, request)?;
         let Some((collection, access)) = collection else {
             return Ok(Cursor::empty());
         };
         let in_order = access.gives_order;
-        let scan = Scan::new(reader, &collection, access, filter.clone());
+        let mut scan = Scan::new(reader, &collection, access, filter.clone());
+        let is_sorted = matches!(order, Order::By(_)) && !in_order;
+        if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
+            && !is_sorted
+        {
+            scan = scan.in_part(names);
+        }
         let skip = usize::try_from(request.skip).unwrap_or(usize::MAX);
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
-        let project = move |found: Result<Found, Error>| -> Result<DocumentBuf, Error> {
-            let document = found?.document;
+        let project = move |document: DocumentBuf| -> Result<DocumentBuf, Error> {
             match &projection {
                 Some(projection) => Ok(projection.apply(document.view(), &filter)?),
                 None => Ok(document),
@@ -49,11 +63,22 @@ impl Database {
         };
         match order {
             Order::By(pattern) if !in_order => {
-                let keep = request.limit.map(|_| skip.saturating_add(limit));
-                let found = sort::sorted(scan, &pattern, keep)?.into_iter().map(Ok);
-                Ok(Cursor::new(found.skip(skip).take(limit).map(project)))
+                let resources = self.frond().resources(request.in_memory_only);
+                let mut sorter = Sorter::new(SORT, &resources, skip.saturating_add(limit));
+                for (count, found) in scan.enumerate() {
+                    if count.is_multiple_of(CHECK_COUNT) {
+                        request.interrupt.check()?;
+                    }
+                    let document = found?.document;
+                    sorter.add(pattern.key(document.view()), document)?;
+                }
+                let sorted = sorter.finish()?.skip(skip);
+                Ok(Cursor::new(sorted.map(move |entry| project(entry?.1))))
             }
-            _ => Ok(Cursor::new(scan.skip(skip).take(limit).map(project))),
+            _ => {
+                let found = scan.skip(skip).take(limit);
+                Ok(Cursor::new(found.map(move |found| project(found?.document))))
+            }
         }
     }
 
@@ -99,7 +124,7 @@ impl Database {
     }
 
     /// Finds a collection: where it was found before, if that is known to be right.
-    fn find_collection(
+    pub(crate) fn find_collection(
         &self,
         reader: &Reader<'_>,
         name: &str,

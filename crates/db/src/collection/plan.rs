@@ -225,7 +225,8 @@ fn by_one_id(filter: &Filter, order: &Order) -> Option<Access> {
     // The beginnings of strings make such ranges too.
     let mut rest = &start[..];
     key::skip(&mut rest, false).ok()?;
-    (rest.is_empty() && Bounds::prefix(start) == *range).then(|| Access::of_plan(plan, &[], &[], order))
+    (rest.is_empty() && Bounds::prefix(start) == *range)
+        .then(|| Access::of_plan(plan, &[], &[], order))
 }
 
 fn count_ranges(reader: &Reader<'_>, tree: TreePlace, ranges: &[Bounds]) -> Result<u64, Error> {

@@ -18,8 +18,8 @@ use frond_tree::{Entry, Tree, TreeFormat};
 
 use crate::catalog::view::Index;
 use crate::catalog::{CatalogView, IndexSpec, adopt, build};
-use crate::collection::duplicate;
 use crate::collection::insert::check_document;
+use crate::collection::{duplicate, view};
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
@@ -116,6 +116,7 @@ impl Database {
         let found = adopt::find(transaction, self, branch, name)?;
         let (uuid, options, old) = match found {
             Some(found) => {
+                view::refuse(found.options.view(), &self.namespace(name))?;
                 let specs = found.indexes.iter().map(|index| &index.spec);
                 if !specs.eq(built.indexes.iter().map(|(spec, _)| spec)) {
                     return Ok(false);

@@ -16,6 +16,7 @@ use frond_tree::{Bounds, Direction, Entry, Value};
 use crate::catalog::Collection;
 use crate::collection::plan::{Access, AccessPath};
 use crate::error::Error;
+use crate::large;
 use crate::reader::{Entries, Reader, TreePlace};
 
 /// A document that was found, and the key of its `_id`.
@@ -38,8 +39,10 @@ pub(crate) struct Scan<'a> {
     ranges: VecDeque<Bounds>,
     direction: Direction,
     entries: Option<Entries>,
-    /// Whether large documents are read in part only.
-    in_part: bool,
+    /// Large documents are read in part: what the filter asks for, and these outermost fields.
+    in_part: Option<Vec<Box<[u8]>>>,
+    /// Whether what is found will change, so that nobody reads it again.
+    for_update: bool,
     /// Entries of indexes that were read.
     pub keys_examined: u64,
     /// Documents that were read.
@@ -82,15 +85,23 @@ impl<'a> Scan<'a> {
             ranges: access.ranges.into(),
             direction: access.direction,
             entries: None,
-            in_part: false,
+            in_part: None,
+            for_update: false,
             keys_examined: 0,
             documents_examined: 0,
         }
     }
 
-    /// Reads of large documents only what the filter asks for.
-    pub fn in_part(mut self) -> Scan<'a> {
-        self.in_part = true;
+    /// Reads of large documents only `_id`, what the filter asks for, and these outermost fields.
+    pub fn in_part<'n>(mut self, names: impl Iterator<Item = &'n [u8]>) -> Scan<'a> {
+        self.in_part = Some(names.map(Box::from).collect());
+        self
+    }
+
+    /// Reads of large documents only `_id` and what the filter asks for: they will change.
+    pub fn for_update(mut self) -> Scan<'a> {
+        self.in_part = Some(Vec::new());
+        self.for_update = true;
         self
     }
 
@@ -105,7 +116,7 @@ impl<'a> Scan<'a> {
             let found = self.document_of(id_key, &value)?;
             self.documents_examined += 1;
             if self.filter.is_all() || self.filter.try_matches(found.document.view())? {
-                let is_part = found.large.is_some() && !self.in_part;
+                let is_part = found.large.is_some() && self.in_part.is_none();
                 return match is_part {
                     true => Ok(Some(Found { document: self.reader.document(&value)?, ..found })),
                     false => Ok(Some(found)),
@@ -152,13 +163,24 @@ impl<'a> Scan<'a> {
     /// The document, or what the filter asks for of a large one.
     fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Found, Error> {
         let large = self.reader.head(value)?;
-        let names = self.filter.outermost_names().filter(|_| self.in_part || !self.filter.is_all());
+        // What the cache keeps whole, with an index of its fields, serves the next reader too.
+        let is_kept = large.is_some_and(|large| large.bytes() <= large::KEPT_BYTES_MAX);
+        let is_asked_in_part = match &self.in_part {
+            Some(_) if self.for_update => true,
+            Some(_) => !is_kept,
+            None => !is_kept && !self.filter.is_all(),
+        };
+        let names = self.filter.outermost_names().filter(|_| is_asked_in_part);
         let document = match (&large, names) {
             (Some(large), Some(names)) => {
-                let id: &[u8] = b"_id";
-                let names: Vec<&[u8]> =
-                    names.filter(|name| *name != id).chain(std::iter::once(id)).collect();
-                self.reader.project(large, &names)?
+                let mut wanted: Vec<&[u8]> = vec![b"_id"];
+                let more = self.in_part.iter().flatten().map(|name| &**name);
+                for name in names.chain(more) {
+                    if !wanted.contains(&name) {
+                        wanted.push(name);
+                    }
+                }
+                self.reader.project(large, &wanted)?
             }
             _ => self.reader.document(value)?,
         };

@@ -28,7 +28,8 @@ use crate::catalog::{Collection, adopt};
 use crate::collection::duplicate;
 use crate::collection::plan::{self, Access, FLAG_MULTIKEY, Hint, Order, OwnFacts};
 use crate::collection::scan::{Found, Scan};
-use crate::collection::sort;
+use crate::collection::validation::Validator;
+use crate::collection::{sort, view};
 use crate::database::Database;
 use crate::error::{Error, KEY_TOO_LONG};
 use crate::reader::{Reader, TreePlace};
@@ -53,6 +54,7 @@ pub(crate) struct CollectionWriter<'t> {
     now: Option<Collection>,
     /// Where documents are written: there since the first write.
     live: Option<LiveTrees>,
+    validator: Option<Validator>,
     own: OwnFacts,
     writes: u64,
     /// What is visible now, in a transaction of several requests: it finds out early that somebody
@@ -76,6 +78,14 @@ impl<'t> CollectionWriter<'t> {
         name: &'t str,
     ) -> Result<CollectionWriter<'t>, Error> {
         let before = adopt::find(transaction, database, branch, name)?;
+        let validator = match &before {
+            Some(before) => {
+                view::refuse(before.options.view(), &database.namespace(name))?;
+                let now_millis = database.frond().now_millis();
+                Validator::of_options(before.options.view(), now_millis)?
+            }
+            None => None,
+        };
         let indexes = before.as_ref().map_or(&[][..], |collection| &collection.indexes);
         let made_multikey = |index: &Index| match (index.tree, database.transaction()) {
             (TreePlace::Live(tree), Some(transaction)) => transaction.made_multikey(tree),
@@ -91,6 +101,7 @@ impl<'t> CollectionWriter<'t> {
             now: before.clone(),
             before,
             live: None,
+            validator: validator.filter(|_| database.validates()),
             own,
             writes: 0,
             latest,
@@ -142,7 +153,7 @@ impl<'t> CollectionWriter<'t> {
             return self.matching(filter, order, hint, limit);
         }
         match self.scan(filter, order, hint)? {
-            Some((scan, _)) => scan.in_part().take(limit.unwrap_or(usize::MAX)).collect(),
+            Some((scan, _)) => scan.for_update().take(limit.unwrap_or(usize::MAX)).collect(),
             None => Ok(Vec::new()),
         }
     }
@@ -173,6 +184,9 @@ impl<'t> CollectionWriter<'t> {
 
     /// Inserts a document, normalised before.
     pub fn insert(&mut self, document: &DocumentBuf) -> Result<(), Error> {
+        if let Some(validator) = &self.validator {
+            validator.check(None, document.view())?;
+        }
         self.ensure()?;
         self.undoing(|writer| {
             let id = document.get("_id").unwrap_or(BsonValue::Null);
@@ -194,6 +208,9 @@ impl<'t> CollectionWriter<'t> {
             let message =
                 format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
             return Err(Error::invalid(RESULT_TOO_LARGE, message));
+        }
+        if let Some(validator) = &self.validator {
+            validator.check(Some(found.document.view()), after.view())?;
         }
         self.ensure()?;
         self.undoing(|writer| {

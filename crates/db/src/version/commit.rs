@@ -123,7 +123,10 @@ impl Database {
                 crate::catalog::adopt::ensure_repository(transaction, self, branch)?;
             }
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
-            state.refuse_while_merging("a commit")?;
+            // A merge that waits for decisions about the schema has merged nothing yet.
+            if state.merging.as_ref().is_some_and(|merge| merge.decisions.is_none()) {
+                state.refuse_while_merging("a commit")?;
+            }
             let catalog = state.working_catalog(engine, transaction.snapshot())?;
             let info = if request.amend {
                 self.amend(transaction, &state, catalog, request)?

@@ -1,8 +1,16 @@
 //! A merge that waits, and its conflicts: data, durable with the branch, outside of every commit.
 //!
-//! The merge's record is `{theirs, message, author}`; a conflict's `{base, ours, theirs, paths}`, with
-//! the documents that there are. The conflict's key ends with that of the document's `_id`; its id is
-//! the beginning of a hash over both names, so that it fits a command line.
+//! The merge's record says what is merged, by which rules, and how many conflicts are left; a
+//! conflict's has the three sides that there are. The conflict's key ends with that of the document's
+//! `_id`; its id is the beginning of a hash over both names, so that it fits a command line, and a
+//! record of its own leads from the id to the key, so that deciding one conflict doesn't read all.
+//!
+//! *Two phases*: a collection dropped here and changed there, options or an index that both changed are
+//! conflicts of the *schema*. While there are such nothing is merged: they are decided first, then
+//! the merge runs again with these decisions, and may find conflicts of documents. So their
+//! keys, which begin with a byte that no key of an `_id` has, never stand beside those.
+
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, key};
@@ -15,14 +23,38 @@ use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
 use crate::system;
-use crate::version::commit_id::{COMMIT_ID_BYTES, letters};
-use crate::version::{CommitId, Conflict, history};
+use crate::version::commit_id::{COMMIT_ID_BYTES, letters, prefix_range};
+use crate::version::merge_rules::{MergeRules, MergeSide};
+use crate::version::{CommitId, Conflict, ConflictKind, history};
 
 /// Bytes of a conflict's id: sixteen letters.
 const ID_BYTES: usize = 10;
 /// Of a longer key of `_id` only so much stands in the conflict's key, and a hash of all of it: with
 /// the names before it, it would be longer than a key may be.
 const ID_KEY_BYTES_MAX: usize = 7_000;
+/// What the key of a conflict of the schema begins with: no key of a value does.
+const SCHEMA_KEY: u8 = 0xff;
+
+/// What a merge that waits will be when it is continued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MergeKind {
+    /// A commit of two parents.
+    Merge,
+    /// A commit of one parent with all that the other side did.
+    Squash,
+    /// A commit of one parent with what one commit did, or the opposite of it.
+    Pick,
+}
+
+impl MergeKind {
+    fn name(self) -> &'static str {
+        match self {
+            MergeKind::Merge => "merge",
+            MergeKind::Squash => "squash",
+            MergeKind::Pick => "pick",
+        }
+    }
+}
 
 /// A merge whose conflicts wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,15 +64,23 @@ pub(crate) struct MergeState {
     /// The merge commit's, unless another one is given when it is continued.
     pub message: String,
     pub author: String,
+    pub kind: MergeKind,
+    /// By which documents were merged.
+    pub rules: MergeRules,
+    /// Conflicts of the schema that were decided, by id; `Some` while they are.
+    pub decisions: Option<BTreeMap<String, MergeSide>>,
+    /// Conflicts that are left.
+    pub remaining: u64,
 }
 
 /// A conflict as it is stored.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct StoredConflict {
     pub collection: String,
-    /// The key of the document's `_id`.
+    pub kind: ConflictKind,
+    /// The key of the document's `_id`; of the schema, what names the collection's part.
     pub id_key: Bytes,
-    /// Empty if one side removed the document.
+    /// Empty if one side removed the document, or it is in conflict as a whole.
     pub paths: Vec<String>,
     pub base: Option<DocumentBuf>,
     pub ours: Option<DocumentBuf>,
@@ -58,6 +98,16 @@ impl MergeState {
         system::append_bytes(&mut builder, "theirs", system::SUBTYPE_GENERIC, &self.theirs.0);
         builder.append("message", Value::String(&self.message));
         builder.append("author", Value::String(&self.author));
+        builder.append("kind", Value::String(self.kind.name()));
+        builder.append("rules", Value::from(&self.rules.to_document()));
+        if let Some(decisions) = &self.decisions {
+            builder.begin_document("decisions");
+            for (id, side) in decisions {
+                builder.append(id, Value::String(side.name()));
+            }
+            builder.end();
+        }
+        builder.append("remaining", Value::Int64(self.remaining as i64));
         builder.build().into_bytes()
     }
 
@@ -72,15 +122,60 @@ impl MergeState {
             Some(Value::String(text)) => Ok(text.to_owned()),
             _ => Err(damaged(name)),
         };
+        let kind = text("kind")?;
+        let kinds = [MergeKind::Merge, MergeKind::Squash, MergeKind::Pick];
+        let kind = kinds.into_iter().find(|known| known.name() == kind);
+        let Some(Value::Document(rules)) = record.get("rules") else {
+            return Err(damaged("rules"));
+        };
+        let decisions = match record.get("decisions") {
+            Some(Value::Document(decisions)) => {
+                let decision = |(id, side): (&str, Value<'_>)| {
+                    let side = side.as_str().ok_or_else(|| damaged("decisions"))?;
+                    Ok::<_, Error>((id.to_owned(), MergeSide::parse(side)?))
+                };
+                Some(decisions.iter().map(decision).collect::<Result<_, _>>()?)
+            }
+            _ => None,
+        };
+        let remaining = record.get("remaining").and_then(|value| value.as_integer());
         Ok(MergeState {
             theirs: CommitId(theirs.ok_or_else(|| damaged("theirs"))?),
             message: text("message")?,
             author: text("author")?,
+            kind: kind.ok_or_else(|| damaged("kind"))?,
+            rules: MergeRules::from_document(rules)?,
+            decisions,
+            remaining: remaining.ok_or_else(|| damaged("remaining"))? as u64,
         })
+    }
+
+    /// Writes the record.
+    pub fn put(
+        &self,
+        transaction: &mut Transaction,
+        database: &str,
+        branch: &str,
+    ) -> Result<(), Error> {
+        let record = TreeValue::inline(self.encode());
+        Ok(transaction.put(TreeId::SYSTEM, system::merge_key(database, branch), record)?)
     }
 }
 
 impl StoredConflict {
+    /// A conflict of a collection's own, as opposed to its documents'; `name` is an index's.
+    pub fn of_schema(
+        collection: &str,
+        kind: ConflictKind,
+        name: &str,
+        [base, ours, theirs]: [Option<DocumentBuf>; 3],
+    ) -> StoredConflict {
+        let mut id_key = vec![SCHEMA_KEY, kind as u8];
+        id_key.extend_from_slice(name.as_bytes());
+        let (collection, id_key) = (collection.to_owned(), id_key.into());
+        StoredConflict { collection, kind, id_key, paths: Vec::new(), base, ours, theirs }
+    }
+
     /// The record to store.
     fn encode(&self) -> Bytes {
         let mut builder = DocumentBuilder::new();
@@ -90,6 +185,7 @@ impl StoredConflict {
                 builder.append(name, Value::from(document));
             }
         }
+        builder.append("kind", Value::String(self.kind.name()));
         builder.begin_array("paths");
         for path in &self.paths {
             builder.push(Value::String(path));
@@ -113,6 +209,9 @@ impl StoredConflict {
         for path in stored.iter() {
             paths.push(path.as_str().ok_or_else(|| damaged("paths"))?.to_owned());
         }
+        let kind = record.get("kind").and_then(|kind| kind.as_str());
+        let kind = ConflictKind::ALL.into_iter().find(|known| Some(known.name()) == kind);
+        let kind = kind.ok_or_else(|| damaged("kind"))?;
         let (base, ours, theirs) = (side("base"), side("ours"), side("theirs"));
         let mut id_key = id_key;
         if id_key.len() > ID_KEY_BYTES_MAX {
@@ -120,24 +219,37 @@ impl StoredConflict {
             let id = any.and_then(|document| document.get("_id"));
             id_key = key::of_value(id.ok_or_else(|| damaged("_id"))?);
         }
-        Ok(StoredConflict { collection, id_key, paths, base, ours, theirs })
+        Ok(StoredConflict { collection, kind, id_key, paths, base, ours, theirs })
+    }
+
+    /// The bytes whose letters name the conflict.
+    fn id_bytes(&self) -> [u8; ID_BYTES] {
+        let mut named = self.collection.as_bytes().to_vec();
+        named.push(0);
+        named.extend_from_slice(&self.id_key);
+        let mut id = [0; ID_BYTES];
+        id.copy_from_slice(&Chunk::new(ChunkKind::Blob, &[], &named).hash().0[..ID_BYTES]);
+        id
     }
 
     /// The letters that name the conflict.
     pub fn id(&self) -> String {
-        let mut named = self.collection.as_bytes().to_vec();
-        named.push(0);
-        named.extend_from_slice(&self.id_key);
-        letters(&Chunk::new(ChunkKind::Blob, &[], &named).hash().0[..ID_BYTES])
+        letters(&self.id_bytes())
     }
 
     /// What `frondConflicts` tells.
     pub fn public(self) -> Conflict {
         let any = self.ours.as_ref().or(self.theirs.as_ref()).or(self.base.as_ref());
-        let document_id = any.and_then(|document| document.get("_id"));
+        let name = self.id_key.get(2..).unwrap_or_default();
+        let name = String::from_utf8_lossy(name);
+        let document_id = match self.kind {
+            ConflictKind::Document => any.and_then(|document| document.get("_id")),
+            ConflictKind::Index => Some(Value::String(&name)),
+            ConflictKind::Collection | ConflictKind::Options => None,
+        };
         Conflict {
             id: self.id(),
-            kind: crate::version::ConflictKind::Document,
+            kind: self.kind,
             document_id: document_id.unwrap_or(Value::Null).to_buf(),
             collection: self.collection,
             paths: self.paths,
@@ -156,6 +268,18 @@ impl StoredConflict {
         shortened.extend_from_slice(&Chunk::new(ChunkKind::Blob, &[], &self.id_key).hash().0);
         system::conflict_key(database, branch, &self.collection, &shortened)
     }
+
+    /// Removes it.
+    pub fn remove(
+        &self,
+        transaction: &mut Transaction,
+        database: &str,
+        branch: &str,
+    ) -> Result<(), Error> {
+        transaction.delete(TreeId::SYSTEM, self.key(database, branch))?;
+        let id = system::conflict_id_key(database, branch, &self.id_bytes());
+        Ok(transaction.delete(TreeId::SYSTEM, id)?)
+    }
 }
 
 /// Lets a merge wait, with its conflicts.
@@ -166,13 +290,35 @@ pub(crate) fn store(
     merge: &MergeState,
     conflicts: &[StoredConflict],
 ) -> Result<(), Error> {
-    let record = TreeValue::inline(merge.encode());
-    transaction.put(TreeId::SYSTEM, system::merge_key(database, branch), record)?;
+    merge.put(transaction, database, branch)?;
     for conflict in conflicts {
-        let record = TreeValue::inline(conflict.encode());
-        transaction.put(TreeId::SYSTEM, conflict.key(database, branch), record)?;
+        let (key, record) = (conflict.key(database, branch), TreeValue::inline(conflict.encode()));
+        let id = system::conflict_id_key(database, branch, &conflict.id_bytes());
+        transaction.put(TreeId::SYSTEM, id, TreeValue::inline(key.clone()))?;
+        transaction.put(TreeId::SYSTEM, key, record)?;
     }
     Ok(())
+}
+
+/// The conflict that some letters name.
+pub(crate) fn by_id(
+    reader: &Reader<'_>,
+    database: &str,
+    branch: &str,
+    id: &str,
+) -> Result<Option<StoredConflict>, Error> {
+    let place = TreePlace::Live(TreeId::SYSTEM);
+    if id.len() != ID_BYTES * 8 / 5 {
+        return Ok(None);
+    }
+    let Some((first, _)) = prefix_range(id) else { return Ok(None) };
+    let record = system::conflict_id_key(database, branch, &first.0[..ID_BYTES]);
+    let Some(key) = reader.get_bytes(place, &record)? else { return Ok(None) };
+    let Some(bytes) = reader.get_bytes(place, &key)? else {
+        return Err(Error::damaged(format!("conflict {id} leads nowhere")));
+    };
+    let (collection, id_key) = split_key(&system::conflicts_prefix(database, branch), &key)?;
+    StoredConflict::decode(collection, id_key, bytes).map(Some)
 }
 
 /// Forgets the merge that waits, if one does, and its conflicts.
@@ -190,9 +336,12 @@ pub(crate) fn clear(
         if reader.get(place, &merge)?.is_some() {
             keys.push(merge);
         }
-        let conflicts = Bounds::prefix(&system::conflicts_prefix(database, branch));
-        for entry in reader.range(place, conflicts, Direction::Ascending)? {
-            keys.push(entry?.key);
+        let conflicts = system::conflicts_prefix(database, branch);
+        let ids = system::conflict_id_key(database, branch, &[]);
+        for prefix in [conflicts, ids] {
+            for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
+                keys.push(entry?.key);
+            }
         }
     }
     for key in keys {
@@ -237,6 +386,15 @@ pub(crate) fn counts(
         count(&mut counts, &collection);
     }
     Ok(counts)
+}
+
+/// How many conflicts there are, a collection that has some.
+pub(crate) fn count_all(conflicts: &[StoredConflict]) -> Vec<(String, u64)> {
+    let mut counts = Vec::new();
+    for conflict in conflicts {
+        count(&mut counts, &conflict.collection);
+    }
+    counts
 }
 
 /// Counts one more for `collection`, whose conflicts follow one another.
@@ -292,10 +450,15 @@ mod tests {
             theirs: CommitId([7; COMMIT_ID_BYTES]),
             message: "Merge".to_owned(),
             author: "Ada".to_owned(),
+            kind: MergeKind::Squash,
+            rules: MergeRules::default(),
+            decisions: Some(BTreeMap::from([("x".to_owned(), MergeSide::Theirs)])),
+            remaining: 7,
         };
         assert_eq!(MergeState::decode(merge.encode()).expect("what was encoded"), merge);
         let conflict = StoredConflict {
             collection: "things".to_owned(),
+            kind: ConflictKind::Document,
             id_key: Bytes::from_static(b"\x30\x00\x01"),
             paths: vec!["a.b".to_owned(), "c".to_owned()],
             base: None,

@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, ValueBuf, key};
-use frond_store::ChunkStore;
+use frond_store::{ChunkStore, Session};
 use frond_tree::{Change, Tree};
 
 use crate::database::Database;
 use crate::error::Error;
 use crate::large::read_document;
+use crate::reader::Reader;
 use crate::version::diff::{ChangedCollection, changed_collections};
 use crate::version::field_diff::diff_documents;
 use crate::version::{CollectionChange, FieldChange};
@@ -87,8 +88,12 @@ impl DiffRow {
 type Changes = Box<dyn Iterator<Item = Result<Change, Error>> + Send>;
 
 /// The rows of a diff, made as they are asked for. Ends after an error.
+///
+/// It keeps what it compares from being collected: the moment that it reads, and the trees that were made
+/// to compare the working state.
 pub struct DiffRows {
     store: Arc<dyn ChunkStore>,
+    _held: (Reader<'static>, Session),
     collections: std::vec::IntoIter<ChangedCollection>,
     document: Option<ValueBuf>,
     /// The collection whose rows come now: what is left of its own, then its documents.
@@ -103,6 +108,7 @@ impl Database {
     /// # Errors
     /// `BadValue` if there is no such version.
     pub fn diff_rows(&self, request: &DiffRequest) -> Result<DiffRows, Error> {
+        let session = self.frond().engine().store().session();
         let reader = self.reader();
         let store = reader.store();
         let two = self.two_catalogs(&reader, request.from.as_deref(), request.to.as_deref())?;
@@ -115,6 +121,7 @@ impl Database {
         }
         Ok(DiffRows {
             store: store.clone(),
+            _held: (reader.clone(), session),
             collections: collections.into_iter(),
             document: request.document.clone(),
             name: String::new(),

@@ -5,11 +5,17 @@
 //! 2. A field that both sides changed differently is merged in turn if both have a document there
 //!    and the base has one or nothing. Otherwise it is a conflict at its path: arrays merge as a
 //!    whole, and removing against changing is a conflict.
-//! 3. The order is ours; then come the fields that only theirs has, in their order. `_id` never
-//!    conflicts: documents of one `_id` may spell it 1 and 1.0, and ours stays where both changed it.
+//!    A field that has a rule is merged by that first.
+//! 3. The result is the same in both directions. The order of fields is that of one side, then come
+//!    those that only the other has, in its order: the side that reordered what the base had, if one
+//!    alone did; otherwise the one whose names sort first. `_id` never conflicts: documents of one
+//!    `_id` may spell it 1 and 1.0, and where both changed it the spelling that sorts first stays.
 //! 4. A document that one side removed is removed if the other left it as it was; if that changed
 //!    it, the whole document is a conflict, which has no paths. Of a document that both sides added
 //!    the base is the empty document.
+//!
+//! *Rules* (`merge_rules`): by document, what both sides changed is a conflict as a whole; equal changes
+//! may be conflicts, too.
 //!
 //! Where there is a conflict the result holds what the preferred side has; with ours that is
 //! what waits in the working state, with theirs it is how a conflict is resolved that way.
@@ -17,7 +23,9 @@
 use frond_doc::raw::RawElement;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
+use crate::version::field_rule;
 use crate::version::fields::{self, Fields, Label};
+use crate::version::merge_rules::DocumentRules;
 
 /// Which side's value the result holds where both sides conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,18 +55,28 @@ pub(crate) struct MergedDocument {
     pub conflict: Option<Vec<String>>,
 }
 
-/// Merges a document of which there is one on each side, or none.
+/// Merges a document of which there is one on each side, or none, in the usual way.
+#[cfg(test)]
 pub(crate) fn merge_documents(
     base: Option<Document<'_>>,
     ours: Option<Document<'_>>,
     theirs: Option<Document<'_>>,
     prefer: Prefer,
 ) -> MergedDocument {
+    merge_by_rules([base, ours, theirs], prefer, &DocumentRules::default())
+}
+
+/// Merges a document of which there is one on each side (base, ours, theirs), or none.
+pub(crate) fn merge_by_rules(
+    [base, ours, theirs]: [Option<Document<'_>>; 3],
+    prefer: Prefer,
+    rules: &DocumentRules,
+) -> MergedDocument {
     let whole = |document: Option<Document<'_>>, conflict| MergedDocument {
         document: document.map(|document| document.to_buf()),
         conflict,
     };
-    if ours == theirs || theirs == base {
+    if theirs == base || (ours == theirs && !rules.touched) {
         return whole(ours, None);
     }
     if ours == base {
@@ -67,16 +85,21 @@ pub(crate) fn merge_documents(
     let (Some(ours), Some(theirs)) = (ours, theirs) else {
         return whole(prefer.choose(base, ours, theirs), Some(Vec::new()));
     };
-    let mut merge = Merge { builder: DocumentBuilder::new(), conflicts: Vec::new(), prefer };
+    if rules.whole {
+        let chosen = prefer.choose(base, Some(ours), Some(theirs));
+        return whole(chosen, Some(Vec::new()));
+    }
+    let mut merge = Merge { builder: DocumentBuilder::new(), conflicts: Vec::new(), prefer, rules };
     merge.document("", base.unwrap_or(Document::empty()), ours, theirs);
     let conflict = (!merge.conflicts.is_empty()).then_some(merge.conflicts);
     MergedDocument { document: Some(merge.builder.build()), conflict }
 }
 
-struct Merge {
+struct Merge<'r> {
     builder: DocumentBuilder,
     conflicts: Vec<String>,
     prefer: Prefer,
+    rules: &'r DocumentRules,
 }
 
 /// One field on the three sides.
@@ -87,7 +110,27 @@ struct Sides<'a> {
     theirs: Option<RawElement<'a>>,
 }
 
-impl Merge {
+/// Whether ours gives the order of the result. Both directions of a merge agree on the side.
+fn is_ours_first(base: &Fields<'_>, ours: &Fields<'_>, theirs: &Fields<'_>) -> bool {
+    match (is_reordered(base, ours), is_reordered(base, theirs)) {
+        (true, false) => return true,
+        (false, true) => return false,
+        _ => {}
+    }
+    fn names<'a>(fields: &Fields<'a>) -> impl Iterator<Item = &'a [u8]> {
+        fields.iter().map(|(label, _)| label.name).collect::<Vec<_>>().into_iter()
+    }
+    names(ours).le(names(theirs))
+}
+
+/// Whether the fields that both have stand in another order.
+fn is_reordered(base: &Fields<'_>, side: &Fields<'_>) -> bool {
+    let kept = base.iter().filter(|(label, _)| side.get(label).is_some());
+    let found = side.iter().filter(|(label, _)| base.get(label).is_some());
+    !kept.map(|(label, _)| label).eq(found.map(|(label, _)| label))
+}
+
+impl Merge<'_> {
     /// Merges the fields of three documents into the one that is open.
     fn document(
         &mut self,
@@ -97,37 +140,46 @@ impl Merge {
         theirs: Document<'_>,
     ) {
         let (base, ours, theirs) = (Fields::of(base), Fields::of(ours), Fields::of(theirs));
+        let (first, second) =
+            if is_ours_first(&base, &ours, &theirs) { (&ours, &theirs) } else { (&theirs, &ours) };
+        let only_second = second.iter().filter(|(label, _)| first.get(label).is_none());
         // A field that both sides removed is nowhere, as it should be.
-        for (label, element) in ours.iter() {
-            let sides =
-                Sides { base: base.get(&label), ours: Some(element), theirs: theirs.get(&label) };
+        for (label, _) in first.iter().chain(only_second) {
+            let sides = Sides {
+                base: base.get(&label),
+                ours: ours.get(&label),
+                theirs: theirs.get(&label),
+            };
             self.field(path, &label, sides);
-        }
-        for (label, element) in theirs.iter() {
-            if ours.get(&label).is_none() {
-                let sides = Sides { base: base.get(&label), ours: None, theirs: Some(element) };
-                self.field(path, &label, sides);
-            }
         }
     }
 
     fn field(&mut self, path: &str, label: &Label<'_>, sides: Sides<'_>) {
         let Sides { base, ours, theirs } = sides;
-        if same(ours, theirs) || same(theirs, base) {
+        if same(theirs, base) || (same(ours, theirs) && !self.rules.touched) {
             return self.append(ours);
         }
         if same(ours, base) {
             return self.append(theirs);
         }
         if path.is_empty() && label.name == b"_id" {
-            return self.append(ours);
+            return self.append(spelled_first(ours, theirs));
         }
         let Some(named) = ours.or(theirs) else { return };
-        let path = fields::join(path, fields::name(&named));
+        let name = fields::name(&named);
+        let path = fields::join(path, name);
+        if let Some(rule) = self.rules.fields.get(&path) {
+            let [base, ours, theirs] =
+                [base, ours, theirs].map(|side| side.map(|side| fields::value(&side)));
+            if let Some(merged) = field_rule::apply(*rule, base, ours, theirs) {
+                self.builder.append(name, Value::from(&merged));
+                return;
+            }
+        }
         if let (Some(base), Some(ours), Some(theirs)) =
             (document_or_nothing(base), document(ours), document(theirs))
         {
-            self.builder.begin_document(fields::name(&named));
+            self.builder.begin_document(name);
             self.document(&path, base, ours, theirs);
             self.builder.end();
             return;
@@ -141,6 +193,17 @@ impl Merge {
             self.builder.append(fields::name(&element), fields::value(&element));
         }
     }
+}
+
+/// Of two spellings of one value, the one that both directions choose.
+fn spelled_first<'a>(
+    ours: Option<RawElement<'a>>,
+    theirs: Option<RawElement<'a>>,
+) -> Option<RawElement<'a>> {
+    let spelling = |element: &Option<RawElement<'a>>| {
+        element.map(|element| (element.kind as u8, element.value))
+    };
+    if spelling(&ours) <= spelling(&theirs) { ours } else { theirs }
 }
 
 fn same(left: Option<RawElement<'_>>, right: Option<RawElement<'_>>) -> bool {

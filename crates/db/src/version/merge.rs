@@ -15,36 +15,34 @@
 //! *Concurrency*: a new base conflicts with every write to its tree since the transaction's snapshot.
 //! Then all runs again, with the working state that it finds.
 //!
-//! *Refused as a whole*, with nothing changed: a collection dropped on one side and changed on the
-//! other, options or an index changed differently on both, documents that a unique index won't have
-//! together. The error names them all.
+//! 6. Conflicts of the schema (a collection dropped on one side and changed on the other, options or an
+//!    index changed differently on both) wait alone, and nothing else is merged before they are
+//!    decided: then it all runs again with the decisions.
+//!
+//! *Squash*: the merge is a commit of one parent. *Refused as a whole*, with nothing changed: documents
+//! that a unique index won't have together, more indexes than there may be. The error names them all.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use frond_doc::{DocumentBuilder, Value};
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, PutFor};
-use frond_tree::{Edit, Tree, TreeError};
+use frond_store::{Chunk, ChunkHash};
+use frond_tree::Tree;
 
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::{self, Database};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::adopt::Adoption;
 use crate::version::commit::{self, AUTHOR_DEFAULT, Signature};
-use crate::version::conflict::{MergeState, StoredConflict};
-use crate::version::diff::changed_collections;
-use crate::version::field_merge::Prefer;
+use crate::version::conflict::{MergeKind, MergeState, StoredConflict};
 use crate::version::format::{self, Commit};
-use crate::version::merge_collection::{CollectionMerge, MergedCollection};
+use crate::version::merge_catalogs::{CatalogMerge, MergedCatalog};
+use crate::version::merge_rules::MergeSide;
 use crate::version::reflog::RefWhy;
-use crate::version::state::{self, BranchState};
-use crate::version::{CommitInfo, MergeOutcome, MergeRequest, conflict, history, merge_base};
+use crate::version::state::BranchState;
+use crate::version::{MergeOutcome, MergeRequest, conflict, history, merge_base};
 
-/// Problems named in one error; there may be a million.
-const PROBLEMS_NAMED_MAX: usize = 100;
 /// How often the working state is committed before a merge that writers keep making dirty.
 const DIRTY_ATTEMPTS_MAX: usize = 8;
 
@@ -54,9 +52,18 @@ impl Database {
     /// # Errors
     /// `BadValue` if `merge_in` names no commit; `IllegalOperation` if this is a commit, the working
     /// state has changes, another merge waits, or the request wants a fast-forward only and there is
-    /// none; `OperationFailed` if specifications conflict and `DuplicateKey` if unique indexes do:
-    /// then nothing was changed, and the details' `conflicts` name them.
+    /// none; `DuplicateKey` if unique indexes refuse the result: then nothing was changed, and the
+    /// details' `conflicts` name them.
     pub fn merge(&self, request: &MergeRequest) -> Result<MergeOutcome, Error> {
+        self.merge_decided(request, None)
+    }
+
+    /// Merges; with `decisions`, those of a merge that waits, which this one then replaces.
+    fn merge_decided(
+        &self,
+        request: &MergeRequest,
+        decisions: Option<&BTreeMap<String, MergeSide>>,
+    ) -> Result<MergeOutcome, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let message = match &request.message {
@@ -70,8 +77,16 @@ impl Database {
                 if database::repository(&self.reader(), name)?.is_none() {
                     return Err(nothing_there(&request.merge_in, name));
                 }
-                let state = BranchState::validated(self.frond(), transaction, name, branch)?;
-                Merge { database: self, state: &state, request, signature }.run(transaction)
+                let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
+                let waits = state.merging.as_ref().map(|merge| &merge.decisions);
+                if decisions.is_some() && waits == Some(&decisions.cloned()) {
+                    conflict::clear(self.frond().engine(), transaction, name, branch)?;
+                    state.merging = None;
+                }
+                let none = BTreeMap::new();
+                let decisions = decisions.unwrap_or(&none);
+                Merge { database: self, state: &state, request, signature, decisions }
+                    .run(transaction)
             })?;
             if let Some(outcome) = merged {
                 return Ok(outcome);
@@ -88,7 +103,9 @@ impl Database {
         Err(Error::invalid(Code::IllegalOperation, message))
     }
 
-    /// Ends a merge whose conflicts are all resolved: a commit with two parents.
+    /// Ends a merge whose conflicts are all resolved: a commit, of two parents unless it was a
+    /// squash, a pick or a revert. Where the schema's were resolved, it goes on with the documents,
+    /// and may wait again.
     ///
     /// # Errors
     /// `IllegalOperation` if no merge waits, or conflicts are left.
@@ -96,14 +113,45 @@ impl Database {
         &self,
         message: Option<&str>,
         author: Option<&str>,
-    ) -> Result<CommitInfo, Error> {
+    ) -> Result<MergeOutcome, Error> {
         let branch = self.writable_branch()?;
+        let name = self.repository_name();
+        let reader = self.reader();
+        if database::branch_ref(&reader, name, branch)?.is_none() {
+            return Err(conflict::no_merge(branch));
+        }
+        let waiting = BranchState::read(&reader, name, branch)?.merging;
+        let Some(merge) = waiting else {
+            return Err(conflict::no_merge(branch));
+        };
+        if let Some(decisions) = &merge.decisions {
+            refuse_conflicts(&conflict::counts(&reader, name, branch)?)?;
+            let request = MergeRequest {
+                merge_in: merge.theirs.to_string(),
+                message: Some(message.unwrap_or(&merge.message).to_owned()),
+                author: Some(author.unwrap_or(&merge.author).to_owned()),
+                squash: merge.kind == MergeKind::Squash,
+                rules: merge.rules.clone(),
+                ..MergeRequest::default()
+            };
+            return self.merge_decided(&request, Some(decisions));
+        }
+        self.end_merge(branch, message, author)
+    }
+
+    fn end_merge(
+        &self,
+        branch: &str,
+        message: Option<&str>,
+        author: Option<&str>,
+    ) -> Result<MergeOutcome, Error> {
         let name = self.repository_name();
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
         self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
-            let Some(merge) = &state.merging else {
+            let Some(merge) = state.merging.as_ref().filter(|merge| merge.decisions.is_none())
+            else {
                 return Err(conflict::no_merge(branch));
             };
             let (conflicts, theirs) = {
@@ -121,12 +169,18 @@ impl Database {
                 self.frond().now_millis(),
             )?;
             let catalog = state.working_catalog(engine, transaction.snapshot())?;
-            let parents: Vec<ChunkHash> = state.head_chunk().into_iter().chain([theirs]).collect();
-            let (chunk, info) = commit::make(engine, catalog, &parents, &signature)?;
+            let other = (merge.kind == MergeKind::Merge).then_some(theirs);
+            let parents: Vec<ChunkHash> = state.head_chunk().into_iter().chain(other).collect();
+            let (chunk, commit) = commit::make(engine, catalog, &parents, &signature)?;
             state.forget_dropped(transaction)?;
             conflict::clear(engine, transaction, name, branch)?;
-            state.record(transaction, &chunk, &signature.why("merge"), &signature)?;
-            Ok(Outcome::Commit(info))
+            state.register(transaction, &chunk)?;
+            let why = signature.why("merge");
+            // What it takes away is what the working state was before the conflicts were resolved.
+            let before = state.head_catalog(&**engine.store())?;
+            let why = RefWhy::replacing(&why, signature.time_millis, before);
+            state.move_ref(transaction, chunk.hash(), why)?;
+            Ok(Outcome::Commit(MergeOutcome::Merged { commit }))
         })
     }
 }
@@ -151,18 +205,14 @@ struct Merge<'a> {
     state: &'a BranchState,
     request: &'a MergeRequest,
     signature: Signature<'a>,
+    /// Conflicts of the schema that were decided, by id.
+    decisions: &'a BTreeMap<String, MergeSide>,
 }
 
 /// A commit and its chunk's name.
 struct Side {
     chunk: ChunkHash,
     commit: Commit,
-}
-
-/// The merged catalog, and what did not merge.
-struct MergedCatalog {
-    catalog: Tree,
-    conflicts: Vec<StoredConflict>,
 }
 
 impl Merge<'_> {
@@ -192,7 +242,8 @@ impl Merge<'_> {
         let Some(clean) = self.clean_catalog(transaction)? else {
             return Ok(Outcome::Discard(None));
         };
-        if base == Some(*ours) && !self.request.no_fast_forward {
+        let forward = !self.request.no_fast_forward && !self.request.squash;
+        if base == Some(*ours) && forward {
             return self.fast_forward(transaction, &theirs, clean);
         }
         if self.request.fast_forward_only {
@@ -202,11 +253,18 @@ impl Merge<'_> {
             );
             return Err(Error::invalid(Code::IllegalOperation, message));
         }
-        let base = self.base_catalog(store, &bases)?;
-        let catalogs = [&base, &head.catalog, &theirs.commit.catalog];
-        let merged = self.merge_catalogs(store, catalogs, Prefer::Ours)?;
-        if merged.conflicts.is_empty() {
-            self.record(transaction, clean, merged.catalog, [*ours, theirs.chunk])
+        let merge = CatalogMerge {
+            database: self.database,
+            format: self.state.repository.format(),
+            rules: &self.request.rules,
+            decisions: self.decisions,
+        };
+        let base = merge.base_catalog(store, &bases)?;
+        let merged = merge.merge([&base, &head.catalog, &theirs.commit.catalog])?;
+        if !merged.schema.is_empty() {
+            self.wait_for_decisions(transaction, &merged.schema, theirs.chunk)
+        } else if merged.conflicts.is_empty() {
+            self.record(transaction, clean, merged.catalog, *ours, theirs.chunk)
         } else {
             self.wait(transaction, clean, &merged, theirs.chunk)
         }
@@ -241,12 +299,15 @@ impl Merge<'_> {
         transaction: &mut Transaction,
         clean: Tree,
         catalog: Tree,
-        parents: [ChunkHash; 2],
+        ours: ChunkHash,
+        theirs: ChunkHash,
     ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
         let engine = self.database.frond().engine();
         let adoption = Adoption { head: catalog, before: clean, after: catalog };
         self.state.adopt(engine, transaction, &adoption)?;
-        let (chunk, commit): (Chunk, _) = commit::make(engine, catalog, &parents, &self.signature)?;
+        let parents = [ours, theirs];
+        let parents = if self.request.squash { &parents[..1] } else { &parents };
+        let (chunk, commit): (Chunk, _) = commit::make(engine, catalog, parents, &self.signature)?;
         let why = self.signature.why("merge");
         self.state.register(transaction, &chunk)?;
         let why = RefWhy::replacing(&why, self.signature.time_millis, clean);
@@ -263,117 +324,47 @@ impl Merge<'_> {
     ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
         let adoption = Adoption { head: clean, before: clean, after: merged.catalog };
         self.state.adopt(self.database.frond().engine(), transaction, &adoption)?;
-        let merge = MergeState {
+        let merge = self.waiting(theirs, &merged.conflicts, None);
+        self.store(transaction, &merge, &merged.conflicts)
+    }
+
+    /// Lets the merge wait for decisions about the schema; the working state stays as it is.
+    fn wait_for_decisions(
+        &self,
+        transaction: &mut Transaction,
+        schema: &[StoredConflict],
+        theirs: ChunkHash,
+    ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
+        let merge = self.waiting(theirs, schema, Some(self.decisions.clone()));
+        self.store(transaction, &merge, schema)
+    }
+
+    fn waiting(
+        &self,
+        theirs: ChunkHash,
+        conflicts: &[StoredConflict],
+        decisions: Option<BTreeMap<String, MergeSide>>,
+    ) -> MergeState {
+        MergeState {
             theirs: format::id_of(theirs),
             message: self.signature.message.to_owned(),
             author: self.signature.author.to_owned(),
-        };
-        let (database, branch) = (&self.state.database, &self.state.branch);
-        conflict::store(transaction, database, branch, &merge, &merged.conflicts)?;
-        let mut counts = Vec::new();
-        for conflict in &merged.conflicts {
-            conflict::count(&mut counts, &conflict.collection);
+            kind: if self.request.squash { MergeKind::Squash } else { MergeKind::Merge },
+            rules: self.request.rules.clone(),
+            decisions,
+            remaining: conflicts.len() as u64,
         }
+    }
+
+    fn store(
+        &self,
+        transaction: &mut Transaction,
+        merge: &MergeState,
+        conflicts: &[StoredConflict],
+    ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
+        let (database, branch) = (&self.state.database, &self.state.branch);
+        conflict::store(transaction, database, branch, merge, conflicts)?;
+        let counts = conflict::count_all(conflicts);
         Ok(Outcome::Commit(Some(MergeOutcome::Conflicts { counts })))
     }
-
-    /// What both sides are compared with. Several best common ancestors are merged into one; where
-    /// they conflict, it has what was before them. So what each side took from another of them, or
-    /// decided between them, is a conflict again, while any one of them as the base would decide for
-    /// the side that took the other. Ancestors whose specifications conflict are left out.
-    fn base_catalog(
-        &self,
-        store: &Arc<dyn ChunkStore>,
-        bases: &[ChunkHash],
-    ) -> Result<Tree, Error> {
-        let catalog_of = |commit: Option<&ChunkHash>| match commit {
-            Some(commit) => Ok(history::load(&**store, *commit)?.catalog),
-            // Branches that were made before the first commit have nothing in common.
-            None => Ok::<Tree, Error>(Tree::empty(&**store, self.state.repository.format())?),
-        };
-        let mut merged = catalog_of(bases.first())?;
-        for (first, other) in bases.iter().take(1).cycle().zip(bases.iter().skip(1)) {
-            let mut load = |hash| history::load(&**store, hash);
-            let before = merge_base::merge_bases(*first, *other, &mut load)?;
-            let (before, other) = (catalog_of(before.first())?, catalog_of(Some(other))?);
-            match self.merge_catalogs(store, [&before, &merged, &other], Prefer::Base) {
-                Ok(found) => merged = found.catalog,
-                Err(error) if error.kind == ErrorKind::Invalid => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(merged)
-    }
-
-    /// Merges the collections that theirs changed since the base into our catalog.
-    fn merge_catalogs(
-        &self,
-        store: &Arc<dyn ChunkStore>,
-        [base, ours, theirs]: [&Tree; 3],
-        prefer: Prefer,
-    ) -> Result<MergedCatalog, Error> {
-        let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
-        let mut chunks = Vec::new();
-        let mut conflicts = Vec::new();
-        let (mut refused, mut duplicates) = (Vec::new(), Vec::new());
-        for changed in changed_collections(store, base, theirs)? {
-            let ours = state::catalog_entry(store, ours, &changed.name)?;
-            let merge = CollectionMerge {
-                store,
-                format: self.state.repository.format(),
-                namespace: self.database.namespace(&changed.name),
-                collection: &changed.name,
-                base: changed.from.as_ref(),
-                ours: ours.as_ref(),
-                theirs: changed.to.as_ref(),
-                prefer,
-            };
-            let MergedCollection { entry, conflicts: more, duplicates: not_unique } =
-                match merge.run()? {
-                    Ok(merged) => merged,
-                    Err(why) => {
-                        refused.push(why);
-                        continue;
-                    }
-                };
-            conflicts.extend(more);
-            duplicates.extend(not_unique);
-            if entry == ours {
-                continue;
-            }
-            let key = Bytes::copy_from_slice(changed.name.as_bytes());
-            match entry {
-                Some(entry) => {
-                    let chunk = entry.encode();
-                    edits.push(Ok((key, Edit::Put(state::entry_value(&chunk)))));
-                    chunks.push(chunk);
-                }
-                None => edits.push(Ok((key, Edit::Delete))),
-            }
-        }
-        refuse(Code::OperationFailed, "can't merge", refused)?;
-        refuse(Code::DuplicateKey, "the merge breaks unique indexes", duplicates)?;
-        let store = PutFor { store: &**store, lifetime: Lifetime::Lasting };
-        store.put_many(&chunks)?;
-        let catalog = ours.apply(&store, &mut edits.into_iter())?;
-        Ok(MergedCatalog { catalog, conflicts })
-    }
-}
-
-/// An error that names `problems`, if there are any.
-fn refuse(code: Code, what: &str, problems: Vec<String>) -> Result<(), Error> {
-    let Some(first) = problems.first() else {
-        return Ok(());
-    };
-    let more = match problems.len() {
-        1 => String::new(),
-        count => format!(" (and {} more)", count - 1),
-    };
-    let mut details = DocumentBuilder::new();
-    details.begin_array("conflicts");
-    for problem in problems.iter().take(PROBLEMS_NAMED_MAX) {
-        details.push(Value::String(problem));
-    }
-    details.end();
-    Err(Error::invalid(code, format!("{what}: {first}{more}")).with_details(details.build()))
 }

@@ -2,18 +2,19 @@
 //!
 //! 1. A side that is as the base was gives way to the other as a whole: nothing below is read.
 //! 2. Options and each index, by name, are merged as values: what one side changed counts, equal
-//!    changes agree, anything else refuses the merge.
+//!    changes agree. Anything else, as a collection that one side dropped and the other changed, is
+//!    a conflict of the schema: it is decided as the caller was told to, or told.
 //! 3. Documents: the trees' differences from the base are interleaved; what both sides changed is
-//!    merged field by field.
+//!    merged field by field, or as the rules say.
 //! 4. Each index starts from a side that has it, ours first, and gets the entries of the documents
 //!    that differ between that side and the result.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use frond_doc::DocumentBuf;
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_store::{ChunkHash, ChunkStore};
-use frond_tree::{Edit, MergeConflict, Tree, TreeError, TreeFormat, Value};
+use frond_tree::{Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as TreeValue};
 
 use crate::catalog::entry::CatalogEntry;
 use crate::catalog::{INDEXES_MAX, IndexSpec};
@@ -21,8 +22,14 @@ use crate::collection::write::DOCUMENT_BYTES_MAX;
 use crate::error::Error;
 use crate::large::{read_document, value_of};
 use crate::version::conflict::StoredConflict;
-use crate::version::field_merge::{Prefer, merge_documents};
-use crate::version::merge_index;
+use crate::version::field_merge::{Prefer, merge_by_rules};
+use crate::version::merge_rules::{DocumentRules, MergeRules, MergeSide};
+use crate::version::{ConflictKind, merge_index};
+
+/// Places of the sides where all three stand together.
+const BASE: usize = 0;
+const OURS: usize = 1;
+const THEIRS: usize = 2;
 
 /// A collection on the three sides; `None` where it doesn't exist.
 pub(crate) struct CollectionMerge<'a> {
@@ -36,45 +43,64 @@ pub(crate) struct CollectionMerge<'a> {
     pub theirs: Option<&'a CatalogEntry>,
     /// What a document has where both sides conflict.
     pub prefer: Prefer,
+    /// The call's.
+    pub rules: &'a MergeRules,
+    /// Conflicts of the schema that were decided before, by id.
+    pub decisions: &'a BTreeMap<String, MergeSide>,
 }
+
+/// What a merge of the documents gives: a tree and conflicts; or, in words, why it is refused.
+type MergedDocuments = Result<(Tree, Vec<StoredConflict>), String>;
 
 /// What a merge of a collection gives.
 pub(crate) struct MergedCollection {
     pub entry: Option<CatalogEntry>,
     /// In the order of documents; the entry has what is preferred there.
     pub conflicts: Vec<StoredConflict>,
+    /// Conflicts of the schema that nobody decided; the entry has ours there.
+    pub schema: Vec<StoredConflict>,
     /// What unique indexes refuse, in words.
     pub duplicates: Vec<String>,
+}
+
+impl MergedCollection {
+    fn whole(entry: Option<&CatalogEntry>, schema: Vec<StoredConflict>) -> MergedCollection {
+        let entry = entry.cloned();
+        MergedCollection { entry, conflicts: Vec::new(), schema, duplicates: Vec::new() }
+    }
 }
 
 impl CollectionMerge<'_> {
     /// Merges; the inner error says in words why that is refused.
     pub fn run(&self) -> Result<Result<MergedCollection, String>, Error> {
-        let whole = |entry: Option<&CatalogEntry>| {
-            let entry = entry.cloned();
-            Ok(Ok(MergedCollection { entry, conflicts: Vec::new(), duplicates: Vec::new() }))
+        let mut schema = Vec::new();
+        let is_touched = match self.ours {
+            Some(ours) => self.rules.of_collection(self.collection, &ours.options)?.touched,
+            None => false,
         };
-        if self.ours == self.theirs || self.theirs == self.base {
-            return whole(self.ours);
+        if self.theirs == self.base || (self.ours == self.theirs && !is_touched) {
+            return Ok(Ok(MergedCollection::whole(self.ours, schema)));
         }
         if self.ours == self.base {
-            return whole(self.theirs);
+            return Ok(Ok(MergedCollection::whole(self.theirs, schema)));
         }
         let (Some(ours), Some(theirs)) = (self.ours, self.theirs) else {
-            return Ok(Err(format!(
-                "collection {} was dropped on one side and changed on the other",
-                self.namespace
-            )));
+            let entries = [self.base, self.ours, self.theirs];
+            let told = entries.map(|entry| entry.map(description));
+            let chosen = self.decide(ConflictKind::Collection, "", told, &mut schema);
+            return Ok(Ok(MergedCollection::whole(entries[chosen], schema)));
         };
-        let options = match self.merge_options(ours, theirs) {
-            Ok(options) => options,
-            Err(why) => return Ok(Err(why)),
-        };
-        let specs = match self.merge_specs(ours, theirs) {
+        let options = self.merge_options(ours, theirs, &mut schema);
+        let specs = match self.merge_specs(ours, theirs, &mut schema) {
             Ok(specs) => specs,
             Err(why) => return Ok(Err(why)),
         };
-        let (documents, conflicts) = match self.merge_documents(ours, theirs)? {
+        if !schema.is_empty() {
+            // Nothing is merged before that is decided.
+            return Ok(Ok(MergedCollection::whole(self.ours, schema)));
+        }
+        let rules = self.rules.of_collection(self.collection, &options)?;
+        let (documents, conflicts) = match self.merge_documents(ours, theirs, &rules)? {
             Ok(merged) => merged,
             Err(why) => return Ok(Err(why)),
         };
@@ -86,25 +112,53 @@ impl CollectionMerge<'_> {
             duplicates.extend(more);
         }
         let entry = Some(CatalogEntry::new(options, documents.root, indexes));
-        Ok(Ok(MergedCollection { entry, conflicts, duplicates }))
+        Ok(Ok(MergedCollection { entry, conflicts, schema, duplicates }))
+    }
+
+    /// Which of base, ours and theirs counts where both sides changed a part of the schema.
+    fn decide(
+        &self,
+        kind: ConflictKind,
+        name: &str,
+        sides: [Option<DocumentBuf>; 3],
+        schema: &mut Vec<StoredConflict>,
+    ) -> usize {
+        let conflict = StoredConflict::of_schema(self.collection, kind, name, sides);
+        let decided = self.decisions.get(&conflict.id()).copied().or(self.rules.on_conflict);
+        match decided {
+            _ if self.prefer == Prefer::Base => BASE,
+            Some(MergeSide::Ours) => OURS,
+            Some(MergeSide::Theirs) => THEIRS,
+            None => {
+                schema.push(conflict);
+                OURS
+            }
+        }
     }
 
     fn merge_options(
         &self,
         ours: &CatalogEntry,
         theirs: &CatalogEntry,
-    ) -> Result<DocumentBuf, String> {
-        let base = self.base.map(|base| &base.options);
-        let merged = merge_values(base, Some(&ours.options), Some(&theirs.options));
-        merged.flatten().cloned().ok_or_else(|| {
-            format!("collection {} has different options on both sides", self.namespace)
-        })
+        schema: &mut Vec<StoredConflict>,
+    ) -> DocumentBuf {
+        let sides =
+            [self.base, Some(ours), Some(theirs)].map(|side| side.map(|side| &side.options));
+        let merged = match merge_values(sides[BASE], sides[OURS], sides[THEIRS]) {
+            Some(merged) => merged,
+            None => {
+                let told = sides.map(|side| side.cloned());
+                sides[self.decide(ConflictKind::Options, "", told, schema)]
+            }
+        };
+        merged.unwrap_or(&ours.options).clone()
     }
 
     fn merge_specs(
         &self,
         ours: &CatalogEntry,
         theirs: &CatalogEntry,
+        schema: &mut Vec<StoredConflict>,
     ) -> Result<Vec<IndexSpec>, String> {
         let base = self.base.map(specs).unwrap_or_default();
         let (ours, theirs) = (specs(ours), specs(theirs));
@@ -112,17 +166,16 @@ impl CollectionMerge<'_> {
         let only_theirs = theirs.keys().filter(|name| !ours.contains_key(*name));
         for name in ours.keys().chain(only_theirs) {
             let sides = [&base, &ours, &theirs].map(|side| side.get(name).copied());
-            match merge_values(sides[0], sides[1], sides[2]) {
-                Some(Some(spec)) => merged.push(spec.clone()),
-                Some(None) => {}
+            let chosen = match merge_values(sides[BASE], sides[OURS], sides[THEIRS]) {
+                Some(chosen) => chosen,
                 None => {
-                    return Err(format!(
-                        "index {name} of collection {} was changed differently on both sides",
-                        self.namespace
-                    ));
+                    let told = sides.map(|side| side.map(IndexSpec::to_document));
+                    sides[self.decide(ConflictKind::Index, name, told, schema)]
                 }
-            }
+            };
+            merged.extend(chosen.cloned());
         }
+        self.merge_twins(&mut merged, &ours, schema);
         // The index of `_id` counts, too.
         if merged.len() >= INDEXES_MAX {
             return Err(format!(
@@ -130,16 +183,38 @@ impl CollectionMerge<'_> {
                 self.namespace
             ));
         }
-        for (position, spec) in merged.iter().enumerate() {
-            let same = merged[..position].iter().find(|before| before.is_same_index(spec));
-            if let Some(same) = same {
-                return Err(format!(
-                    "collection {} got indexes {} and {} of the same key",
-                    self.namespace, same.name, spec.name
-                ));
-            }
-        }
         Ok(merged)
+    }
+
+    /// Decides between two names that the sides gave to the same index.
+    fn merge_twins(
+        &self,
+        merged: &mut Vec<IndexSpec>,
+        ours: &BTreeMap<&str, &IndexSpec>,
+        schema: &mut Vec<StoredConflict>,
+    ) {
+        let mut position = 0;
+        while let Some(spec) = merged.get(position).cloned() {
+            let before = &merged[..position];
+            let twin = before.iter().position(|before| before.is_same_index(&spec));
+            let Some(twin) = twin else {
+                position += 1;
+                continue;
+            };
+            let is_ours = ours.contains_key(spec.name.as_str());
+            let (our, their) = if is_ours { (position, twin) } else { (twin, position) };
+            let mut names = [&merged[our].name, &merged[their].name];
+            names.sort();
+            let name = format!("{} = {}", names[0], names[1]);
+            let told = [None, Some(merged[our].to_document()), Some(merged[their].to_document())];
+            let goes = match self.decide(ConflictKind::Index, &name, told, schema) {
+                BASE => [position, twin].into_iter().max_by_key(|at| merged[*at].name.clone()),
+                OURS => Some(their),
+                _ => Some(our),
+            };
+            merged.remove(goes.unwrap_or(position));
+            position = 0;
+        }
     }
 
     /// Merges the documents; the preferred side's stays where both conflict. The inner error says in words
@@ -148,30 +223,29 @@ impl CollectionMerge<'_> {
         &self,
         ours: &CatalogEntry,
         theirs: &CatalogEntry,
-    ) -> Result<Result<(Tree, Vec<StoredConflict>), String>, Error> {
+        rules: &DocumentRules,
+    ) -> Result<MergedDocuments, Error> {
         let base = match self.base {
             Some(base) => base.documents_tree(self.format),
             None => Tree::empty(&**self.store, self.format)?,
         };
+        let (ours, theirs) = (ours.documents_tree(self.format), theirs.documents_tree(self.format));
         let mut conflicts = Vec::new();
+        if rules.touched {
+            self.find_equal_changes([&base, &ours, &theirs], rules, &mut conflicts)?;
+        }
         let mut too_large = None;
         let mut resolve = |conflict: MergeConflict| {
-            let merged = self.merge_document(conflict, &mut conflicts)?;
+            let merged = self.merge_document(conflict, rules, &mut conflicts)?;
             let Some(merged) = merged else { return Ok(None) };
             let Some(document) = merged else { return Ok(Some(Edit::Delete)) };
             let bytes = document.as_bytes().len();
             if bytes > DOCUMENT_BYTES_MAX {
-                too_large.get_or_insert(bytes);
+                too_large.get_or_insert(bytes as u64);
             }
             Ok(Some(Edit::Put(value_of(&**self.store, self.format, &document)?)))
         };
-        let merged = Tree::merge(
-            self.store,
-            &base,
-            &ours.documents_tree(self.format),
-            &theirs.documents_tree(self.format),
-            &mut resolve,
-        )?;
+        let merged = Tree::merge(self.store, &base, &ours, &theirs, &mut resolve)?;
         Ok(match too_large {
             None => Ok((merged, conflicts)),
             Some(bytes) => Err(format!(
@@ -182,27 +256,57 @@ impl CollectionMerge<'_> {
         })
     }
 
+    /// Finds documents that both sides changed to the same, which the trees' merge passes over.
+    fn find_equal_changes(
+        &self,
+        [base, ours, theirs]: [&Tree; 3],
+        rules: &DocumentRules,
+        conflicts: &mut Vec<StoredConflict>,
+    ) -> Result<(), Error> {
+        let mut ours = base.diff(self.store, ours).peekable();
+        for theirs in base.diff(self.store, theirs) {
+            let theirs = theirs?;
+            while let Some(Ok(before)) = ours.peek()
+                && before.key < theirs.key
+            {
+                ours.next();
+            }
+            let Some(our) =
+                ours.next_if(|our| our.as_ref().map_or(true, |our| our.key == theirs.key))
+            else {
+                continue;
+            };
+            let our = our?;
+            if our.to == theirs.to {
+                let (key, base, theirs) = (our.key, our.from, theirs.to);
+                let conflict = MergeConflict { key, base, ours: our.to, theirs };
+                self.merge_document(conflict, rules, conflicts)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The document in the place of ours, `Some(None)` if it goes; `None` if ours stays.
     fn merge_document(
         &self,
         conflict: MergeConflict,
+        rules: &DocumentRules,
         conflicts: &mut Vec<StoredConflict>,
     ) -> Result<Option<Option<DocumentBuf>>, TreeError> {
-        let read = |value: &Option<Value>| {
+        let read = |value: &Option<TreeValue>| {
             value.as_ref().map(|value| read_document(&**self.store, value)).transpose()
         };
         let (base, ours) = (read(&conflict.base)?, read(&conflict.ours)?);
         let theirs = read(&conflict.theirs)?;
         let merged = {
-            let [base, ours, theirs] =
-                [&base, &ours, &theirs].map(|side| side.as_ref().map(DocumentBuf::view));
-            merge_documents(base, ours, theirs, self.prefer)
+            let sides = [&base, &ours, &theirs].map(|side| side.as_ref().map(DocumentBuf::view));
+            merge_by_rules(sides, self.prefer, rules)
         };
         let edit = (merged.document != ours).then_some(merged.document);
         if let Some(paths) = merged.conflict {
             let collection = self.collection.to_owned();
-            let id_key = conflict.key;
-            conflicts.push(StoredConflict { collection, id_key, paths, base, ours, theirs });
+            let (kind, id_key) = (ConflictKind::Document, conflict.key);
+            conflicts.push(StoredConflict { collection, kind, id_key, paths, base, ours, theirs });
         }
         Ok(edit)
     }
@@ -224,6 +328,17 @@ impl CollectionMerge<'_> {
         }
         Err(Error::internal(format!("index {} is on neither side of a merge", spec.name)))
     }
+}
+
+/// What is told of a collection where one side dropped it.
+fn description(entry: &CatalogEntry) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    builder.append("options", Value::from(&entry.options)).begin_array("indexes");
+    for (spec, _) in &entry.indexes {
+        builder.push(Value::from(&spec.to_document()));
+    }
+    builder.end();
+    builder.build()
 }
 
 fn specs(entry: &CatalogEntry) -> BTreeMap<&str, &IndexSpec> {

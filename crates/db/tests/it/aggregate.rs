@@ -1,6 +1,7 @@
 //! Goal: pipelines read and write collections through the database: by an index, at one snapshot,
 //! `$lookup` in other collections, `$out` all at once. Method: small collections.
 
+use frond_db::FindRequest;
 use frond_db::catalog::IndexSpec;
 use frond_query::Code;
 
@@ -76,4 +77,78 @@ fn wrong_pipelines_are_refused() {
     }
     let error = aggregate(&shop, None, "[{'$match': {}}]").unwrap_err();
     assert_eq!(error.code, Code::InvalidNamespace);
+}
+
+#[test]
+fn merge_writes_into_a_collection() {
+    let shop = shop();
+    insert(&shop, "orders", ORDERS);
+    insert(&shop, "totals", "[{'_id': 'a', 'sum': 1, 'x': 1}, {'_id': 'z', 'sum': 0}]");
+    let group = "{'$group': {'_id': '$item', 'sum': {'$sum': '$n'}}}";
+    let run = |merge: &str| aggregate(&shop, Some("orders"), &format!("[{group}, {merge}]"));
+    run("{'$merge': 'totals'}").expect("right");
+    assert_eq!(
+        all(&shop, "totals"),
+        "[{'_id':'a','sum':7,'x':1},{'_id':'b','sum':3},{'_id':'z','sum':0}]"
+    );
+    let error = run("{'$merge': {'into': 'totals', 'on': 'sum'}}").unwrap_err();
+    assert_eq!(error.code, Code::Location(51183));
+    let spec = IndexSpec::parse(json("{'key': {'sum': 1}, 'unique': true}").view());
+    shop.create_indexes("totals", &[spec.expect("a proper index")]).expect("made");
+    let by_sum =
+        "[{'$group': {'_id': null, 'sum': {'$max': '$n'}}}, {'$set': {'_id': 'new', 'sum': 3}},
+        {'$unset': '_id'}, {'$merge': {'into': 'totals', 'on': 'sum',
+         'whenMatched': [{'$set': {'seen': '$$new.sum'}}]}}]";
+    aggregate(&shop, Some("orders"), by_sum).expect("right");
+    assert_eq!(find(&shop, "totals", "{'sum': 3}"), "[{'_id':'b','sum':3,'seen':3}]");
+    let error = run("{'$merge': {'into': 'totals', 'whenMatched': 'fail'}}").unwrap_err();
+    assert_eq!(error.code, Code::DuplicateKey);
+    // Into the collection that is read, and into one that isn't there.
+    aggregate(&shop, Some("orders"), "[{'$set': {'n': 0}}, {'$merge': 'orders'}]").expect("right");
+    assert_eq!(find(&shop, "orders", "{'n': {'$ne': 0}}"), "[]");
+    run("{'$merge': {'into': {'db': 'other', 'coll': 'made'}}}").expect("right");
+    let other = shop.frond().database("other").expect("a proper name");
+    assert_eq!(all(&other, "made"), "[{'_id':'a','sum':0},{'_id':'b','sum':0}]");
+}
+
+#[test]
+fn sorts_and_groups_go_to_disk_and_leave_nothing_there() {
+    let disk = frond_testkit::SimDisk::new(1);
+    let options = frond_db::FrondOptions {
+        stage_memory_bytes_max: Some(2_000),
+        ..frond_db::FrondOptions::default()
+    };
+    let machine = disk.machine();
+    machine.disk.create("spill-left").expect("made"); // As a crash leaves one.
+    let frond = frond_db::Frond::open_on(&machine, options).expect("opens");
+    let left =
+        || machine.disk.list().expect("listed").into_iter().any(|name| name.contains("spill"));
+    assert!(!left());
+    let shop = frond.database("shop").expect("a proper name");
+    let documents: Vec<String> =
+        (0..200).map(|n| format!("{{'_id': {n}, 'k': {}}}", n % 17)).collect();
+    insert(&shop, "many", &format!("[{}]", documents.join(",")));
+    let sorted = FindRequest { sort: Some(json("{'k': -1, '_id': 1}")), ..FindRequest::default() };
+    let mut cursor = shop.find("many", &sorted).expect("right");
+    assert_eq!(cursor.next().expect("one").map(|d| text(&d)).expect("read"), "{'_id':16,'k':16}");
+    assert!(left());
+    let rest: Result<Vec<_>, _> = cursor.collect();
+    assert_eq!(rest.expect("read").len(), 199);
+    assert!(!left());
+    let group = "[{'$group': {'_id': '$k', 'ids': {'$push': '$_id'}}}, {'$sort': {'_id': 1}}, {'$limit': 1}]";
+    let found = aggregate(&shop, Some("many"), group).expect("right");
+    assert!(texts(&found).starts_with("[{'_id':0,'ids':[0,17,34"), "{found:?}");
+    let in_memory = FindRequest { in_memory_only: true, ..sorted };
+    let error = shop.find("many", &in_memory).map(|_| ()).unwrap_err();
+    assert_eq!(error.code.number(), 292);
+    let stopped = FindRequest {
+        sort: Some(json("{'k': 1}")),
+        interrupt: frond_db::Interrupt::new(|| {
+            Err(frond_db::Error::invalid(Code::Interrupted, "stop"))
+        }),
+        ..FindRequest::default()
+    };
+    let error = shop.find("many", &stopped).map(|_| ()).unwrap_err();
+    assert_eq!(error.code, Code::Interrupted);
+    assert!(!left());
 }

@@ -22,8 +22,8 @@ fn collections_are_made_listed_and_dropped() {
     assert_eq!(shop.list_collections().expect("listed").len(), 1);
     for (name, options, code) in [
         ("c", "{'capped': true, 'size': 10}", Code::InvalidOptions),
-        ("c", "{'validator': {}}", Code::InvalidOptions),
-        ("c", "{'viewOn': 'a', 'pipeline': []}", Code::InvalidOptions),
+        ("c", "{'validator': 5}", Code::TypeMismatch),
+        ("c", "{'pipeline': []}", Code::InvalidOptions),
         ("", "{}", Code::InvalidNamespace),
         ("a$b", "{}", Code::InvalidNamespace),
         ("system.x", "{}", Code::InvalidNamespace),

@@ -77,6 +77,7 @@ fn sorts_in_memory_are_bounded() {
     assert_eq!(report.count, 13);
     let mut sorted = request("{}");
     sorted.sort = Some(json("{'n': 1}"));
+    sorted.in_memory_only = true;
     let error = run(&shop, "things", &sorted).unwrap_err();
     assert_eq!(error.code, Code::QueryExceededMemoryLimitNoDiskUseAllowed);
     sorted.limit = Some(2);

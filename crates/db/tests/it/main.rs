@@ -12,4 +12,5 @@ mod large;
 mod queries;
 mod support;
 mod transactions;
+mod validation;
 mod version;

@@ -121,7 +121,13 @@ pub fn aggregate(
     collection: Option<&str>,
     pipeline: &str,
 ) -> Result<Vec<DocumentBuf>, Error> {
-    let request = AggregateRequest { pipeline: value(pipeline), variables: None, hint: None };
+    let request = AggregateRequest {
+        pipeline: value(pipeline),
+        variables: None,
+        hint: None,
+        in_memory_only: false,
+        interrupt: Default::default(),
+    };
     database.aggregate(collection, &request)?.collect()
 }
 

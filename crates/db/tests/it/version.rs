@@ -6,9 +6,12 @@ mod cost;
 mod crash;
 mod history;
 mod limits;
+mod merge_options;
 mod merging;
 mod model;
 mod races;
+mod reclaim;
+mod remotes;
 mod storm;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};
@@ -21,7 +24,8 @@ use frond_testkit::SimDisk;
 /// Opens a data directory in which only explicit folds fold: with one thread, runs repeat exactly.
 pub fn open(disk: &SimDisk) -> Frond {
     let engine = EngineOptions { relaxed_sync_millis: 3_600_000, ..EngineOptions::default() };
-    Frond::open_on(&disk.machine(), FrondOptions { engine }).expect("the disk works")
+    Frond::open_on(&disk.machine(), FrondOptions { engine, ..FrondOptions::default() })
+        .expect("the disk works")
 }
 
 /// An empty data directory.

@@ -447,9 +447,9 @@ struct SignatureField {
 /// The fields that a signature tells, in their order; `None` if one has too long a name.
 fn fields_of(signature: &[u8]) -> Option<Vec<SignatureField>> {
     let mut fields = Vec::new();
-    // Per open document its path with a separator behind it, and the names met in it.
-    let mut open: Vec<(Option<Vec<u8>>, std::collections::HashSet<&[u8]>)> =
-        vec![(Some(Vec::new()), Default::default())];
+    /// An open document: its path with a separator behind it, and the names met in it.
+    type Open<'a> = (Option<Vec<u8>>, std::collections::HashSet<&'a [u8]>);
+    let mut open: Vec<Open<'_>> = vec![(Some(Vec::new()), Default::default())];
     let mut rest = signature;
     while let Some((first, after)) = rest.split_first() {
         if *first == NESTED_END {

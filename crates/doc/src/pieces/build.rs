@@ -1,5 +1,7 @@
 //! From BSON to pieces: recursion follows the document's nesting, which validation has bounded.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
 use frond_tree::{Sequence, TreeError, TreeFormat};
@@ -24,12 +26,22 @@ pub fn build(
     document: Document<'_>,
 ) -> Result<Option<LargeDocument>, TreeError> {
     let bytes = document.as_bytes();
-    if !is_large(bytes.len() as u64) || document.elements().any(|it| has_long_name(&it)) {
+    if !is_large(bytes.len() as u64)
+        || document.elements().any(|it| has_long_name(&it))
+        || has_name_twice(document)
+    {
         return Ok(None);
     }
     let builder = Builder { store, format: piece_format(format) };
     let root = builder.container(Layout::Document, bytes)?;
     builder.head(root).map(Some)
+}
+
+/// Whether two outermost fields have one name. Whoever asks for some fields must not have to look
+/// through all for another of the same name.
+fn has_name_twice(document: Document<'_>) -> bool {
+    let mut names = HashSet::new();
+    !document.elements().all(|element| names.insert(element.name))
 }
 
 /// Whether a document of so many bytes is stored as pieces (if its names are no hindrance).

@@ -13,7 +13,7 @@ pub const CACHE_BYTES: u64 = 32 << 20;
 /// Memory for their indexes.
 const INDEXES_BYTES: u64 = 4 << 20;
 /// Documents that take more than this share of the cache are not kept.
-const SHARE_MAX: u64 = 4;
+const SHARE_MAX: u64 = 32;
 
 /// Whole documents. *Thread safety*: any number of threads.
 #[derive(Debug)]

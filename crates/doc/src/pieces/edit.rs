@@ -12,7 +12,7 @@ use bytes::Bytes;
 use frond_store::ChunkStore;
 
 use super::build::{Builder, has_long_name, is_large};
-use super::item::{Body, Item, Layout, digits_of_names, refers};
+use super::item::{Body, Item, ItemRef, Layout, digits_of_names, refers};
 use super::{Container, Found, ITEM_VALUE_BYTES_MAX, LargeDocument, PiecesError};
 use crate::document::DocumentBuf;
 use crate::error::DocError;
@@ -58,7 +58,7 @@ impl LargeDocument {
         for (around, position) in found.levels.iter().rev().skip(1) {
             let old = around.sequence.get(store, *position)?;
             let old = old.ok_or_else(|| PiecesError::damaged("an item is gone"))?;
-            let old = Item::decode(&old, around.layout)?;
+            let old = ItemRef::decode(&old, around.layout)?.to_item();
             let item = self.item_of(store, &old, &changed)?;
             changed = self.splice_items(store, around, *position, 1, &[item])?;
         }
@@ -85,7 +85,7 @@ impl LargeDocument {
         let mut failure = None;
         if removed > 0 {
             container.sequence.visit(store, position, &mut |at, item| {
-                match Item::decode(&item, container.layout) {
+                match ItemRef::decode(item, container.layout) {
                     Ok(item) => gone_bytes = gone_bytes.saturating_add(item.element_bytes()),
                     Err(error) => failure = Some(error),
                 }
@@ -95,7 +95,7 @@ impl LargeDocument {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        let come_bytes: u64 = items.iter().map(Item::element_bytes).sum();
+        let come_bytes: u64 = items.iter().map(|item| item.view().element_bytes()).sum();
         let mut bytes = container.bytes.saturating_sub(gone_bytes).saturating_add(come_bytes);
         if container.layout == Layout::Array {
             let before = container.sequence.count(store)?;

@@ -46,6 +46,23 @@ pub struct Item {
     pub(super) body: Body,
 }
 
+/// A container's item, borrowed from its leaf.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ItemRef<'a> {
+    pub(super) kind: ElementType,
+    pub(super) name: &'a [u8],
+    pub(super) body: BodyRef<'a>,
+}
+
+/// Where a borrowed item's value is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum BodyRef<'a> {
+    /// Here, as in BSON.
+    Here(&'a [u8]),
+    /// As in [`Body`].
+    Elsewhere { layout: Option<Layout>, bytes: u64, root: ChunkHash },
+}
+
 /// Where a value is.
 #[derive(Clone, Debug)]
 pub(super) enum Body {
@@ -60,22 +77,21 @@ pub(super) fn refers(item: &[u8]) -> bool {
     item.first().is_some_and(|tag| *tag & 0xc0 == TAG_ELSEWHERE && *tag != TAG_LARGEST_KEY)
 }
 
-impl Item {
+impl<'a> ItemRef<'a> {
     /// Takes an item of a container apart.
-    pub(super) fn decode(item: &Bytes, layout: Layout) -> Result<Item, PiecesError> {
+    pub(super) fn decode(item: &'a [u8], layout: Layout) -> Result<ItemRef<'a>, PiecesError> {
         let damaged = |what| PiecesError::damaged(what);
         let (&tag, rest) = item.split_first().ok_or_else(|| damaged("an empty piece"))?;
         let (name, rest) = match layout.has_names() {
             true => split_name(rest).ok_or_else(|| damaged("a piece without a name"))?,
             false => (&rest[..0], rest),
         };
-        let name = item.slice_ref(name);
         if !refers(item) {
             let kind = kind_of(tag).ok_or_else(|| damaged("a piece of an unknown type"))?;
             if value_bytes(kind, rest) != Some(rest.len()) {
                 return Err(damaged("a piece whose value has another length"));
             }
-            return Ok(Item { kind, name, body: Body::Here(item.slice_ref(rest)) });
+            return Ok(ItemRef { kind, name, body: BodyRef::Here(rest) });
         }
         let is_named_array = tag == TAG_NAMED_ARRAY;
         let type_byte =
@@ -92,7 +108,39 @@ impl Item {
         let bytes = bytes.ok_or_else(|| damaged("a reference of another length"))?;
         let root = array_at(rest, size_of::<u64>()).map(ChunkHash);
         let root = root.ok_or_else(|| damaged("a reference of another length"))?;
-        Ok(Item { kind, name, body: Body::Elsewhere { layout, bytes, root } })
+        Ok(ItemRef { kind, name, body: BodyRef::Elsewhere { layout, bytes, root } })
+    }
+
+    /// A copy that owns its bytes.
+    pub(super) fn to_item(self) -> Item {
+        let body = match self.body {
+            BodyRef::Here(value) => Body::Here(Bytes::copy_from_slice(value)),
+            BodyRef::Elsewhere { layout, bytes, root } => Body::Elsewhere { layout, bytes, root },
+        };
+        Item { kind: self.kind, name: Bytes::copy_from_slice(self.name), body }
+    }
+
+    /// How long the element is in the BSON of its container, without the digits that an array names
+    /// it by.
+    pub(super) fn element_bytes(&self) -> u64 {
+        let value = match self.body {
+            BodyRef::Here(value) => value.len() as u64,
+            BodyRef::Elsewhere { bytes, .. } => bytes,
+        };
+        (self.name.len() as u64).saturating_add(value).saturating_add(2)
+    }
+}
+
+impl Item {
+    /// Borrows it.
+    pub(super) fn view(&self) -> ItemRef<'_> {
+        let body = match &self.body {
+            Body::Here(value) => BodyRef::Here(value),
+            Body::Elsewhere { layout, bytes, root } => {
+                BodyRef::Elsewhere { layout: *layout, bytes: *bytes, root: *root }
+            }
+        };
+        ItemRef { kind: self.kind, name: &self.name, body }
     }
 
     /// The item's bytes, in a container of that layout.
@@ -121,20 +169,6 @@ impl Item {
     /// Whether the value is a document or array that lies elsewhere.
     pub fn is_container(&self) -> bool {
         matches!(self.body, Body::Elsewhere { layout: Some(_), .. })
-    }
-
-    /// How long the value is in BSON.
-    pub(super) fn value_bytes(&self) -> u64 {
-        match &self.body {
-            Body::Here(value) => value.len() as u64,
-            Body::Elsewhere { bytes, .. } => *bytes,
-        }
-    }
-
-    /// How long the element is in the BSON of its container, without the digits that an array names
-    /// it by.
-    pub(super) fn element_bytes(&self) -> u64 {
-        (self.name.len() as u64).saturating_add(self.value_bytes()).saturating_add(2)
     }
 }
 

@@ -1,11 +1,10 @@
 //! Pieces back into BSON: whole, some outermost fields, one path. They come from disk: every step is
 //! checked, and nothing is reserved by a length that they tell.
 
-use bytes::Bytes;
 use frond_store::ChunkStore;
 use frond_tree::{Sequence, TreeFormat};
 
-use super::item::{Body, Item, Layout};
+use super::item::{Body, BodyRef, Item, ItemRef, Layout};
 use super::{Container, LargeDocument, PiecesError};
 use crate::builder::position_name;
 use crate::document::{DEPTH_MAX, DocumentBuf};
@@ -71,16 +70,22 @@ impl LargeDocument {
     ) -> Result<DocumentBuf, PiecesError> {
         let mut wanted: Vec<Item> = Vec::new();
         self.visit(store, &self.root, &mut |_, item| {
-            // The first field of a name counts; when all are found, nothing else is read.
-            let is_new = !wanted.iter().any(|known| known.name == item.name);
-            if is_new && names.iter().any(|name| **name == *item.name) {
-                wanted.push(item);
+            // No name stands twice; when all are found, nothing else is read.
+            if names.contains(&item.name) {
+                wanted.push(item.to_item());
             }
             wanted.len() == names.len()
         })?;
         let mut bytes = vec![0; size_of::<i32>()];
         for item in &wanted {
-            append_element(store, self.root.sequence.format, &item.name, item, &mut bytes, 1)?;
+            append_element(
+                store,
+                self.root.sequence.format,
+                &item.name,
+                item.view(),
+                &mut bytes,
+                1,
+            )?;
         }
         close(&mut bytes, 0)?;
         Ok(DocumentBuf::from_validated(bytes.into()))
@@ -149,7 +154,7 @@ impl LargeDocument {
     ) -> Result<(), PiecesError> {
         let mut failure = None;
         self.visit(store, &found.container(), &mut |position, item| match self
-            .value_of(store, &item)
+            .value_of(store, &item.to_item())
         {
             Ok(value) => visit(position, value.as_value()),
             Err(error) => {
@@ -166,7 +171,7 @@ impl LargeDocument {
     /// As [`LargeDocument::read`].
     pub fn value_of(&self, store: &dyn ChunkStore, item: &Item) -> Result<ValueBuf, PiecesError> {
         let mut bytes = Vec::new();
-        append_value(store, self.root.sequence.format, item, &mut bytes, 1)?;
+        append_value(store, self.root.sequence.format, item.view(), &mut bytes, 1)?;
         let value = crate::raw::decode_value(item.kind, &bytes);
         Ok(value.ok_or_else(|| PiecesError::damaged("a value of another type"))?.to_buf())
     }
@@ -192,14 +197,15 @@ impl LargeDocument {
             let is_position = part == "0" || !part.starts_with(['0', '+']);
             let Some(position) = part.parse().ok().filter(|_| is_position) else { return Ok(None) };
             let item = container.sequence.get(store, position)?;
-            let item = item.map(|item| Item::decode(&item, container.layout)).transpose()?;
-            return Ok(item.map(|item| (position, item)));
+            let Some(item) = item else { return Ok(None) };
+            let item = ItemRef::decode(&item, container.layout)?.to_item();
+            return Ok(Some((position, item)));
         }
         let mut found = None;
         self.visit(store, container, &mut |position, item| {
-            let is_it = *item.name == *part.as_bytes();
+            let is_it = item.name == part.as_bytes();
             if is_it {
-                found = Some((position, item));
+                found = Some((position, item.to_item()));
             }
             is_it
         })?;
@@ -211,11 +217,11 @@ impl LargeDocument {
         &self,
         store: &dyn ChunkStore,
         container: &Container,
-        visit: &mut dyn FnMut(u64, Item) -> bool,
+        visit: &mut dyn FnMut(u64, ItemRef<'_>) -> bool,
     ) -> Result<(), PiecesError> {
         let mut failure = None;
-        container.sequence.visit(store, 0, &mut |position, item| match Item::decode(
-            &item,
+        container.sequence.visit(store, 0, &mut |position, item| match ItemRef::decode(
+            item,
             container.layout,
         ) {
             Ok(item) => visit(position, item),
@@ -242,12 +248,12 @@ fn append_container(
     bytes.extend_from_slice(&[0; size_of::<i32>()]);
     let (mut digits, mut failure) = ([0; 20], None);
     container.sequence.visit(store, 0, &mut |position, item| {
-        let appended = Item::decode(&item, container.layout).and_then(|item| {
+        let appended = ItemRef::decode(item, container.layout).and_then(|item| {
             let name = match container.layout {
                 Layout::Array => position_name(position as usize, &mut digits).as_bytes(),
-                _ => &item.name,
+                _ => item.name,
             };
-            append_element(store, container.sequence.format, name, &item, bytes, depth)
+            append_element(store, container.sequence.format, name, item, bytes, depth)
         });
         failure = appended.err();
         failure.is_some()
@@ -266,7 +272,7 @@ fn append_element(
     store: &dyn ChunkStore,
     format: TreeFormat,
     name: &[u8],
-    item: &Item,
+    item: ItemRef<'_>,
     bytes: &mut Vec<u8>,
     depth: usize,
 ) -> Result<(), PiecesError> {
@@ -279,16 +285,16 @@ fn append_element(
 fn append_value(
     store: &dyn ChunkStore,
     format: TreeFormat,
-    item: &Item,
+    item: ItemRef<'_>,
     bytes: &mut Vec<u8>,
     depth: usize,
 ) -> Result<(), PiecesError> {
-    let (layout, length, root) = match &item.body {
-        Body::Here(value) => {
+    let (layout, length, root) = match item.body {
+        BodyRef::Here(value) => {
             bytes.extend_from_slice(value);
             return Ok(());
         }
-        Body::Elsewhere { layout, bytes, root } => (*layout, *bytes, *root),
+        BodyRef::Elsewhere { layout, bytes, root } => (layout, bytes, root),
     };
     let sequence = Sequence { root, format };
     if let Some(layout) = layout {
@@ -296,8 +302,8 @@ fn append_value(
         return append_container(store, &container, bytes, depth + 1);
     }
     let start = bytes.len();
-    let is_too_long = sequence.visit(store, 0, &mut |_, slice: Bytes| {
-        bytes.extend_from_slice(&slice);
+    let is_too_long = sequence.visit(store, 0, &mut |_, slice| {
+        bytes.extend_from_slice(slice);
         length < (bytes.len() - start) as u64
     })?;
     let is_whole = crate::raw::value_bytes(item.kind, &bytes[start..]);

@@ -77,7 +77,7 @@ fn a_base_beyond_the_horizon_is_published_only_once_the_log_reaches_it() {
     // Relaxed: visible, but only in memory. A version commit of one of the trees folds it.
     write_both(&shared, Durability::Relaxed, "new");
     shared.fold(&shared.snapshot(), &[FIRST]).unwrap();
-    assert!(shared.fold_sealed().unwrap());
+    assert!(shared.flush_sealed().unwrap());
     shared.check().unwrap();
     let restarted = open(&disk.crash());
     assert_eq!(read_both(&restarted), both("new"), "not half of the relaxed transaction");
@@ -104,11 +104,11 @@ fn check_later_era(before_restart: impl Fn(&Shared)) {
     });
     // Folds the new era, while the old one still waits to be published.
     let folded = shared.fold(&shared.snapshot(), &[FIRST]).unwrap()[0];
-    assert!(shared.fold_sealed().unwrap());
+    assert!(shared.flush_sealed().unwrap());
     let (state, _) = shared.current();
     let newest = state.era(FIRST, replacing).unwrap();
-    assert_eq!((newest.from, newest.base.unwrap().tree), (replacing, folded));
-    assert_eq!(state.era(FIRST, replacing.preceding()).unwrap().base.unwrap().tree, old);
+    assert_eq!((newest.from, newest.base.as_ref().unwrap().tree), (replacing, folded));
+    assert_eq!(state.era(FIRST, replacing.preceding()).unwrap().base.as_ref().unwrap().tree, old);
     before_restart(&shared);
     for _ in 0..2 {
         disk = disk.crash();
@@ -140,8 +140,8 @@ fn several_sealed_memtables_are_folded_at_once_and_their_segments_removed() {
         names.into_iter().filter(|name| name.starts_with("log-")).collect::<Vec<_>>()
     };
     assert_eq!(logs(&disk).len(), 4);
-    assert!(shared.fold_sealed().unwrap());
-    assert!(!shared.fold_sealed().unwrap());
+    assert!(shared.flush_sealed().unwrap());
+    assert!(!shared.flush_sealed().unwrap());
     assert_eq!(logs(&disk), ["log-0000000004"]);
     assert_eq!(read_both(&shared), both("d"));
     assert_eq!(before.get(FIRST, b"key").unwrap(), Some(Value::inline("c")));

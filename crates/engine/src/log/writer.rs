@@ -84,6 +84,9 @@ struct OpenSegment {
     file: Arc<dyn DiskFile>,
     end: LogOffset,
     synced: LogOffset,
+    /// The file was cut back to `end`, and was not synced since: a crash may bring back what was
+    /// behind it.
+    cut: bool,
     chain: Chain,
 }
 
@@ -123,10 +126,11 @@ impl Writer {
     /// Makes everything written durable.
     pub fn sync(&mut self) -> Result<(), WriteError> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        if open.synced < open.end {
+        if open.synced < open.end || open.cut {
             let file_name = || open.header.number.file_name();
             open.file.sync().map_err(|error| unknown(file_name(), error))?;
             open.synced = open.end;
+            open.cut = false;
             self.counters.syncs += 1;
         }
         Ok(())
@@ -168,7 +172,7 @@ impl Writer {
         self.counters.syncs += 1;
         self.counters.bytes += bytes.len() as u64;
         let end = LogOffset(SEGMENT_HEADER_BYTES as u64);
-        Ok(OpenSegment { header, file, end, synced: end, chain })
+        Ok(OpenSegment { header, file, end, synced: end, cut: false, chain })
     }
 
     /// Writes records of the open segment with one write.
@@ -198,6 +202,7 @@ impl Writer {
         let name = || open.header.number.file_name();
         if let Err(error) = open.file.write_all_at(open.end.0, &buffer) {
             open.file.set_bytes(open.end.0).map_err(|error| unknown(name(), error))?;
+            open.cut = true;
             return Err(refused(&name(), error));
         }
         open.end = LogOffset(open.end.0 + buffer.len() as u64);

@@ -2,15 +2,16 @@
 //!
 //! Each source gives a key at most once, in the same direction; an earlier source is newer and
 //! hides the same key in later ones. Deletions come out too: whoever lays the stream over a base
-//! needs them.
+//! needs them. Nothing is read before the first entry is asked for, and nothing follows an error.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_tree::{Bounds, Direction};
+use frond_tree::{Bounds, Direction, TreeError};
 
 use super::memtable::{Memtable, OverlayEntry, Window};
+use super::run::RunCursor;
 use crate::ids::TreeId;
 
 /// First and last size of the batches in which a memtable is read: a short range copies little, a
@@ -24,20 +25,16 @@ pub(crate) enum Source {
     Copied(VecDeque<OverlayEntry>),
     /// A memtable, read batch by batch.
     Memtable(MemtableCursor),
+    /// A run.
+    Run(RunCursor),
 }
 
 impl Source {
-    fn peek(&mut self) -> Option<&OverlayEntry> {
+    fn next(&mut self) -> Result<Option<OverlayEntry>, TreeError> {
         match self {
-            Source::Copied(entries) => entries.front(),
-            Source::Memtable(cursor) => cursor.peek(),
-        }
-    }
-
-    fn next(&mut self) -> Option<OverlayEntry> {
-        match self {
-            Source::Copied(entries) => entries.pop_front(),
-            Source::Memtable(cursor) => cursor.next(),
+            Source::Copied(entries) => Ok(entries.pop_front()),
+            Source::Memtable(cursor) => Ok(cursor.next()),
+            Source::Run(cursor) => cursor.next().transpose(),
         }
     }
 }
@@ -76,15 +73,10 @@ impl MemtableCursor {
         }
     }
 
-    fn peek(&mut self) -> Option<&OverlayEntry> {
+    fn next(&mut self) -> Option<OverlayEntry> {
         if self.batch.is_empty() && !self.exhausted {
             self.fill();
         }
-        self.batch.front()
-    }
-
-    fn next(&mut self) -> Option<OverlayEntry> {
-        self.peek()?;
         self.batch.pop_front()
     }
 
@@ -112,51 +104,88 @@ fn successor(key: &[u8]) -> Bytes {
 
 /// The sources as one stream.
 pub(crate) struct Interleave {
-    /// The newest first.
-    sources: Vec<Source>,
+    /// Sources not yet begun, the newest first; empty once `heads` is filled.
+    unread: Vec<Source>,
+    /// The newest first; each has an entry.
+    heads: Vec<Head>,
     direction: Direction,
+    /// The position in `heads` of the entry that comes next, if it is known.
+    winner: Option<usize>,
+}
+
+/// A source and the entry that it gives next.
+struct Head {
+    entry: OverlayEntry,
+    source: Source,
 }
 
 impl Interleave {
     /// `sources` stand the newest first.
     pub fn new(sources: Vec<Source>, direction: Direction) -> Interleave {
-        Interleave { sources, direction }
+        Interleave { unread: sources, heads: Vec::new(), direction, winner: None }
     }
 
     /// The key that comes next.
-    pub fn peek_key(&mut self) -> Option<Bytes> {
-        let position = self.winner()?;
-        self.sources[position].peek().map(|(key, _)| key.clone())
+    pub fn peek_key(&mut self) -> Result<Option<Bytes>, TreeError> {
+        let winner = self.find_winner()?;
+        Ok(winner.map(|position| self.heads[position].entry.0.clone()))
     }
 
-    /// The position of the newest source among those whose key comes next. Forgets sources at
-    /// their end.
-    fn winner(&mut self) -> Option<usize> {
-        self.sources.retain_mut(|source| source.peek().is_some());
-        let direction = self.direction;
-        let mut winner: Option<(usize, Bytes)> = None;
-        for (position, source) in self.sources.iter_mut().enumerate() {
-            let Some((key, _)) = source.peek() else { continue };
-            if winner.as_ref().is_none_or(|(_, best)| precedes(direction, key, best)) {
-                winner = Some((position, key.clone()));
+    /// The newest head among those whose key comes next.
+    fn find_winner(&mut self) -> Result<Option<usize>, TreeError> {
+        if self.winner.is_some() {
+            return Ok(self.winner);
+        }
+        for mut source in std::mem::take(&mut self.unread) {
+            if let Some(entry) = source.next()? {
+                self.heads.push(Head { entry, source });
             }
         }
-        winner.map(|(position, _)| position)
+        let mut winner = 0;
+        for position in 1..self.heads.len() {
+            let (head, best) = (&self.heads[position], &self.heads[winner]);
+            if precedes(self.direction, &head.entry.0, &best.entry.0) {
+                winner = position;
+            }
+        }
+        self.winner = (winner < self.heads.len()).then_some(winner);
+        Ok(self.winner)
+    }
+
+    fn step(&mut self) -> Result<Option<OverlayEntry>, TreeError> {
+        let Some(winner) = self.find_winner()? else { return Ok(None) };
+        self.winner = None;
+        let (newer, older) = self.heads.split_at_mut(winner + 1);
+        let (key, _) = &newer[winner].entry;
+        let mut ended = Vec::new();
+        for (position, head) in older.iter_mut().enumerate() {
+            if head.entry.0 == *key {
+                match head.source.next()? {
+                    Some(following) => head.entry = following,
+                    None => ended.push(winner + 1 + position),
+                }
+            }
+        }
+        ended.into_iter().rev().for_each(|position| drop(self.heads.remove(position)));
+        let head = &mut self.heads[winner];
+        let entry = match head.source.next()? {
+            Some(following) => std::mem::replace(&mut head.entry, following),
+            None => self.heads.remove(winner).entry,
+        };
+        Ok(Some(entry))
     }
 }
 
 impl Iterator for Interleave {
-    type Item = OverlayEntry;
+    type Item = Result<OverlayEntry, TreeError>;
 
-    fn next(&mut self) -> Option<OverlayEntry> {
-        let position = self.winner()?;
-        let entry = self.sources[position].next()?;
-        for source in &mut self.sources[position + 1..] {
-            if source.peek().is_some_and(|(key, _)| *key == entry.0) {
-                source.next();
-            }
+    fn next(&mut self) -> Option<Self::Item> {
+        let stepped = self.step();
+        if stepped.is_err() {
+            self.heads.clear();
+            self.winner = None;
         }
-        Some(entry)
+        stepped.transpose()
     }
 }
 
@@ -172,38 +201,53 @@ pub(crate) fn precedes(direction: Direction, left: &[u8], right: &[u8]) -> bool 
 mod tests {
     use std::collections::BTreeMap;
 
+    use frond_store::ChunkStore;
+    use frond_store::memory::MemoryStore;
     use frond_testkit::random::for_seeds;
-    use frond_tree::Value;
+    use frond_tree::{TreeFormat, Value};
 
     use super::*;
     use crate::ids::Sequence;
+    use crate::overlay::run::Run;
+
+    const TREE: TreeId = TreeId(9);
+
+    fn cursor(memtable: &Arc<Memtable>, direction: Direction) -> Source {
+        let window = Window { after: Sequence::ZERO, upto: Sequence(u64::MAX) };
+        let all = Bounds::all();
+        Source::Memtable(MemtableCursor::new(Arc::clone(memtable), TREE, all, direction, window))
+    }
 
     #[test]
     fn newer_sources_hide_older_ones_in_both_directions() {
         for_seeds(40, |mut random| {
+            let store: Arc<dyn ChunkStore> = MemoryStore::new();
             let mut model: BTreeMap<Bytes, Option<Value>> = BTreeMap::new();
-            let mut memtables = Vec::new();
+            let mut layers: Vec<(Arc<Memtable>, Option<Run>)> = Vec::new();
             let mut sequence = 0;
-            for _ in 0..1 + random.below(4) {
+            for _ in 0..1 + random.below(5) {
                 let memtable = Arc::new(Memtable::default());
                 for _ in 0..random.below(300) {
                     sequence += 1;
                     let key = Bytes::from(format!("{:03}", random.below(200)));
                     let value = (!random.one_in(4)).then(|| Value::inline(random.bytes(3)));
                     model.insert(key.clone(), value.clone());
-                    memtable.insert(TreeId(9), Sequence(sequence), &[(key, value)]);
+                    memtable.insert(TREE, Sequence(sequence), vec![(key, value)]);
                 }
-                memtables.push(memtable);
+                let times = (Sequence::ZERO, Sequence(sequence));
+                let sources = vec![cursor(&memtable, Direction::Ascending)];
+                let mut entries = Interleave::new(sources, Direction::Ascending);
+                let format = TreeFormat { chunk_bytes_target: 512, ..TreeFormat::new(3) };
+                let run = Run::build(&*store, format, times, &mut entries).unwrap();
+                layers.push((memtable, run.filter(|_| random.one_in(2))));
             }
-            let window = Window { after: Sequence::ZERO, upto: Sequence(sequence) };
             for direction in [Direction::Ascending, Direction::Descending] {
-                let sources = memtables.iter().rev().map(|memtable| {
-                    let memtable = Arc::clone(memtable);
-                    let all = Bounds::all();
-                    let cursor = MemtableCursor::new(memtable, TreeId(9), all, direction, window);
-                    Source::Memtable(cursor)
+                let sources = layers.iter().rev().map(|(memtable, run)| match run {
+                    Some(run) => Source::Run(RunCursor::new(run, &store, Bounds::all(), direction)),
+                    None => cursor(memtable, direction),
                 });
-                let mut found: Vec<_> = Interleave::new(sources.collect(), direction).collect();
+                let interleave = Interleave::new(sources.collect(), direction);
+                let mut found: Vec<_> = interleave.map(|entry| entry.unwrap()).collect();
                 if direction == Direction::Descending {
                     found.reverse();
                 }

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering as Atomic};
 
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
+use crossbeam_skiplist::map::Entry;
 use frond_tree::{Bounds, Content, Direction, Value};
 
 use crate::ids::{Sequence, TreeId};
@@ -56,6 +57,8 @@ pub(crate) struct Memtable {
 #[derive(Default)]
 struct Totals {
     writes: AtomicU64,
+    /// Of keys and inline values.
+    bytes: AtomicU64,
     flags: AtomicU8,
 }
 
@@ -67,26 +70,30 @@ struct Touched {
 
 impl Memtable {
     /// Adds the writes of one transaction to one tree; their keys are distinct.
-    pub fn insert(&self, tree: TreeId, sequence: Sequence, writes: &[OverlayEntry]) {
+    pub fn insert(&self, tree: TreeId, sequence: Sequence, writes: Vec<OverlayEntry>) {
         let mut flags = 0;
         let mut bytes = 0;
+        let count = writes.len() as u64;
+        let mut keys = Vec::with_capacity(writes.len());
         for (key, value) in writes {
             flags |= value.as_ref().map_or(0, |value| value.flags);
-            bytes += entry_bytes(key, value.as_ref());
-            self.entries.insert(EntryKey { tree, key: key.clone(), sequence }, value.clone());
+            bytes += entry_bytes(&key, value.as_ref());
+            keys.push(key.clone());
+            self.entries.insert(EntryKey::new(tree, key, sequence), value);
         }
         let totals = self.totals.get_or_insert_with(tree, Totals::default);
-        totals.value().writes.fetch_add(writes.len() as u64, Atomic::Relaxed);
+        totals.value().writes.fetch_add(count, Atomic::Relaxed);
+        let written = bytes - count * ENTRY_OVERHEAD_BYTES;
+        totals.value().bytes.fetch_add(written, Atomic::Relaxed);
         totals.value().flags.fetch_or(flags, Atomic::Relaxed);
-        let keys = writes.iter().map(|(key, _)| key.clone()).collect();
-        self.journal.insert((tree, sequence), Touched { keys, flags });
+        self.journal.insert((tree, sequence), Touched { keys: keys.into(), flags });
         self.bytes.fetch_add(bytes, Atomic::Relaxed);
     }
 
     /// Takes back what `insert` did, for a transaction that was refused and never visible.
     pub fn remove(&self, tree: TreeId, sequence: Sequence, writes: &[OverlayEntry]) {
         for (key, _) in writes {
-            let place = (tree, &key[..], Reverse(sequence));
+            let place = Sought::new(tree, key, sequence);
             self.entries.remove(&place as &dyn Place);
         }
         self.journal.remove(&(tree, sequence));
@@ -110,7 +117,7 @@ impl Memtable {
 
     /// Returns the newest entry of `key` within `window`.
     pub fn get(&self, tree: TreeId, key: &[u8], window: Window) -> Option<Option<Value>> {
-        let place = (tree, key, Reverse(window.upto));
+        let place = Sought::new(tree, key, window.upto);
         let entry = self.entries.lower_bound(Bound::Included(&place as &dyn Place))?;
         let found = entry.key();
         let same_key = found.tree == tree && found.key == key;
@@ -141,6 +148,11 @@ impl Memtable {
     /// How many writes of `tree` there are at most, several to one key counted.
     pub fn writes_max(&self, tree: TreeId) -> u64 {
         self.totals.get(&tree).map_or(0, |totals| totals.value().writes.load(Atomic::Relaxed))
+    }
+
+    /// How many bytes of keys and inline values were written to `tree` at most.
+    pub fn written_bytes(&self, tree: TreeId) -> u64 {
+        self.totals.get(&tree).map_or(0, |totals| totals.value().bytes.load(Atomic::Relaxed))
     }
 
     /// Adds the keys of `tree` written within `window` to `keys`; one written twice comes twice.
@@ -180,11 +192,11 @@ impl Memtable {
         }
         // Within a key the newest comes first: the greatest Sequence opens a key's entries, also
         // those of the key that ends the range, which so are all left out.
-        let newest = Reverse(Sequence(u64::MAX));
-        let start = (tree, bounds.start.as_deref().unwrap_or_default(), newest);
+        let newest = Sequence(u64::MAX);
+        let start = Sought::new(tree, bounds.start.as_deref().unwrap_or_default(), newest);
         let end = match &bounds.end {
-            Some(end) => (tree, &end[..], newest),
-            None => (TreeId(tree.0 + 1), &[][..], newest),
+            Some(end) => Sought::new(tree, end, newest),
+            None => Sought::new(TreeId(tree.0 + 1), &[], newest),
         };
         let range = self.entries.range::<dyn Place, _>((
             Bound::Included(&start as &dyn Place),
@@ -194,19 +206,19 @@ impl Memtable {
         match direction {
             Direction::Ascending => {
                 let entries = range.filter(|entry| in_window(entry.key()));
-                let mut last: Option<Bytes> = None;
+                let mut last: Option<Entry<'_, EntryKey, Option<Value>>> = None;
                 let mut added = 0;
                 for entry in entries {
-                    let key = &entry.key().key;
-                    if last.as_ref() == Some(key) {
+                    if last.is_some_and(|last| last.key().has_key_of(entry.key())) {
+                        last = Some(entry);
                         continue;
                     }
                     if added == count {
                         return true;
                     }
-                    out.extend([(key.clone(), entry.value().clone())]);
+                    out.extend([(entry.key().key.clone(), entry.value().clone())]);
                     added += 1;
-                    last = Some(key.clone());
+                    last = Some(entry);
                 }
             }
             Direction::Descending => {
@@ -234,7 +246,7 @@ impl Memtable {
         &self,
         tree: TreeId,
         window: Window,
-    ) -> impl Iterator<Item = crossbeam_skiplist::map::Entry<'_, (TreeId, Sequence), Touched>> {
+    ) -> impl Iterator<Item = Entry<'_, (TreeId, Sequence), Touched>> {
         let end = window.upto.max(window.after); // An inverted range is empty, not an error.
         self.journal.range((Bound::Excluded((tree, window.after)), Bound::Included((tree, end))))
     }
@@ -245,7 +257,7 @@ impl Memtable {
         for touched in self.journal.iter() {
             let (tree, sequence) = *touched.key();
             for key in &touched.value().keys {
-                let place = (tree, &key[..], Reverse(sequence));
+                let place = Sought::new(tree, key, sequence);
                 if !self.entries.contains_key(&place as &dyn Place) {
                     return Err(format!("tree {} lacks a journalled entry", tree.0));
                 }
@@ -270,25 +282,63 @@ pub(crate) fn entry_bytes(key: &[u8], value: Option<&Value>) -> u64 {
 }
 
 /// Where an entry stands: by tree, then key, then newest first.
+///
+/// The key's first bytes lie in the skip list's node: most comparisons end there, and save following
+/// the pointer to the key (an insertion's memory accesses are most of its cost).
 struct EntryKey {
     tree: TreeId,
+    head: u128,
     key: Bytes,
     sequence: Sequence,
 }
 
-/// Anything that has a place among entries, so that a search needs no copy of its key.
-trait Place {
-    fn place(&self) -> (TreeId, &[u8], Reverse<Sequence>);
-}
+impl EntryKey {
+    fn new(tree: TreeId, key: Bytes, sequence: Sequence) -> EntryKey {
+        EntryKey { tree, head: head_of(&key), key, sequence }
+    }
 
-impl Place for EntryKey {
-    fn place(&self) -> (TreeId, &[u8], Reverse<Sequence>) {
-        (self.tree, &self.key, Reverse(self.sequence))
+    fn has_key_of(&self, other: &EntryKey) -> bool {
+        self.head == other.head && self.key == other.key
     }
 }
 
-impl Place for (TreeId, &[u8], Reverse<Sequence>) {
-    fn place(&self) -> (TreeId, &[u8], Reverse<Sequence>) {
+/// The first sixteen bytes as a number; zeros where there are none.
+fn head_of(key: &[u8]) -> u128 {
+    let mut head = [0; size_of::<u128>()];
+    let bytes = key.len().min(head.len());
+    head[..bytes].copy_from_slice(&key[..bytes]);
+    u128::from_be_bytes(head)
+}
+
+/// Anything that has a place among entries, so that a search needs no copy of its key.
+trait Place {
+    fn place(&self) -> Sought<'_>;
+}
+
+/// A place, borrowed: the order of the fields is the order of the entries.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sought<'a> {
+    tree: TreeId,
+    head: u128,
+    key: &'a [u8],
+    sequence: Reverse<Sequence>,
+}
+
+impl<'a> Sought<'a> {
+    fn new(tree: TreeId, key: &'a [u8], sequence: Sequence) -> Sought<'a> {
+        Sought { tree, head: head_of(key), key, sequence: Reverse(sequence) }
+    }
+}
+
+impl Place for EntryKey {
+    fn place(&self) -> Sought<'_> {
+        let sequence = Reverse(self.sequence);
+        Sought { tree: self.tree, head: self.head, key: &self.key, sequence }
+    }
+}
+
+impl Place for Sought<'_> {
+    fn place(&self) -> Sought<'_> {
         *self
     }
 }
@@ -350,7 +400,7 @@ mod tests {
             .iter()
             .map(|(key, value)| (Bytes::from(*key), value.map(Value::inline)))
             .collect();
-        memtable.insert(TREE, Sequence(sequence), &writes);
+        memtable.insert(TREE, Sequence(sequence), writes);
     }
 
     fn sample() -> Memtable {
@@ -358,7 +408,7 @@ mod tests {
         put(&memtable, 1, &[("a", Some("a1")), ("b", Some("b1")), ("c", Some("c1"))]);
         put(&memtable, 2, &[("b", Some("b2"))]);
         put(&memtable, 3, &[("a", None), ("d", Some("d3"))]);
-        memtable.insert(TreeId(5), Sequence(4), &[(Bytes::from("a"), None)]);
+        memtable.insert(TreeId(5), Sequence(4), vec![(Bytes::from("a"), None)]);
         memtable
     }
 
@@ -439,7 +489,7 @@ mod tests {
         let memtable = sample();
         let bytes = memtable.bytes();
         let writes = [(Bytes::from("b"), Some(Value::inline("b7"))), (Bytes::from("z"), None)];
-        memtable.insert(TREE, Sequence(7), &writes);
+        memtable.insert(TREE, Sequence(7), writes.to_vec());
         memtable.remove(TREE, Sequence(7), &writes);
         assert_eq!(memtable.bytes(), bytes);
         assert!(!memtable.touches(TREE, window(3, 9)));

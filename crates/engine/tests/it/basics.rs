@@ -7,7 +7,7 @@ use frond_store::{Chunk, ChunkKind};
 use frond_testkit::SimDisk;
 use frond_tree::{Bounds, Content as Place, Direction, Tree, Value};
 
-use crate::rig::{content, delete, get, make_trees, open, put, quiet, small_nodes};
+use crate::rig::{churning, content, delete, get, make_trees, open, put, quiet, small_nodes};
 
 #[test]
 fn what_is_committed_is_read_back_after_reopening() {
@@ -289,4 +289,41 @@ fn too_long_keys_are_refused() {
     let key = Bytes::from(vec![7; frond_tree::format::KEY_BYTES_MAX + 1]);
     let result = transaction.put(TreeId::SYSTEM, key, Value::inline("x"));
     assert!(matches!(result, Err(EngineError::Tree(_))));
+}
+
+#[test]
+fn a_collection_keeps_the_runs_of_a_snapshot_that_is_held() {
+    let engine = open(&SimDisk::new(10), churning(5000)).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let write = |round: u64| {
+        let mut transaction = engine.begin();
+        for number in 0..200 {
+            let key = Bytes::from(format!("{:04}", number * 7 % 1000 + round));
+            let chunk = Chunk::new(ChunkKind::Blob, &[], &[round, number].map(|n| n as u8));
+            transaction.put_chunks(std::slice::from_ref(&chunk));
+            let content = Place::Chunk { hash: chunk.hash(), bytes: 2 };
+            transaction.put(tree, key, Value { flags: 0, content }).unwrap();
+        }
+        transaction.commit(Durability::Synced).unwrap();
+    };
+    (0..6).for_each(write);
+    let snapshot = engine.snapshot();
+    let expected = content(&snapshot, tree);
+    (6..30).for_each(write);
+    engine.checkpoint().unwrap();
+    assert!(engine.counters().runs_written > 3);
+    assert_eq!(content(&snapshot, tree), expected);
+    engine.reclaim(Default::default()).unwrap();
+    assert_eq!(
+        content(&snapshot, tree),
+        expected,
+        "bases, runs and values of an old snapshot stay"
+    );
+    drop(snapshot);
+    let collected = engine.reclaim(Default::default()).unwrap();
+    assert!(collected.chunks_dead > 0, "nothing is held without a reader");
+    assert_eq!(
+        engine.snapshot().count(tree).unwrap(),
+        content(&engine.snapshot(), tree).len() as u64
+    );
 }

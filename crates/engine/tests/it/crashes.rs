@@ -13,7 +13,9 @@ use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 use frond_tree::{Content as Place, Tree, Value};
 
-use crate::rig::{Content, content, get, make_trees, open, put, quiet, small_nodes};
+use crate::rig::{
+    Content, add_work, churning, content, get, make_trees, open, put, quiet, small_nodes,
+};
 
 const TREE_COUNT: usize = 3;
 const NUMBER_KEY: &str = "number";
@@ -26,6 +28,8 @@ struct Notes {
     versions: Vec<Vec<Content>>,
     acknowledged: usize,
     last_sequence: Sequence,
+    /// Runs written, steps of passes, merges.
+    work: [u64; 3],
 }
 
 impl Notes {
@@ -37,27 +41,32 @@ impl Notes {
 /// Runs `steps` random steps on `disk`, opening the engine anew now and then.
 fn run(
     disk: &mut SimDisk,
+    options: EngineOptions,
     random: &mut Random,
     steps: usize,
     notes: &mut Notes,
 ) -> Result<(), EngineError> {
-    let mut engine = open(disk, quiet())?;
+    let mut engine = open(disk, options)?;
     notes.trees = make_trees(&engine, TREE_COUNT)?;
     notes.versions = vec![vec![Content::new(); TREE_COUNT]];
     for _ in 0..steps {
+        // Where whoever commits folds, little is folded on demand.
+        let on_demand = options.fold_threads > 0 || random.one_in(6);
         match random.below(12) {
-            0 => engine.checkpoint()?,
-            1 => {
+            0 if on_demand => engine.checkpoint()?,
+            1 if on_demand => {
                 engine.fold(&engine.snapshot(), &notes.trees)?;
             }
             2 => {
+                notes.work = add_work(notes.work, &engine);
                 engine.close()?;
                 drop(engine);
-                engine = open(disk, quiet())?;
+                engine = open(disk, options)?;
             }
             _ => transact(&engine, random, notes)?,
         }
     }
+    notes.work = add_work(notes.work, &engine);
     Ok(())
 }
 
@@ -142,15 +151,15 @@ fn check(engine: &Engine, notes: &Notes) -> usize {
 }
 
 /// Opens what a crash left, checks it, and goes on working with it.
-fn check_restart(disk: &SimDisk, notes: &mut Notes, random: &mut Random) {
+fn check_restart(disk: &SimDisk, options: EngineOptions, notes: &mut Notes, random: &mut Random) {
     // Recovery may be interrupted too, as often as it likes.
     let mut disk = disk.clone();
     for _ in 0..random.below(3) {
         disk.crash_after(random.below(12) as u64);
-        drop(open(&disk, quiet()));
+        drop(open(&disk, options));
         disk = disk.crash();
     }
-    let engine = open(&disk, quiet()).unwrap();
+    let engine = open(&disk, options).unwrap();
     let number = check(&engine, notes);
     if notes.trees.is_empty() || !engine.snapshot().has_tree(notes.trees[0]) {
         return;
@@ -161,7 +170,7 @@ fn check_restart(disk: &SimDisk, notes: &mut Notes, random: &mut Random) {
     notes.versions.truncate(number + 1);
     let disk = disk.crash();
     drop(engine);
-    let engine = open(&disk, quiet()).unwrap();
+    let engine = open(&disk, options).unwrap();
     assert_eq!(check(&engine, notes), number);
 
     // Work goes on.
@@ -169,7 +178,7 @@ fn check_restart(disk: &SimDisk, notes: &mut Notes, random: &mut Random) {
     engine.fold(&engine.snapshot(), &notes.trees).unwrap();
     let disk = disk.crash();
     drop(engine);
-    let engine = open(&disk, quiet()).unwrap();
+    let engine = open(&disk, options).unwrap();
     check(&engine, notes);
     transact(&engine, random, notes).unwrap();
     engine.checkpoint().unwrap();
@@ -177,45 +186,65 @@ fn check_restart(disk: &SimDisk, notes: &mut Notes, random: &mut Random) {
     check(&engine, notes);
     let disk = disk.crash();
     drop(engine);
-    check(&open(&disk, quiet()).unwrap(), notes);
+    check(&open(&disk, options).unwrap(), notes);
 }
 
 #[test]
 fn a_crash_at_any_write_or_sync_loses_nothing_acknowledged_and_leaves_no_half() {
-    for_seeds(5, |random| {
+    check_every_crash(5, 24, quiet());
+}
+
+#[test]
+fn a_crash_while_runs_are_written_folded_and_merged_loses_nothing_either() {
+    let folding = check_every_crash(2, 30, churning(5));
+    let merging = check_every_crash(2, 40, churning(5000));
+    let all_seeds = std::env::var("FROND_SEED").is_err();
+    assert!(!all_seeds || (folding[0] > 5 && folding[1] > 5), "{folding:?}");
+    assert!(!all_seeds || (merging[0] > 20 && merging[2] > 1), "{merging:?}");
+}
+
+/// Lets the power fail at every operation of runs of so many steps; returns what the whole runs did
+/// in the background.
+fn check_every_crash(seeds: u64, steps: usize, options: EngineOptions) -> [u64; 3] {
+    let mut work = [0; 3];
+    for_seeds(seeds, |random| {
         let seed = random.clone().next();
         let mut disk = SimDisk::new(seed);
         let mut notes = Notes::default();
-        run(&mut disk, &mut random.clone(), 24, &mut notes).unwrap();
+        run(&mut disk, options, &mut random.clone(), steps, &mut notes).unwrap();
         let operations = disk.operations();
         assert!(operations > 40);
+        work.iter_mut().zip(notes.work).for_each(|(sum, done)| *sum += done);
         for operation in 0..operations {
             let mut disk = SimDisk::new(seed);
             disk.crash_after(operation);
             let mut notes = Notes::default();
             let mut random = random.clone();
-            let result = run(&mut disk, &mut random, 24, &mut notes);
+            let result = run(&mut disk, options, &mut random, steps, &mut notes);
             // Dropping syncs what was relaxed: the last operations may be those.
             assert!(result.is_err() || operation + 12 > operations, "operation {operation}");
             let disk = disk.crash();
-            check_restart(&disk, &mut notes, &mut random);
+            check_restart(&disk, options, &mut notes, &mut random);
         }
     });
+    work
 }
 
 #[test]
 fn a_killed_process_leaves_what_a_later_power_cut_cannot_take() {
-    for_seeds(40, |mut random| {
+    for_seeds(60, |mut random| {
         let mut disk = SimDisk::new(random.next());
         let mut notes = Notes::default();
         if random.one_in(2) {
             // As after a failed sync: memory and disk differ, and only memory is read.
             disk.fail_sync_after(3 + random.below(30) as u64);
         }
-        let steps = random.below(30);
-        let _ = run(&mut disk, &mut random, steps, &mut notes);
+        let options =
+            if random.one_in(2) { quiet() } else { churning(*random.choose(&[15, 5000])) };
+        let steps = random.below(40);
+        let _ = run(&mut disk, options, &mut random, steps, &mut notes);
         let disk = disk.kill();
-        check_restart(&disk, &mut notes, &mut random);
+        check_restart(&disk, options, &mut notes, &mut random);
     });
 }
 
@@ -251,9 +280,11 @@ fn a_failed_sync_or_write_closes_the_engine_for_writing() {
 
 #[test]
 fn a_full_disk_refuses_writes_until_there_is_room() {
-    for_seeds(30, |mut random| {
+    for_seeds(40, |mut random| {
         let disk = SimDisk::new(random.next());
-        let engine = open(&disk, quiet()).unwrap();
+        let options =
+            if random.one_in(2) { quiet() } else { churning(*random.choose(&[15, 5000])) };
+        let engine = open(&disk, options).unwrap();
         let mut notes = Notes { trees: make_trees(&engine, 3).unwrap(), ..Notes::default() };
         notes.versions = vec![vec![Content::new(); 3]];
         for _ in 0..3 {
@@ -288,7 +319,7 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
         notes.acknowledged = notes.versions.len() - 1;
         let disk = disk.crash();
         drop(engine);
-        check_restart(&disk, &mut notes, &mut random);
+        check_restart(&disk, options, &mut notes, &mut random);
     });
 }
 

@@ -15,7 +15,7 @@ use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 use frond_tree::{Bounds, Direction, Tree, Value};
 
-use crate::rig::{Content, content, open, small_nodes};
+use crate::rig::{Content, add_work, churning, content, open, small_nodes};
 
 type Trees = BTreeMap<TreeId, Content>;
 
@@ -39,23 +39,32 @@ struct World {
     committed: Vec<Touched>,
     transactions: Vec<OpenTransaction>,
     snapshots: Vec<(Snapshot, Trees)>,
+    /// Runs written, steps of passes and merges of engines that were closed.
+    work: [u64; 3],
 }
 
 impl World {
     fn new(random: &mut Random) -> World {
         let disk = SimDisk::new(random.next());
-        // Half of the runs fold all the time in the background, half only when asked.
-        let memtable_bytes_max = if random.one_in(2) { 6_000 } else { 64 << 20 };
-        let options =
-            EngineOptions { memtable_bytes_max, relaxed_sync_millis: 1, ..Default::default() };
+        // Some runs flush and fold all the time, in the background or not, some only when asked.
+        let share = *random.choose(&[15, 400, 5000]);
+        let options = match random.below(3) {
+            0 => EngineOptions { memtable_bytes_max: 6_000, fold_threads: 2, ..churning(share) },
+            1 => churning(share),
+            _ => EngineOptions::default(),
+        };
+        let options = EngineOptions { relaxed_sync_millis: 1, ..options };
         let engine = open(&disk, options).unwrap();
         let trees = Trees::from([(TreeId::SYSTEM, Content::new())]);
         let (committed, transactions, snapshots) = Default::default();
-        World { disk, options, engine, trees, committed, transactions, snapshots }
+        World { disk, options, engine, trees, committed, transactions, snapshots, work: [0; 3] }
     }
 
     fn step(&mut self, random: &mut Random) {
+        // Where the background is to be seen at work, little is folded on demand.
+        let on_demand = self.options.fold_threads > 0 || random.one_in(20);
         match random.below(40) {
+            0 | 2..=4 if !on_demand => {}
             0 => self.engine.checkpoint().unwrap(),
             1 => self.reopen(),
             2..=4 => self.fold(random),
@@ -125,6 +134,7 @@ impl World {
     }
 
     fn reopen(&mut self) {
+        self.work = add_work(self.work, &self.engine);
         self.engine.close().unwrap();
         self.transactions.clear();
         self.snapshots.clear();
@@ -169,7 +179,7 @@ fn write(engine: &Engine, open: &mut OpenTransaction, random: &mut Random) {
             open.trees.insert(tree, Content::new());
             open.touched.insert((tree, None));
         }
-        1 => {
+        1 if random.one_in(3) => {
             let source = open.trees[random.choose(&trees)].clone();
             let base = build(engine, small_nodes(), &source);
             open.transaction.set_base(tree, base).unwrap();
@@ -273,9 +283,11 @@ fn check_snapshot(snapshot: &Snapshot, trees: &Trees, random: &mut Random) {
 
 #[test]
 fn random_transactions_do_what_the_model_does() {
+    let mut work = [0; 3];
     for_seeds(60, |mut random| {
         let mut world = World::new(&mut random);
-        for _ in 0..250 {
+        let steps = if world.options.fold_threads == 0 { 1500 } else { 250 };
+        for _ in 0..steps {
             world.step(&mut random);
         }
         for (snapshot, trees) in &world.snapshots {
@@ -288,5 +300,9 @@ fn random_transactions_do_what_the_model_does() {
         world.engine.checkpoint().unwrap();
         check_snapshot(&world.engine.snapshot(), &world.trees, &mut random);
         world.engine.check().unwrap();
+        let done = add_work(world.work, &world.engine);
+        work.iter_mut().zip(done).for_each(|(sum, done)| *sum += done);
     });
+    let all_seeds = std::env::var("FROND_SEED").is_err();
+    assert!(!all_seeds || work.iter().all(|count| *count > 20), "{work:?}");
 }

@@ -15,6 +15,20 @@ pub fn quiet() -> EngineOptions {
     EngineOptions { relaxed_sync_millis: 3_600_000, ..EngineOptions::default() }
 }
 
+/// Options under which memtables are flushed after a few transactions, and runs are folded in small
+/// steps and merged, by whoever commits: runs repeat exactly. With a high share (in hundredths) runs
+/// are merged more often than folded.
+pub fn churning(overlay_percent_max: u64) -> EngineOptions {
+    EngineOptions { memtable_bytes_max: 3_000, overlay_percent_max, fold_threads: 0, ..quiet() }
+}
+
+/// Adds the runs written, the steps of passes and the merges of an engine so far.
+pub fn add_work(work: [u64; 3], engine: &Engine) -> [u64; 3] {
+    let counters = engine.counters();
+    let [runs, steps, merges] = work;
+    [runs + counters.runs_written, steps + counters.pass_steps, merges + counters.merges]
+}
+
 /// Small nodes, so that trees have levels.
 pub fn small_nodes() -> TreeFormat {
     TreeFormat { chunk_bytes_target: 512, inline_bytes_max: 128, salt: 5 }

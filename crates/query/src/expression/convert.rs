@@ -1,8 +1,10 @@
 //! `$convert` and its short forms, `$type`, `$isNumber`.
 
+mod binary;
+
 use frond_doc::{ElementType, ObjectId, Value, decimal};
 
-use super::date_format::iso_text;
+use super::date::{iso_text, millis_of, read_any};
 use super::evaluated::Evaluated;
 use super::node::{Answer, Node, Operation};
 use super::number::{Number, as_i32};
@@ -10,6 +12,7 @@ use super::parse::{Parser, named, required};
 use super::scope::Scope;
 use crate::code::Code;
 use crate::error::QueryError;
+use binary::{ByteOrder, Format, UUID};
 
 /// `$type`
 pub(super) fn type_of(argument: Evaluated<'_>) -> Answer<'_> {
@@ -82,16 +85,59 @@ fn overflow(value: Value<'_>) -> QueryError {
     ))
 }
 
-/// Converts to another type.
+/// Converts to another type, without any of `$convert`'s options.
 fn convert_value<'a>(value: Evaluated<'a>, to: ElementType) -> Answer<'a> {
+    convert_by(value, &Target { kind: to, subtype: 0, format: None, order: ByteOrder::Little })
+}
+
+/// What to convert to.
+struct Target {
+    kind: ElementType,
+    /// Of binary data.
+    subtype: u8,
+    format: Option<Format>,
+    order: ByteOrder,
+}
+
+impl Target {
+    /// The format, which conversions between strings and binary data must have.
+    fn format(&self) -> Result<Format, QueryError> {
+        self.format.ok_or_else(|| {
+            let message = "Format must be specified when converting between string and binData";
+            super::failure(4_341_115, message)
+        })
+    }
+}
+
+/// Converts to another type.
+fn convert_by<'a>(value: Evaluated<'a>, target: &Target) -> Answer<'a> {
+    let to = target.kind;
     let Some(borrowed) = value.value() else { return Ok(Evaluated::NULL) };
     if matches!(borrowed, Value::Null | Value::Undefined) {
         return Ok(Evaluated::NULL);
     }
-    if borrowed.element_type() == to {
-        return Ok(value);
+    match borrowed {
+        Value::Binary(bytes) if to == ElementType::Binary && bytes.subtype != target.subtype => {
+            let message = "Conversions between different binData subtypes are not supported \
+                           in $convert with no onError value";
+            return Err(failed(message.to_owned()));
+        }
+        _ if borrowed.element_type() == to => return Ok(value),
+        Value::Binary(bytes) if to == ElementType::String => {
+            return binary::to_string(bytes, target.format()?);
+        }
+        Value::Binary(bytes)
+            if matches!(to, ElementType::Int32 | ElementType::Int64 | ElementType::Double) =>
+        {
+            return binary::to_number(bytes, to, target.order);
+        }
+        _ => {}
     }
     match to {
+        ElementType::Binary => match borrowed {
+            Value::String(text) => binary::from_string(text, target.subtype, target.format()?),
+            number => binary::from_number(number, target.subtype, target.order),
+        },
         ElementType::Double => double(borrowed),
         ElementType::String => match borrowed {
             Value::JavaScript(_) | Value::Timestamp(_) => Err(unsupported(borrowed, to)),
@@ -223,18 +269,10 @@ fn date(value: Value<'_>) -> Answer<'static> {
         Value::Double(_) | Value::Decimal128(_) => integer(value, ElementType::DateTime)?,
         Value::ObjectId(id) => millis_of(id),
         Value::Timestamp(timestamp) => (timestamp.0 >> 32) as i64 * 1000,
-        Value::String(text) => super::date_format::parse_text(text).ok_or_else(|| {
-            failed(format!("Error parsing date string '{text}' in $convert with no onError value"))
-        })?,
+        Value::String(text) => read_any(text, &super::date::Zone::Utc)?,
         _ => return Err(unsupported(value, ElementType::DateTime)),
     };
     Ok(Evaluated::Borrowed(Value::DateTime(millis)))
-}
-
-/// When an ObjectId was made.
-pub(super) fn millis_of(id: ObjectId) -> i64 {
-    let [a, b, c, d, ..] = id.0;
-    i64::from(u32::from_be_bytes([a, b, c, d])) * 1000
 }
 
 /// `$toBool`
@@ -277,11 +315,20 @@ pub(super) fn to_string(argument: Evaluated<'_>) -> Answer<'_> {
     convert_value(argument, ElementType::String)
 }
 
+/// `$toUUID`
+pub(super) fn to_uuid(argument: Evaluated<'_>) -> Answer<'_> {
+    let (kind, format) = (ElementType::Binary, Some(Format::Uuid));
+    let target = Target { kind, subtype: UUID, format, order: ByteOrder::Little };
+    convert_by(argument, &target)
+}
+
 /// `$convert`
 #[derive(Debug)]
 struct Convert {
     input: Node,
     to: Node,
+    format: Option<Node>,
+    order: Option<Node>,
     on_error: Option<Node>,
     on_null: Option<Node>,
 }
@@ -289,14 +336,24 @@ struct Convert {
 impl Operation for Convert {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let (input, to) = (self.input.evaluate(scope)?, self.to.evaluate(scope)?);
-        if to.is_nullish() {
-            return Ok(Evaluated::NULL);
-        }
-        let to = target(&to)?;
+        let Some((kind, subtype)) = destination(&to)? else { return Ok(Evaluated::NULL) };
+        let format = self.format.as_ref().map(|node| node.evaluate(scope)).transpose()?;
+        let order = self.order.as_ref().map(|node| node.evaluate(scope)).transpose()?;
+        let is_null =
+            |value: &Option<Evaluated<'_>>| value.as_ref().is_some_and(Evaluated::is_nullish);
         if input.is_nullish() {
             return self.on_null.as_ref().map_or(Ok(Evaluated::NULL), |node| node.evaluate(scope));
         }
-        match (convert_value(input, to), &self.on_error) {
+        if is_null(&format) || is_null(&order) {
+            return Ok(Evaluated::NULL);
+        }
+        let target = Target {
+            kind,
+            subtype,
+            format: format.as_ref().map(Format::of).transpose()?,
+            order: order.as_ref().map_or(Ok(ByteOrder::Little), ByteOrder::of)?,
+        };
+        match (convert_by(input, &target), &self.on_error) {
             (Err(error), Some(node)) if error.code == Code::ConversionFailure => {
                 node.evaluate(scope)
             }
@@ -305,9 +362,44 @@ impl Operation for Convert {
     }
 }
 
-/// The type that `to` names, by name or number.
+/// The type, and the subtype of binary data, that `to` asks for: a type, or
+/// `{type: "binData", subtype: 4}`. `None` where it is null.
+fn destination(to: &Evaluated<'_>) -> Result<Option<(ElementType, u8)>, QueryError> {
+    let Some(Value::Document(document)) = to.value() else {
+        return Ok(if to.is_nullish() { None } else { Some((target(to)?, 0)) });
+    };
+    if let Some((name, _)) = document.iter().find(|(name, _)| !matches!(*name, "type" | "subtype"))
+    {
+        let message = format!("$convert found an unknown argument: to.{name}");
+        return Err(QueryError::new(Code::FailedToParse, message));
+    }
+    let kind = document.get("type").ok_or_else(|| {
+        let message = "Missing 'type' parameter to the 'to' argument of $convert";
+        QueryError::new(Code::FailedToParse, message)
+    })?;
+    if matches!(kind, Value::Null | Value::Undefined) {
+        return Ok(None);
+    }
+    let kind = target(&Evaluated::Borrowed(kind))?;
+    let subtype = match document.get("subtype") {
+        None => 0,
+        Some(value) => as_i32(value)
+            .and_then(|number| u8::try_from(number).ok())
+            .filter(|subtype| matches!(subtype, 0..=9 | 128..))
+            .ok_or_else(|| {
+                let found = crate::text::value(value);
+                let message =
+                    format!("In $convert, 'subtype' must be a binData subtype, found: {found}");
+                super::failure(4_341_107, message)
+            })?,
+    };
+    Ok(Some((kind, subtype)))
+}
+
+/// The type that is told by name or number.
 fn target(to: &Evaluated<'_>) -> Result<ElementType, QueryError> {
-    const TARGETS: [ElementType; 8] = [
+    const TARGETS: [ElementType; 9] = [
+        ElementType::Binary,
         ElementType::Double,
         ElementType::String,
         ElementType::ObjectId,
@@ -342,13 +434,15 @@ pub(super) fn convert(
     parser: &mut Parser,
 ) -> Result<Node, QueryError> {
     let codes = (Code::FailedToParse, Code::FailedToParse);
-    let names = ["input", "to", "onError", "onNull"];
-    let [input, to, on_error, on_null] = named(operator, argument, names, codes)?;
+    let names = ["input", "to", "onError", "onNull", "format", "byteOrder"];
+    let [input, to, on_error, on_null, format, order] = named(operator, argument, names, codes)?;
     let input = required(operator, "input", input, Code::FailedToParse)?;
     let to = required(operator, "to", to, Code::FailedToParse)?;
     Ok(Node::special(Convert {
         input: parser.expression(input)?,
         to: parser.expression(to)?,
+        format: parser.optional(format)?,
+        order: parser.optional(order)?,
         on_error: parser.optional(on_error)?,
         on_null: parser.optional(on_null)?,
     }))

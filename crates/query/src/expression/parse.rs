@@ -108,6 +108,8 @@ impl Parser {
         match name {
             "ROOT" | "CURRENT" => self.reads_document = true,
             "NOW" | "REMOVE" => {}
+            // What `$redact` binds, and nobody else.
+            "DESCEND" | "KEEP" | "PRUNE" => self.add_free(name),
             "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR" | "SEARCH_META" | "USER_ROLES" => {
                 let message = format!("Builtin variable '$${name}' is not available");
                 return Err(failure(51144, message));

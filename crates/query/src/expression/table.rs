@@ -3,8 +3,8 @@
 use super::node::{Many, Node, One, Two};
 use super::parse::Parser;
 use super::{
-    arithmetic, array, comparison, conditional, convert, date, date_format, iterate, object, pairs,
-    rounding, search, set, string, substring, total, variable,
+    arithmetic, array, bits, comparison, conditional, convert, date, hash, iterate, object, pairs,
+    rounding, search, set, several, string, substring, total, trigonometry, variable,
 };
 use crate::error::QueryError;
 
@@ -47,30 +47,26 @@ const ANY: usize = usize::MAX;
 
 #[rustfmt::skip]
 static OPERATORS: &[Operator] = &[
-    row("$_testApiVersion", R),
     row("$abs", O(arithmetic::abs)),
-    row("$accumulator", R),
-    row("$acos", R),
-    row("$acosh", R),
+    row("$acos", O(trigonometry::acos)),
+    row("$acosh", O(trigonometry::acosh)),
     row("$add", M(0, ANY, arithmetic::add)),
     row("$allElementsTrue", O(set::all_elements_true)),
     row("$and", S(comparison::and)),
     row("$anyElementTrue", O(set::any_element_true)),
     row("$arrayElemAt", T(array::element_at)),
     row("$arrayToObject", O(pairs::array_to_object)),
-    row("$asin", R),
-    row("$asinh", R),
-    row("$atan", R),
-    row("$atan2", R),
-    row("$atanh", R),
+    row("$asin", O(trigonometry::asin)),
+    row("$asinh", O(trigonometry::asinh)),
+    row("$atan", O(trigonometry::atan)),
+    row("$atan2", T(trigonometry::atan2)),
+    row("$atanh", O(trigonometry::atanh)),
     row("$avg", S(total::avg)),
     row("$binarySize", O(string::binary_size)),
-    row("$bitAnd", R),
-    row("$bitNot", R),
-    row("$bitOr", R),
-    row("$bitXor", R),
-    row("$bottom", R),
-    row("$bottomN", R),
+    row("$bitAnd", M(0, ANY, bits::and)),
+    row("$bitNot", O(bits::not)),
+    row("$bitOr", M(0, ANY, bits::or)),
+    row("$bitXor", M(0, ANY, bits::xor)),
     row("$bsonSize", O(object::bson_size)),
     row("$ceil", O(rounding::ceil)),
     row("$cmp", T(comparison::cmp)),
@@ -79,26 +75,26 @@ static OPERATORS: &[Operator] = &[
     row("$cond", S(conditional::cond)),
     row("$const", S(variable::literal)),
     row("$convert", S(convert::convert)),
-    row("$cos", R),
-    row("$cosh", R),
-    row("$dateAdd", R),
-    row("$dateDiff", R),
-    row("$dateFromParts", R),
-    row("$dateFromString", R),
-    row("$dateSubtract", R),
-    row("$dateToParts", R),
-    row("$dateToString", S(date_format::date_to_string)),
-    row("$dateTrunc", R),
+    row("$cos", O(trigonometry::cos)),
+    row("$cosh", O(trigonometry::cosh)),
+    row("$dateAdd", S(date::add)),
+    row("$dateDiff", S(date::difference)),
+    row("$dateFromParts", S(date::from_parts)),
+    row("$dateFromString", S(date::date_from_string)),
+    row("$dateSubtract", S(date::subtract)),
+    row("$dateToParts", S(date::to_parts)),
+    row("$dateToString", S(date::date_to_string)),
+    row("$dateTrunc", S(date::truncate)),
     row("$dayOfMonth", S(date::part)),
     row("$dayOfWeek", S(date::part)),
     row("$dayOfYear", S(date::part)),
-    row("$degreesToRadians", R),
+    row("$degreesToRadians", O(trigonometry::degrees_to_radians)),
     row("$divide", T(arithmetic::divide)),
     row("$eq", T(comparison::eq)),
     row("$exp", O(arithmetic::exp)),
     row("$filter", S(iterate::filter)),
     row("$first", O(array::first)),
-    row("$firstN", R),
+    row("$firstN", S(several::first)),
     row("$floor", O(rounding::floor)),
     row("$function", R),
     row("$getField", S(object::get_field)),
@@ -116,7 +112,7 @@ static OPERATORS: &[Operator] = &[
     row("$isoWeek", S(date::part)),
     row("$isoWeekYear", S(date::part)),
     row("$last", O(array::last)),
-    row("$lastN", R),
+    row("$lastN", S(several::last)),
     row("$let", S(variable::let_in)),
     row("$literal", S(variable::literal)),
     row("$ln", O(arithmetic::ln)),
@@ -127,13 +123,13 @@ static OPERATORS: &[Operator] = &[
     row("$ltrim", S(string::trim)),
     row("$map", S(iterate::map)),
     row("$max", S(total::max)),
-    row("$maxN", R),
-    row("$median", R),
+    row("$maxN", S(several::max)),
+    row("$median", S(several::percentile)),
     row("$mergeObjects", M(0, ANY, object::merge_objects)),
-    row("$meta", R),
+    row("$meta", S(variable::meta)),
     row("$millisecond", S(date::part)),
     row("$min", S(total::min)),
-    row("$minN", R),
+    row("$minN", S(several::min)),
     row("$minute", S(date::part)),
     row("$mod", T(arithmetic::modulo)),
     row("$month", S(date::part)),
@@ -142,9 +138,9 @@ static OPERATORS: &[Operator] = &[
     row("$not", O(comparison::not)),
     row("$objectToArray", O(pairs::object_to_array)),
     row("$or", S(comparison::or)),
-    row("$percentile", R),
+    row("$percentile", S(several::percentile)),
     row("$pow", T(arithmetic::pow)),
-    row("$radiansToDegrees", R),
+    row("$radiansToDegrees", O(trigonometry::radians_to_degrees)),
     row("$rand", S(variable::rand)),
     row("$range", M(2, 3, array::range)),
     row("$reduce", S(iterate::reduce)),
@@ -156,7 +152,6 @@ static OPERATORS: &[Operator] = &[
     row("$reverseArray", O(array::reverse)),
     row("$round", M(1, 2, rounding::round)),
     row("$rtrim", S(string::trim)),
-    row("$sampleRate", R),
     row("$second", S(date::part)),
     row("$setDifference", T(set::difference)),
     row("$setEquals", M(2, ANY, set::equals)),
@@ -164,8 +159,8 @@ static OPERATORS: &[Operator] = &[
     row("$setIntersection", M(0, ANY, set::intersection)),
     row("$setIsSubset", T(set::is_subset)),
     row("$setUnion", M(0, ANY, set::union)),
-    row("$sin", R),
-    row("$sinh", R),
+    row("$sin", O(trigonometry::sin)),
+    row("$sinh", O(trigonometry::sinh)),
     row("$size", O(array::size)),
     row("$slice", M(2, 3, array::slice)),
     row("$sortArray", S(iterate::sort_array)),
@@ -182,26 +177,24 @@ static OPERATORS: &[Operator] = &[
     row("$subtract", T(arithmetic::subtract)),
     row("$sum", S(total::sum)),
     row("$switch", S(conditional::switch)),
-    row("$tan", R),
-    row("$tanh", R),
+    row("$tan", O(trigonometry::tan)),
+    row("$tanh", O(trigonometry::tanh)),
     row("$toBool", O(convert::to_bool)),
     row("$toDate", O(convert::to_date)),
     row("$toDecimal", O(convert::to_decimal)),
     row("$toDouble", O(convert::to_double)),
-    row("$toHashedIndexKey", R),
+    row("$toHashedIndexKey", O(hash::to_hashed_index_key)),
     row("$toInt", O(convert::to_int)),
     row("$toLong", O(convert::to_long)),
     row("$toLower", O(string::to_lower)),
     row("$toObjectId", O(convert::to_object_id)),
     row("$toString", O(convert::to_string)),
-    row("$toUUID", R),
+    row("$toUUID", O(convert::to_uuid)),
     row("$toUpper", O(string::to_upper)),
-    row("$top", R),
-    row("$topN", R),
     row("$trim", S(string::trim)),
     row("$trunc", M(1, 2, rounding::trunc)),
-    row("$tsIncrement", R),
-    row("$tsSecond", R),
+    row("$tsIncrement", O(date::increment)),
+    row("$tsSecond", O(date::second)),
     row("$type", O(convert::type_of)),
     row("$unsetField", S(object::unset_field)),
     row("$week", S(date::part)),
@@ -211,6 +204,8 @@ static OPERATORS: &[Operator] = &[
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -218,5 +213,26 @@ mod tests {
         for pair in OPERATORS.windows(2) {
             assert!(pair[0].name < pair[1].name, "{} before {}", pair[0].name, pair[1].name);
         }
+    }
+
+    #[test]
+    fn the_list_for_users_is_this_table() {
+        let page = include_str!("../../../../COMPATIBILITY.md");
+        let section = page.split("| | expressions |").nth(1).expect("the table of expressions");
+        let section = section.split("\n\n").next().unwrap_or_default();
+        let (works, refused): (Vec<&str>, Vec<&str>) = section
+            .lines()
+            .filter(|line| line.contains('$'))
+            .partition(|line| !line.starts_with("| refused"));
+        let names = |lines: Vec<&'static str>| -> BTreeSet<&str> {
+            let words = lines.into_iter().flat_map(|line| line.split([' ', '`', '|']));
+            words.filter(|word| word.starts_with('$')).collect()
+        };
+        let of_table = |is_refused: bool| -> BTreeSet<&str> {
+            let is_wanted = |row: &&Operator| matches!(row.shape, Shape::Refused) == is_refused;
+            OPERATORS.iter().filter(is_wanted).map(|row| row.name).collect()
+        };
+        assert_eq!(names(works), of_table(false));
+        assert_eq!(names(refused), of_table(true));
     }
 }

@@ -5,6 +5,7 @@
 mod arrays;
 mod conversions;
 mod core;
+mod dates;
 mod hostile;
 mod numbers;
 mod objects;

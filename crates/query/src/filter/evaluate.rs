@@ -15,7 +15,7 @@ use frond_doc::{Document, Value};
 use super::pattern::Pattern;
 use super::tree::{Condition, Field, Node, Test};
 use crate::error::QueryError;
-use crate::expression::{Expression, Variables};
+use crate::expression::{Expression, Variables, random};
 
 /// One evaluation: what `$expr` sees, and with what it (or a pattern) failed.
 pub(super) struct Run<'a> {
@@ -104,6 +104,9 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
             condition(&field.condition, &field.path, run.start(field, document), run)
         }
         Node::Expression(expression) => run.is_true(expression, document),
+        Node::Schema(schema) => schema.matches(Value::Document(document)),
+        // 53 bits of chance, as many as a double holds.
+        Node::Sample(rate) => ((random() >> 11) as f64) / ((1_u64 << 53) as f64) < *rate,
     }
 }
 

@@ -1,14 +1,18 @@
 //! From BSON to the tree.
 
+use std::sync::Arc;
+
 use frond_doc::path::Path;
 use frond_doc::{Document, Value};
 
 use super::operators::{self, Operand};
 use super::pattern::Pattern;
+use super::schema::Schema;
 use super::tree::{Condition, Field, Node, TREE_DEPTH_MAX, Test};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::Expression;
+use crate::expression::number::Number;
 
 /// An operand that MongoDB refuses with `BadValue`.
 pub(super) fn bad_value(message: impl Into<String>) -> QueryError {
@@ -53,7 +57,20 @@ fn top_level(name: &str, value: Value<'_>, depth: usize) -> Result<Option<Node>,
         "$comment" => return Ok(None),
         "$alwaysTrue" => Node::And(Vec::new()),
         "$alwaysFalse" => Node::Constant(false),
-        "$jsonSchema" | "$sampleRate" | "$text" | "$where" => return Err(unsupported(name)),
+        "$jsonSchema" => {
+            let Value::Document(schema) = value else {
+                let message = "$jsonSchema must be an object";
+                return Err(QueryError::new(Code::TypeMismatch, message));
+            };
+            Node::Schema(Arc::new(Schema::parse(schema, depth)?))
+        }
+        "$sampleRate" => sample(value)?,
+        // There is no text index that it could ask.
+        "$text" => {
+            let message = "text index required for $text query";
+            return Err(QueryError::new(Code::IndexNotFound, message));
+        }
+        "$where" => return Err(bad_value("no globalScriptEngine in $where parsing")),
         _ => {
             return Err(bad_value(format!(
                 "unknown top level operator: {name}. If you have a field name that starts with a \
@@ -62,6 +79,16 @@ fn top_level(name: &str, value: Value<'_>, depth: usize) -> Result<Option<Node>,
         }
     };
     Ok(Some(node))
+}
+
+fn sample(value: Value<'_>) -> Result<Node, QueryError> {
+    let Some(rate) = Number::of(value).map(Number::double) else {
+        return Err(bad_value("argument to $sampleRate must be a numeric type"));
+    };
+    if !(0.0..=1.0).contains(&rate) {
+        return Err(bad_value("numeric argument to $sampleRate must be in [0, 1]"));
+    }
+    Ok(Node::Sample(rate))
 }
 
 /// An operator that MongoDB has and Frond has not.

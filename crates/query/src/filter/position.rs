@@ -19,7 +19,11 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> Option
             .filter(|inner| evaluate::node(inner, document, run))
             .find_map(|inner| self::node(inner, document, run)),
         Node::Field(field) => of_condition(&field.condition, &field.path, document, run),
-        Node::Nor(_) | Node::Constant(_) | Node::Expression(_) => None,
+        Node::Nor(_)
+        | Node::Constant(_)
+        | Node::Expression(_)
+        | Node::Schema(_)
+        | Node::Sample(_) => None,
     }
 }
 

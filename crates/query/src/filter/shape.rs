@@ -23,7 +23,8 @@ const TYPE_BYTES: [u8; 21] = [
 ];
 
 impl TypeSet {
-    fn parse(value: Value<'_>) -> Result<TypeSet, QueryError> {
+    /// Parses an alias, a number, or an array of them.
+    pub(super) fn parse(value: Value<'_>) -> Result<TypeSet, QueryError> {
         let mut types = Vec::new();
         match value {
             Value::Array(array) => {

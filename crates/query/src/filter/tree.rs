@@ -1,5 +1,7 @@
 //! What a filter is once it is parsed.
 
+use std::sync::Arc;
+
 use frond_doc::ValueBuf;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::path::Path;
@@ -8,6 +10,7 @@ use super::compare::Comparison;
 use super::membership::Membership;
 use super::number::{BitTest, Remainder};
 use super::pattern::Pattern;
+use super::schema::Schema;
 use super::shape::TypeSet;
 use crate::expression::Expression;
 
@@ -29,6 +32,10 @@ pub(crate) enum Node {
     Field(Field),
     /// `$expr`: a truthy result passes.
     Expression(Expression),
+    /// `$jsonSchema`
+    Schema(Arc<Schema>),
+    /// `$sampleRate`: so many of all documents pass, by chance.
+    Sample(f64),
 }
 
 /// A path and its condition.
@@ -89,7 +96,12 @@ impl Node {
     pub(crate) fn number_names(&mut self, names: &mut ScannedNames) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
-                nodes.iter_mut().fold(true, |all, node| node.number_names(names) && all)
+                // Each of them is numbered, also behind one that asks for something else.
+                let mut all = true;
+                for node in nodes {
+                    all &= node.number_names(names);
+                }
+                all
             }
             Node::Field(field) => {
                 field.scanned = names.add(&field.path.parts()[0]);

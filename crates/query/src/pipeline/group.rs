@@ -2,20 +2,30 @@
 //!
 //! Groups are found by the key bytes of their `_id`, under which equal values are the same. They
 //! come out in the order in which they were first met.
+//!
+//! When they take half of the memory that is allowed, they stay as they are: what documents after
+//! that have for them is sorted by the groups' keys, on disk where it takes much ([`Sorter`], which
+//! is stable). In the end each key's values are added to its group, one group after the other, so
+//! that no more than one group grows at a time.
 
 use std::collections::HashMap;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use frond_doc::builder::position_name;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 
+use super::Documents;
 use super::parse::{StageParser, one};
+use super::sorter::{Sorted, Sorter};
 use super::stage::{Context, Stage, lazily};
-use super::{Documents, MEMORY_BYTES_MAX};
 use crate::accumulator::{self, Accumulator, Place, State};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::{Expression, Scope, Variables, check_bytes, check_depth, failure};
+use crate::expression::{
+    Evaluated, Expression, Scope, Variables, check_bytes, check_depth, failure,
+};
 
 /// About what a group takes besides its values.
 const GROUP_BYTES: usize = 128;
@@ -36,10 +46,18 @@ struct Field {
 }
 
 /// The groups so far.
+#[derive(Default)]
 struct Groups {
     positions: HashMap<Bytes, usize>,
-    groups: Vec<(ValueBuf, Vec<Box<dyn State>>)>,
+    /// A group that was given out is `None`.
+    groups: Vec<Option<OneGroup>>,
     bytes: usize,
+}
+
+/// A group and the states of its fields.
+pub(super) struct OneGroup {
+    pub(super) id: ValueBuf,
+    states: Vec<Box<dyn State>>,
 }
 
 impl Stage for Group {
@@ -49,15 +67,53 @@ impl Stage for Group {
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
         let variables = context.variables.clone();
+        let mut resources = context.resources.clone();
+        // One half for the groups, one for sorting what comes after, where there is anything to sort.
+        if resources.spill.is_some() {
+            resources.memory_bytes_max /= 2;
+        }
         Ok(lazily(move || {
-            let mut groups = Groups { positions: HashMap::new(), groups: Vec::new(), bytes: 0 };
+            let mut groups = Groups::default();
+            let mut sorter = Sorter::new("$group", &resources, usize::MAX);
+            let mut is_full = false;
             for document in input {
-                self.add(&mut groups, document?.view(), &variables)?;
+                let document = document?;
+                if is_full {
+                    let (key, entry) = self.entry(document.view(), &variables)?;
+                    sorter.add(key, entry)?;
+                } else {
+                    self.add(&mut groups, document.view(), &variables)?;
+                    is_full = resources.memory_bytes_max < groups.bytes;
+                    if is_full && resources.spill.is_none() {
+                        return Err(too_large(resources.memory_bytes_max));
+                    }
+                }
             }
-            let groups = groups.groups.into_iter();
-            Ok(Box::new(groups.map(move |(id, states)| self.finish(&id, states))))
+            let mut entries = sorter.finish()?.peekable();
+            let mut next = 0;
+            Ok(Box::new(std::iter::from_fn(move || {
+                if entries.peek().is_some() {
+                    return Some(self.next_of_entries(&mut entries, &mut groups, &variables));
+                }
+                groups.positions = HashMap::new();
+                while let Some(group) = groups.groups.get_mut(next) {
+                    next += 1;
+                    if let Some(group) = group.take() {
+                        return Some(self.finish(group));
+                    }
+                }
+                None
+            })))
         }))
     }
+}
+
+fn too_large(bytes: usize) -> QueryError {
+    let message = format!(
+        "Exceeded memory limit for $group of {bytes} bytes, but didn't allow external sort. Pass \
+         allowDiskUse:true to opt in."
+    );
+    QueryError::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
 }
 
 impl Group {
@@ -73,43 +129,106 @@ impl Group {
         let position = match groups.positions.get(&key) {
             Some(position) => *position,
             None => {
-                // `n` may depend on the fields of the group's `_id`.
-                let group = id.or_null().as_document().unwrap_or(Document::empty());
-                let mut states = Vec::with_capacity(self.fields.len());
-                for field in &self.fields {
-                    states.push(field.accumulator.start(group, variables)?);
-                }
+                let group = self.start(id.or_null(), variables)?;
                 groups.bytes += GROUP_BYTES
                     + 2 * key.len()
                     + accumulator::cost(id.or_null())
-                    + states.len() * STATE_BYTES;
-                groups.groups.push((id.or_null().to_buf(), states));
+                    + group.states.len() * STATE_BYTES;
+                groups.groups.push(Some(group));
                 groups.positions.insert(key, groups.groups.len() - 1);
                 groups.groups.len() - 1
             }
         };
-        for (field, state) in self.fields.iter().zip(&mut groups.groups[position].1) {
-            groups.bytes += state.add(field.accumulator.value(&scope)?)?;
-        }
-        if MEMORY_BYTES_MAX < groups.bytes {
-            let code = Code::QueryExceededMemoryLimitNoDiskUseAllowed;
-            let message = format!(
-                "Exceeded memory limit of {MEMORY_BYTES_MAX} bytes for $group, \
-                 but didn't allow external sort."
-            );
-            return Err(QueryError::new(code, message));
-        }
+        let group = groups.groups[position].as_mut().expect("none was given out yet");
+        groups.bytes += self.add_to(group, &scope)?;
         Ok(())
     }
 
-    fn finish(
+    /// The value by which a document is grouped.
+    pub(super) fn id<'s>(&'s self, scope: &Scope<'s>) -> Result<Evaluated<'s>, QueryError> {
+        self.id.evaluate_in(scope)
+    }
+
+    /// Adds a document to a group; returns about how many bytes that took.
+    pub(super) fn add_to<'s>(
+        &'s self,
+        group: &mut OneGroup,
+        scope: &Scope<'s>,
+    ) -> Result<usize, QueryError> {
+        let mut bytes = 0;
+        for (field, state) in self.fields.iter().zip(&mut group.states) {
+            bytes += state.add(field.accumulator.value(scope)?)?;
+        }
+        Ok(bytes)
+    }
+
+    /// A group without documents.
+    pub(super) fn start(
         &self,
-        id: &ValueBuf,
-        states: Vec<Box<dyn State>>,
+        id: Value<'_>,
+        variables: &Variables,
+    ) -> Result<OneGroup, QueryError> {
+        // `n` may depend on the fields of the group's `_id`.
+        let group = id.as_document().unwrap_or(Document::empty());
+        let mut states = Vec::with_capacity(self.fields.len());
+        for field in &self.fields {
+            states.push(field.accumulator.start(group, variables)?);
+        }
+        Ok(OneGroup { id: id.to_buf(), states })
+    }
+
+    /// What a document has for its group: `{"": id, "0": value, ...}`, missing values left out.
+    fn entry(
+        &self,
+        document: Document<'_>,
+        variables: &Variables,
+    ) -> Result<(Bytes, DocumentBuf), QueryError> {
+        let scope = Scope::new(document, variables);
+        let id = self.id.evaluate_in(&scope)?;
+        let mut entry = DocumentBuilder::new();
+        entry.append("", id.or_null());
+        let mut digits = [0; 20];
+        for (position, field) in self.fields.iter().enumerate() {
+            if let Some(value) = field.accumulator.value(&scope)?.value() {
+                entry.append(position_name(position, &mut digits), value);
+            }
+        }
+        Ok((key::of_value(id.or_null()), entry.build()))
+    }
+
+    /// The group of the next key among those that were sorted; there is one.
+    fn next_of_entries(
+        &self,
+        entries: &mut Peekable<Sorted>,
+        groups: &mut Groups,
+        variables: &Variables,
     ) -> Result<DocumentBuf, QueryError> {
+        let (key, mut entry) = entries.next().expect("the caller saw one")?;
+        let begun = groups.positions.get(&key).and_then(|position| groups.groups[*position].take());
+        let mut group = match begun {
+            Some(group) => group,
+            None => self.start(entry.get("").unwrap_or(Value::Null), variables)?,
+        };
+        loop {
+            let mut digits = [0; 20];
+            for (position, state) in group.states.iter_mut().enumerate() {
+                let value = entry.get(position_name(position, &mut digits));
+                state.add(value.map_or(Evaluated::Missing, Evaluated::Borrowed))?;
+            }
+            let is_of_group =
+                |next: &Result<(Bytes, _), _>| next.as_ref().map_or(true, |(next, _)| *next == key);
+            match entries.next_if(is_of_group) {
+                Some(next) => entry = next?.1,
+                None => return self.finish(group),
+            }
+        }
+    }
+
+    /// The document that a group becomes.
+    pub(super) fn finish(&self, group: OneGroup) -> Result<DocumentBuf, QueryError> {
         let mut builder = DocumentBuilder::new();
-        builder.append("_id", id.as_value());
-        for (field, state) in self.fields.iter().zip(states) {
+        builder.append("_id", group.id.as_value());
+        for (field, state) in self.fields.iter().zip(group.states) {
             builder.append(&field.name, state.finish()?.or_null());
             check_bytes(builder.bytes())?;
         }

@@ -1,7 +1,7 @@
 //! A database without collections: where pipelines run that read and write none, as those of
 //! updates.
 
-use super::{Collections, Documents};
+use super::{Collections, Documents, Merge};
 use crate::error::QueryError;
 use crate::filter::Filter;
 
@@ -15,5 +15,15 @@ impl Collections for Nothing {
 
     fn replace(&self, _: Option<&str>, _: &str, _: Documents<'_>) -> Result<(), QueryError> {
         unreachable!("the stages of an update write no collection: the parser refuses $out")
+    }
+
+    fn merge(
+        &self,
+        _: Option<&str>,
+        _: &str,
+        _: &Merge,
+        _: Documents<'_>,
+    ) -> Result<(), QueryError> {
+        unreachable!("the stages of an update write no collection: the parser refuses $merge")
     }
 }

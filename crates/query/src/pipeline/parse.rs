@@ -85,16 +85,19 @@ impl StageParser {
             return Err(QueryError::new(Code::InvalidOptions, message));
         }
         let refused = match (name, self.inside) {
-            ("$out" | "$facet" | "$documents", Some("$facet")) => Some((40600, "a $facet stage")),
-            ("$out", Some("$lookup")) => Some((51047, "a $lookup's sub-pipeline")),
-            ("$out", Some(_)) => Some((31441, "a $unionWith's sub-pipeline")),
+            ("$out" | "$merge" | "$facet" | "$documents", Some("$facet")) => {
+                Some((40600, "a $facet stage"))
+            }
+            ("$out" | "$merge", Some("$lookup")) => Some((51047, "a $lookup's sub-pipeline")),
+            ("$out" | "$merge", Some(_)) => Some((31441, "a $unionWith's sub-pipeline")),
             _ => None,
         };
         if let Some((code, place)) = refused {
             return Err(failure(code, format!("{name} is not allowed to be used within {place}")));
         }
-        if name == "$out" && position + 1 != count {
-            return Err(failure(40601, "$out can only be the final stage in the pipeline"));
+        if matches!(name, "$out" | "$merge") && position + 1 != count {
+            let message = format!("{name} can only be the final stage in the pipeline");
+            return Err(failure(40601, message));
         }
         if name == "$documents" && position != 0 {
             let message = "$documents is only valid as the first stage in a pipeline";

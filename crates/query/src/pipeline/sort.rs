@@ -1,23 +1,16 @@
-//! `$sort`: in memory, stable.
-//!
-//! Where a `$limit` follows, no more than twice the documents that it lets through are kept: when
-//! there are as many, they are sorted and the worse half is dropped.
+//! `$sort`: stable, in bounded memory, the rest on disk ([`Sorter`]).
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use frond_doc::{DocumentBuf, Value};
+use frond_doc::Value;
 
+use super::Documents;
 use super::parse::{StageParser, one};
+use super::sorter::Sorter;
 use super::stage::{Context, Rows, Stage, lazily};
-use super::{Documents, MEMORY_BYTES_MAX};
-use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::failure;
 use crate::sort::SortPattern;
-
-/// What a document costs besides its own bytes and its key's.
-const ENTRY_BYTES: usize = size_of::<(Bytes, DocumentBuf)>();
 
 /// `$sort`
 #[derive(Debug)]
@@ -29,50 +22,21 @@ impl Stage for Sort {
         input: Documents<'a>,
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
-        let wanted = context.wanted;
+        let wanted = context.wanted.unwrap_or(usize::MAX);
+        let resources = context.resources.clone();
         Ok(lazily(move || {
-            let sorted = sort(input, &self.0, wanted.unwrap_or(usize::MAX))?;
-            Ok(Box::new(sorted.into_iter().map(|(_, document)| Ok(document))))
+            let mut sorter = Sorter::new("Sort", &resources, wanted);
+            for document in input {
+                let document = document?;
+                sorter.add(self.0.key(document.view()), document)?;
+            }
+            Ok(Box::new(sorter.finish()?.map(|entry| Ok(entry?.1))))
         }))
     }
 
     fn rows(&self) -> Rows {
         Rows::Other
     }
-}
-
-fn sort(
-    input: Documents<'_>,
-    pattern: &SortPattern,
-    wanted: usize,
-) -> Result<Vec<(Bytes, DocumentBuf)>, QueryError> {
-    let mut entries: Vec<(Bytes, DocumentBuf)> = Vec::new();
-    let mut bytes = 0;
-    let cost =
-        |entry: &(Bytes, DocumentBuf)| ENTRY_BYTES + entry.0.len() + entry.1.as_bytes().len();
-    for document in input {
-        let document = document?;
-        let entry = (pattern.key(document.view()), document);
-        bytes += cost(&entry);
-        entries.push(entry);
-        let is_double = wanted.saturating_mul(2).max(64) <= entries.len();
-        if is_double || MEMORY_BYTES_MAX < bytes {
-            entries.sort_by(|left, right| left.0.cmp(&right.0));
-            entries.truncate(wanted);
-            bytes = entries.iter().map(cost).sum();
-        }
-        if MEMORY_BYTES_MAX < bytes {
-            let message = format!(
-                "Sort exceeded memory limit of {MEMORY_BYTES_MAX} bytes, but did not opt in to \
-                 external sorting."
-            );
-            let code = Code::QueryExceededMemoryLimitNoDiskUseAllowed;
-            return Err(QueryError::new(code, message));
-        }
-    }
-    entries.sort_by(|left, right| left.0.cmp(&right.0));
-    entries.truncate(wanted);
-    Ok(entries)
 }
 
 pub(super) fn parse(

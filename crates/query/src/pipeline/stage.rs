@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Collections, Documents};
+use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::filter::Filter;
@@ -13,6 +13,8 @@ use crate::filter::Filter;
 pub(super) struct Context {
     pub(super) variables: Variables,
     pub(super) collections: Arc<dyn Collections>,
+    /// How much memory it may use, and where the rest goes.
+    pub(super) resources: Resources,
     /// How many documents the stages after this one read at most.
     pub(super) wanted: Option<usize>,
 }

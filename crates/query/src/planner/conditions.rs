@@ -113,7 +113,11 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules) -> Option<Demand> {
             let below = path.strip_prefix(field.dotted.as_str())?.strip_prefix('.')?;
             of_elements(&field.condition, below, rules)
         }
-        Node::Nor(_) | Node::Constant(_) | Node::Expression(_) => None,
+        Node::Nor(_)
+        | Node::Constant(_)
+        | Node::Expression(_)
+        | Node::Schema(_)
+        | Node::Sample(_) => None,
     }
 }
 

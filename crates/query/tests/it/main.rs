@@ -5,5 +5,7 @@ mod indexes;
 mod lookups;
 mod model;
 mod pipelines;
+mod spills;
 mod stages;
 mod updates;
+mod windows;

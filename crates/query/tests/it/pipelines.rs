@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use frond_doc::{DocumentBuf, Value, extended_json};
 use frond_query::expression::Variables;
-use frond_query::pipeline::{Collections, Documents, Pipeline};
+use frond_query::pipeline::{Collections, Documents, Merge, MergeAction, Pipeline, Resources};
 use frond_query::{Filter, QueryError};
 
 /// Collections by name, in database "other" by `other.name`; counts how often they are asked.
@@ -13,6 +13,7 @@ use frond_query::{Filter, QueryError};
 pub struct Memory {
     collections: Mutex<BTreeMap<String, Vec<DocumentBuf>>>,
     finds: Mutex<usize>,
+    resources: Mutex<Resources>,
 }
 
 fn name(database: Option<&str>, collection: &str) -> String {
@@ -22,6 +23,14 @@ fn name(database: Option<&str>, collection: &str) -> String {
 impl Memory {
     pub fn finds(&self) -> usize {
         *self.finds.lock().unwrap()
+    }
+
+    pub fn limit(&self, resources: Resources) {
+        *self.resources.lock().unwrap() = resources;
+    }
+
+    pub fn all(&self, name: &str) -> Vec<DocumentBuf> {
+        self.collections.lock().unwrap().get(name).cloned().unwrap_or_default()
     }
 
     pub fn set(&self, name: &str, documents: Vec<DocumentBuf>) {
@@ -56,6 +65,36 @@ impl Collections for Memory {
         let documents = documents.collect::<Result<Vec<_>, _>>()?;
         self.collections.lock().unwrap().insert(name(database, collection), documents);
         Ok(())
+    }
+
+    fn merge(
+        &self,
+        database: Option<&str>,
+        collection: &str,
+        merge: &Merge,
+        documents: Documents<'_>,
+    ) -> Result<(), QueryError> {
+        let documents = documents.collect::<Result<Vec<_>, _>>()?;
+        let mut all = self.collections.lock().unwrap();
+        let target = all.entry(name(database, collection)).or_default();
+        for new in documents {
+            let filter = merge.filter(new.view())?;
+            let matches = |document: &DocumentBuf| {
+                filter.as_ref().is_some_and(|filter| filter.matches(document.view()))
+            };
+            let place = target.iter().position(matches);
+            let existing = place.map(|place| target[place].view());
+            match (merge.apply(existing, new.view())?, place) {
+                (MergeAction::Nothing, _) => {}
+                (MergeAction::Replace(made), Some(place)) => target[place] = made,
+                (MergeAction::Insert(made) | MergeAction::Replace(made), _) => target.push(made),
+            }
+        }
+        Ok(())
+    }
+
+    fn resources(&self) -> Resources {
+        self.resources.lock().unwrap().clone()
     }
 }
 
@@ -136,7 +175,7 @@ fn stages_must_be_known_and_in_their_places() {
         (r#"[{}]"#, "!40323"),
         (r#"[{"$limit": 1, "$skip": 1}]"#, "!40323"),
         (r#"[{"$nonsense": 1}]"#, "!40324"),
-        (r#"[{"$graphLookup": {}}]"#, "!40324"),
+        (r#"[{"$geoNear": {}}]"#, "!40324"),
         (r#"[{"$out": "x"}, {"$limit": 1}]"#, "!40601"),
         (r#"[{"$facet": {"a": [{"$out": "x"}]}}]"#, "!40600"),
         (r#"[{"$facet": {"a": [{"$facet": {"b": [{"$limit": 1}]}}]}}]"#, "!40600"),

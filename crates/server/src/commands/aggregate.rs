@@ -1,12 +1,13 @@
 //! `aggregate`.
 
-use frond_db::{AggregateRequest, Error};
+use frond_db::{AggregateRequest, Error, Interrupt};
 use frond_doc::Value;
 use frond_query::Code;
 
 use crate::commands::reply::{self, BatchOptions};
-use crate::commands::{explain, find, sources};
+use crate::commands::{explain, find, sources, write};
 use crate::fields::Fields;
+use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request, collection_name};
 
 /// What stands for a collection in the namespace of a cursor over `aggregate: 1`.
@@ -27,8 +28,10 @@ pub struct AggregateCommand {
 /// Runs an `aggregate`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = target(request.database_name, request.argument())?;
-    let command = read(request.fields()?)?;
-    let database = request.database()?;
+    let mut command = read(request.fields()?)?;
+    command.batch.current = CurrentOperation::new(&request.operation);
+    command.request.interrupt = command.batch.current.interrupt();
+    let database = write::as_validated(request, request.database()?);
     if command.explains {
         let verbosity = explain::Verbosity::QueryPlanner;
         let explanation = explain::aggregate(&database, collection, &command.request, verbosity)?;
@@ -67,13 +70,16 @@ pub fn read(mut fields: Fields<'_>) -> Result<AggregateCommand, Error> {
     let explains = fields.boolean("explain")?;
     let size = reply::cursor_batch_size("aggregate.cursor", cursor)?;
     let hint = fields.value("hint").map(|hint| hint.to_buf());
-    let request = AggregateRequest {
+    let mut request = AggregateRequest {
         pipeline: Value::Array(pipeline).to_buf(),
         variables: fields.document("let")?.map(|variables| variables.to_buf()),
         hint: hint.filter(|hint| !find::is_empty_hint(hint)),
+        in_memory_only: false,
+        interrupt: Interrupt::default(),
     };
     fields.simple_collation()?;
-    for name in ["allowDiskUse", "bypassDocumentValidation", "fromMongos", "needsMerge"] {
+    request.in_memory_only = fields.optional_boolean("allowDiskUse")? == Some(false);
+    for name in ["bypassDocumentValidation", "fromMongos", "needsMerge"] {
         fields.boolean(name)?;
     }
     fields.finish()?;

@@ -30,19 +30,29 @@ pub fn list_collections(request: &Request<'_>) -> Answer {
             continue;
         }
         documents.push(match names_only {
-            true => document! { "name": &collection.name, "type": "collection" },
+            true => document! { "name": &collection.name, "type": kind(collection) },
             false => document,
         });
     }
     reply::listing(request, request.namespace("$cmd.listCollections"), documents, size)
 }
 
+/// What a collection is called among others.
+fn kind(collection: &CollectionInfo) -> &'static str {
+    if collection.options.get("viewOn").is_some() { "view" } else { "collection" }
+}
+
 fn describe(collection: &CollectionInfo, is_read_only: bool) -> DocumentBuf {
     let mut document = DocumentBuilder::new();
     document
         .append("name", Value::String(&collection.name))
-        .append("type", Value::String("collection"))
-        .append("options", Value::from(&collection.options))
+        .append("type", Value::String(kind(collection)))
+        .append("options", Value::from(&collection.options));
+    if kind(collection) == "view" {
+        document.begin_document("info").append("readOnly", Value::Boolean(true)).end();
+        return document.build();
+    }
+    document
         .begin_document("info")
         .append("readOnly", Value::Boolean(is_read_only))
         .append("uuid", Value::Binary(Binary { subtype: UUID_SUBTYPE, bytes: &collection.uuid }))

@@ -1,7 +1,9 @@
-//! `create`.
+//! `create` and `collMod`.
 
-use frond_doc::DocumentBuilder;
+use frond_db::Error;
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
+use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
 /// What MongoDB can do with a collection and Frond can't yet.
@@ -13,24 +15,51 @@ const REFUSED: &[&str] = &[
     "expireAfterSeconds",
     "indexOptionDefaults",
     "max",
-    "pipeline",
     "size",
     "storageEngine",
     "temp",
     "timeseries",
-    "validator",
-    "viewOn",
 ];
 
-/// Runs a `create`. No option that changes anything is supported, so none is handed on.
+/// Runs a `create`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
     fields.refuse_all(REFUSED)?;
     fields.simple_collation()?;
-    // How a validator works, without one; `_id` is indexed always; the old flags mean nothing.
-    fields.ignore(&["validationLevel", "validationAction", "autoIndexId", "flags", "idIndex"]);
+    let options = read_options(&mut fields)?;
+    // `_id` is indexed always; the old flags mean nothing.
+    fields.ignore(&["autoIndexId", "flags", "idIndex"]);
     fields.finish()?;
-    request.database()?.create_collection(collection, frond_doc::Document::empty())?;
+    request.database()?.create_collection(collection, options.view())?;
     Ok(DocumentBuilder::new())
+}
+
+/// Runs a `collMod`.
+pub fn modify(request: &Request<'_>) -> Answer {
+    let collection = request.writable_collection()?;
+    let mut fields = request.fields()?;
+    fields.refuse_all(&["cappedMax", "cappedSize", "dryRun", "expireAfterSeconds", "index"])?;
+    fields.refuse("changeStreamPreAndPostImages")?;
+    let options = read_options(&mut fields)?;
+    fields.finish()?;
+    request.database()?.change_collection(collection, options.view())?;
+    Ok(DocumentBuilder::new())
+}
+
+/// Takes the options that a collection or a view keeps, as they came.
+fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuf, Error> {
+    let mut options = DocumentBuilder::new();
+    if let Some(validator) = fields.document("validator")? {
+        options.append("validator", Value::Document(validator));
+    }
+    for name in ["validationLevel", "validationAction", "viewOn"] {
+        if let Some(text) = fields.string(name)? {
+            options.append(name, Value::String(text));
+        }
+    }
+    if let Some(pipeline) = fields.array("pipeline")? {
+        options.append("pipeline", Value::Array(pipeline));
+    }
+    Ok(options.build())
 }

@@ -30,6 +30,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     let session = request.common.session;
     let transaction = request.current.as_ref().map(|current| current.slot.number);
     let mut checked_out = request.server.cursors.check_out(id, &namespace, session, transaction)?;
+    checked_out.cursor().current.set(&request.operation);
     let batch = checked_out.cursor().next_batch(size, &|| request.operation.check())?;
     let next_id = if batch.is_last {
         drop(checked_out);

@@ -5,6 +5,7 @@ use frond_doc::{Document, Value};
 
 use crate::commands::reply::{self, BatchOptions};
 use crate::fields::Fields;
+use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
 use crate::shared::Counter;
 
@@ -12,7 +13,9 @@ use crate::shared::Counter;
 pub fn run(request: &Request<'_>) -> Answer {
     request.server.count(Counter::Query, 1);
     let collection = request.collection()?;
-    let (find, batch) = read(request.fields()?)?;
+    let (mut find, mut batch) = read(request.fields()?)?;
+    batch.current = CurrentOperation::new(&request.operation);
+    find.interrupt = batch.current.interrupt();
     let documents = request.database()?.find(collection, &find)?;
     reply::first_batch(request, request.namespace(collection), Box::new(documents), batch)
 }
@@ -30,16 +33,19 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         limit: fields.count("limit")?.filter(|limit| *limit > 0),
         hint: fields.value("hint").map(|hint| hint.to_buf()),
         variables: buffer(fields.document("let")?),
+        in_memory_only: fields.optional_boolean("allowDiskUse")? == Some(false),
+        ..FindRequest::default()
     };
     let batch = BatchOptions {
         size: fields.count("batchSize")?,
         is_single: fields.boolean("singleBatch")?,
         no_timeout: fields.boolean("noCursorTimeout")?,
+        ..BatchOptions::default()
     };
     fields.simple_collation()?;
     fields.refuse_all(&["tailable", "awaitData", "returnKey", "showRecordId", "min", "max"])?;
     // These say how a sharded or replicated server may answer, or how much memory it may use.
-    for name in ["allowDiskUse", "allowPartialResults", "oplogReplay"] {
+    for name in ["allowPartialResults", "oplogReplay"] {
         fields.boolean(name)?;
     }
     fields.ignore(&["ntoreturn"]);

@@ -15,7 +15,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let (command, options) = read(request.fields()?)?;
     let durability = request.common.durability;
     // There is one statement, which needs no name.
-    let database = request.database_for_write(options.statements)?;
+    let database = write::database(request, options.statements)?;
     let report = database.find_and_modify(collection, &command, durability)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_document("lastErrorObject").append("n", reply::number(report.count));

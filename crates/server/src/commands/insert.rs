@@ -14,7 +14,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let options = write::read_options(&mut fields)?;
     fields.finish()?;
     request.server.count(Counter::Insert, documents.len() as u64);
-    let database = request.database_for_write(options.statements)?;
+    let database = write::database(request, options.statements)?;
     let durability = request.common.durability;
     let report = database.insert(collection, &documents, options.is_ordered, durability)?;
     let mut answer = DocumentBuilder::new();

@@ -1,15 +1,19 @@
-//! `frondMerge`, `frondConflicts` and `frondResolveConflict`.
+//! `frondMerge`, `frondMergeRules`, `frondConflicts` and `frondResolveConflict`.
 //!
 //! A merge with conflicts answers `ok: 0` with `OperationFailed` (96) and the conflicts counted by
 //! collection: a client that doesn't look at the answer can't take it for a success. The merge is
 //! then going on, until it is continued or aborted.
 
 use frond_db::Error;
-use frond_db::version::{MergeOutcome, MergeRequest, Resolution};
+use frond_db::version::{
+    ConflictSelection, EqualChanges, Granularity, MergeOutcome, MergeRequest, MergeRules,
+    MergeSide, Resolution, parse_field_rules,
+};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::commands::{history, reply, status};
+use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
 /// Merges another version into this branch, or continues or aborts a merge.
@@ -25,6 +29,8 @@ pub fn run(request: &Request<'_>) -> Answer {
         no_fast_forward: fields.boolean("noFF")?,
         fast_forward_only: fields.boolean("ffOnly")?,
         refuse_dirty: fields.boolean("refuseDirty")?,
+        squash: fields.boolean("squash")?,
+        rules: rules(&mut fields)?,
     };
     let (continues, aborts) = (fields.boolean("continue")?, fields.boolean("abort")?);
     fields.finish()?;
@@ -36,8 +42,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     match (merge_in, continues, aborts) {
         (Some(_), false, false) => outcome(&database.merge(&merge)?, database.branch()),
         (None, true, false) => {
-            let commit = database.merge_continue(message, author)?;
-            outcome(&MergeOutcome::Merged { commit }, database.branch())
+            outcome(&database.merge_continue(message, author)?, database.branch())
         }
         (None, false, true) => {
             database.merge_abort()?;
@@ -52,7 +57,37 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
 }
 
-fn outcome(outcome: &MergeOutcome, branch: Option<&str>) -> Answer {
+/// Takes the fields that say how documents are merged.
+pub fn rules(fields: &mut Fields<'_>) -> Result<MergeRules, Error> {
+    let mut rules = MergeRules {
+        granularity: fields.string("granularity")?.map(Granularity::parse).transpose()?,
+        equal_changes: fields.string("equalChanges")?.map(EqualChanges::parse).transpose()?,
+        on_conflict: fields.string("onConflict")?.map(MergeSide::parse).transpose()?,
+        ..MergeRules::default()
+    };
+    if let Some(collections) = fields.document("mergeRules")? {
+        for (collection, paths) in collections.iter() {
+            let Value::Document(paths) = paths else {
+                return Err(fields.wrong_type("mergeRules", paths, "type 'object' by collection"));
+            };
+            rules.fields.insert(collection.to_owned(), parse_field_rules(paths)?);
+        }
+    }
+    Ok(rules)
+}
+
+/// Gives a collection rules by which its documents are merged, or (with null) takes them away.
+pub fn collection_rules(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let collection = fields.required_string("collection")?;
+    let rules = fields.document("rules")?;
+    fields.finish()?;
+    request.database()?.set_merge_rules(collection, rules)?;
+    Ok(DocumentBuilder::new())
+}
+
+/// What a merge, a pick or a revert answers.
+pub fn outcome(outcome: &MergeOutcome, branch: Option<&str>) -> Answer {
     let mut answer = DocumentBuilder::new();
     match outcome {
         MergeOutcome::UpToDate { head } => answer
@@ -103,31 +138,58 @@ pub fn conflicts(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Resolves one conflict by a side, by a document, or by removing the document.
+/// Resolves conflicts (one, several, a collection's, all) by a side, by a document, by an update, or
+/// by removing the document.
 pub fn resolve(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let id = fields.required_string("id")?;
+    let selection = selection(&mut fields)?;
     let side = fields.string("resolution")?;
+    let update = fields.value("update").map(|update| update.to_buf());
     let value = fields.value_or_null("value");
     let wrong_type = value.map(|value| fields.wrong_type("value", value, "type 'object'"));
     fields.finish()?;
-    let resolution = match (side, value) {
-        (Some("ours"), None) => Resolution::Ours,
-        (Some("theirs"), None) => Resolution::Theirs,
-        (None, Some(Value::Null)) => Resolution::Value(None),
-        (None, Some(Value::Document(document))) => {
+    let resolution = match (side, value, update) {
+        (Some("ours"), None, None) => Resolution::Ours,
+        (Some("theirs"), None, None) => Resolution::Theirs,
+        (None, None, Some(update)) => Resolution::Update(update),
+        (None, Some(Value::Null), None) => Resolution::Value(None),
+        (None, Some(Value::Document(document)), None) => {
             let document: DocumentBuf = document.to_buf();
             Resolution::Value(Some(document))
         }
-        (None, Some(_)) => return Err(wrong_type.expect("a value was given")),
+        (None, Some(_), None) => return Err(wrong_type.expect("a value was given")),
         _ => {
-            let message = "frondResolveConflict takes either 'resolution' (\"ours\" or \
-                           \"theirs\") or 'value' (a document, or null to remove it)";
+            let message = "frondResolveConflict takes one of 'resolution' (\"ours\" or \
+                           \"theirs\"), 'value' (a document, or null to remove it) and 'update'";
             return Err(Error::invalid(Code::BadValue, message));
         }
     };
-    let left = request.database()?.resolve_conflict(id, &resolution)?;
+    let left = request.database()?.resolve_conflicts(&selection, &resolution)?;
     let mut answer = DocumentBuilder::new();
     answer.append("remaining", reply::number(left));
     Ok(answer)
+}
+
+fn selection(fields: &mut Fields<'_>) -> Result<ConflictSelection, Error> {
+    let id = fields.string("id")?;
+    let ids = fields.array("ids")?;
+    let collection = fields.string("collection")?;
+    match (id, ids, collection, fields.boolean("all")?) {
+        (Some(id), None, None, false) => Ok(ConflictSelection::Ids(vec![id.to_owned()])),
+        (None, Some(ids), None, false) => {
+            let mut selected = Vec::new();
+            for id in ids.iter() {
+                let text = id.as_str();
+                let text = text.ok_or_else(|| fields.wrong_type("ids", id, "type 'string'"))?;
+                selected.push(text.to_owned());
+            }
+            Ok(ConflictSelection::Ids(selected))
+        }
+        (None, None, Some(name), false) => Ok(ConflictSelection::Collection(name.to_owned())),
+        (None, None, None, true) => Ok(ConflictSelection::All),
+        _ => {
+            let message = "frondResolveConflict takes one of 'id', 'ids', 'collection' and 'all'";
+            Err(Error::invalid(Code::BadValue, message))
+        }
+    }
 }

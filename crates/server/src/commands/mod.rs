@@ -24,6 +24,7 @@ mod insert;
 mod merge;
 mod operation;
 mod parameters;
+mod pick;
 mod reflog;
 mod replica_set;
 mod reply;
@@ -142,7 +143,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("buildInfo", handshake::build_info).also(&["buildinfo"]),
     Command::refused("bulkWrite", "send one command a collection").on_admin(),
     Command::refused("cloneCollectionAsCapped", "there are no capped collections"),
-    Command::refused("collMod", "collections have no options that could change"),
+    Command::new("collMod", create::modify),
     Command::new("collStats", stats::coll_stats).also(&["collstats"]),
     Command::new("commitTransaction", transaction::commit).on_admin().ends_transactions(),
     Command::refused("compact", "chunks are packed when they are written"),
@@ -167,6 +168,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("findAndModify", find_and_modify::run).also(&["findandmodify"]).retryable(),
     Command::new("frondBlame", history::blame).also(&["doltBlame", "dumboBlame"]),
     Command::new("frondBranch", history::branch).also(&["doltBranch", "dumboBranch"]),
+    Command::new("frondCherryPick", pick::cherry_pick).also(&["doltCherryPick", "dumboCherryPick"]),
     Command::new("frondCommit", history::commit).also(&["doltCommit", "dumboCommit"]),
     Command::new("frondConflicts", merge::conflicts).also(&["doltConflicts", "dumboConflicts"]),
     Command::new("frondDiff", status::diff).also(&["doltDiff", "dumboDiff"]),
@@ -174,9 +176,13 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondHistory", history::document_history).also(&["doltHistory", "dumboHistory"]),
     Command::new("frondLog", history::log).also(&["doltLog", "dumboLog"]),
     Command::new("frondMerge", merge::run).also(&["doltMerge", "dumboMerge"]),
+    Command::new("frondMergeRules", merge::collection_rules),
+    Command::new("frondRebase", pick::rebase).also(&["doltRebase", "dumboRebase"]),
     Command::new("frondReflog", reflog::run).also(&["doltReflog", "dumboReflog"]),
     Command::new("frondReset", history::reset).also(&["doltReset", "dumboReset"]),
     Command::new("frondResolveConflict", merge::resolve).also(&["doltResolveConflict", "dumboResolveConflict"]),
+    Command::new("frondRestore", pick::restore).also(&["doltRestore", "dumboRestore"]),
+    Command::new("frondRevert", pick::revert).also(&["doltRevert", "dumboRevert"]),
     Command::new("frondShow", show::run).also(&["doltShow", "dumboShow"]),
     Command::new("frondStatus", status::run).also(&["doltStatus", "dumboStatus"]),
     Command::new("frondTag", tag::run).also(&["doltTag", "dumboTag"]),

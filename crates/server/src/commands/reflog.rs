@@ -6,7 +6,7 @@
 
 use frond_doc::{DocumentBuilder, Value};
 
-use crate::commands::reply;
+use crate::commands::{history, reply};
 use crate::request::{Answer, Request};
 
 /// Lists the changes of this branch's ref, newest first.
@@ -15,10 +15,20 @@ pub fn run(request: &Request<'_>) -> Answer {
     let branch = fields.string("branch")?;
     let all = fields.boolean("all")?;
     let dropped = fields.boolean("dropped")?;
+    let expires = history::date(&mut fields, "expireBefore")?;
     let limit = fields.count("limit")?.filter(|limit| *limit > 0).unwrap_or(u64::MAX);
     fields.finish()?;
     let database = request.database()?;
     let mut answer = DocumentBuilder::new();
+    if let Some(before) = expires {
+        let forgotten = if dropped {
+            database.expire_dropped(before)?
+        } else {
+            database.expire_reflog(before)?
+        };
+        answer.append("forgotten", reply::number(forgotten));
+        return Ok(answer);
+    }
     if dropped {
         answer.begin_array("databases");
         for database in database.dropped_databases()? {

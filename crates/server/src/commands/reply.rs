@@ -5,10 +5,11 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::cursors::{Batch, CursorFacts, Documents, OpenCursor};
 use crate::limits::FIRST_BATCH_DOCUMENTS;
+use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
 
 /// How the first batch is asked for.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct BatchOptions {
     /// At most how many documents.
     pub size: Option<u64>,
@@ -16,6 +17,8 @@ pub struct BatchOptions {
     pub is_single: bool,
     /// Keep the cursor open however long it is not used.
     pub no_timeout: bool,
+    /// What the query asks whether to go on.
+    pub current: CurrentOperation,
 }
 
 /// Answers with the first batch of `documents`, and keeps the rest as a cursor.
@@ -29,6 +32,7 @@ pub fn first_batch(
     let transaction = request.current.as_ref().map(|current| current.slot.number);
     let facts = CursorFacts { namespace, session, transaction, no_timeout: options.no_timeout };
     let mut cursor = OpenCursor::new(facts, documents);
+    cursor.current = options.current;
     let size = options.size.unwrap_or(FIRST_BATCH_DOCUMENTS);
     let batch = cursor.next_batch(Some(size), &|| request.operation.check())?;
     let namespace = cursor.facts.namespace.clone();

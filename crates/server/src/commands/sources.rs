@@ -35,8 +35,7 @@ pub fn rewrite(
         _ => return Ok(None),
     };
     let pipeline = with_documents(&documents, stages);
-    let variables = aggregate.variables.clone();
-    Ok(Some(AggregateRequest { pipeline, variables, hint: None }))
+    Ok(Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() }))
 }
 
 fn with_documents(documents: &[DocumentBuf], stages: Array<'_>) -> frond_doc::ValueBuf {

@@ -133,13 +133,15 @@ fn append_collection(answer: &mut DocumentBuilder, diff: &CollectionDiff, names:
         answer.push(Value::String(&index.name));
     }
     answer.end();
-    answer.begin_array("indexChanges");
-    for index in &diff.indexes {
-        answer.push_begin_document().append("name", Value::String(&index.name));
-        append_sides(answer, index.from.as_ref(), index.to.as_ref());
+    if !diff.indexes.is_empty() {
+        answer.begin_array("indexChanges");
+        for index in &diff.indexes {
+            answer.push_begin_document().append("name", Value::String(&index.name));
+            append_sides(answer, index.from.as_ref(), index.to.as_ref());
+            answer.end();
+        }
         answer.end();
     }
-    answer.end();
     if let Some((from, to)) = &diff.options {
         answer.begin_document("options");
         append_sides(answer, Some(from), Some(to));

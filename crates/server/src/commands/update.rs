@@ -22,7 +22,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     request.server.count(Counter::Update, statements.len() as u64);
     let durability = request.common.durability;
-    let database = request.database_for_write(options.statements)?;
+    let database = write::database(request, options.statements)?;
     let report = database.update(collection, &statements, options.is_ordered, durability)?;
     let mut answer = DocumentBuilder::new();
     let upserted = report.upserted.len() as u64;

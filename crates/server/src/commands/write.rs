@@ -1,7 +1,7 @@
 //! What the answers of insert, update and delete have in common.
 
 use frond_db::retry::StatementIds;
-use frond_db::{Error, WriteError};
+use frond_db::{Database, Error, WriteError};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -21,7 +21,7 @@ pub struct WriteOptions {
 /// Takes the fields that all writes have.
 pub fn read_options(fields: &mut Fields<'_>) -> Result<WriteOptions, Error> {
     let is_ordered = fields.optional_boolean("ordered")?.unwrap_or(true);
-    // Nothing validates documents yet, so there is nothing to bypass.
+    // The first of them is read by `database`.
     fields.ignore(&["bypassDocumentValidation", "bypassEmptyTsReplacement", "maxTimeMS"]);
     let first = fields.integer("stmtId")?.map(statement_id).transpose()?;
     let statements = match (fields.array("stmtIds")?, first) {
@@ -54,6 +54,20 @@ pub fn append_retried(answer: &mut DocumentBuilder, retried: &[i32]) {
         answer.push(Value::Int32(*id));
     }
     answer.end();
+}
+
+/// The database to write to, with what a repetition of the command would have to know.
+pub fn database(request: &Request<'_>, statements: StatementIds) -> Result<Database, Error> {
+    Ok(as_validated(request, request.database_for_write(statements)?))
+}
+
+/// The same database, without its validators where `bypassDocumentValidation` says so.
+pub fn as_validated(request: &Request<'_>, database: Database) -> Database {
+    let bypasses = request.body.get("bypassDocumentValidation");
+    match bypasses.is_some_and(|bypasses| bypasses.is_truthy()) {
+        true => database.without_validation(),
+        false => database,
+    }
 }
 
 /// Appends `writeErrors`, if there are any.

@@ -17,6 +17,7 @@
 //! in packs that stay are in the index again after an opening: they may refer to chunks that are gone.
 //! So `has_many` tells that a chunk is there, and never that all it refers to is.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -94,6 +95,12 @@ struct Candidate {
 
 impl Collector<'_, '_> {
     fn run(&mut self) -> Result<(), Halt> {
+        if self.collection.options.only_weigh {
+            self.mark(&[])?;
+            self.collected.chunks_live = self.marks.count();
+            self.collected.bytes_live = self.bytes_live();
+            return Ok(());
+        }
         let sealed = self.seal()?;
         self.mark(&sealed)?;
         self.collected.chunks_live = self.marks.count();
@@ -185,6 +192,15 @@ impl Collector<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// The bytes of frames that hold live chunks.
+    fn bytes_live(&self) -> u64 {
+        self.store.index(|index| {
+            let live = index.chunks.values().filter(|at| self.marks.is_live(at));
+            let frames: HashSet<_> = live.map(|at| (at.pack, at.place)).collect();
+            frames.iter().map(|(_, place)| u64::from(place.bytes)).sum()
+        })
     }
 
     fn weigh(&self, pack: Arc<Pack>, bytes: u64, entries: &[PackedChunk]) -> Candidate {

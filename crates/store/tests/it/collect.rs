@@ -20,7 +20,8 @@ use frond_testkit::{Random, SimDisk};
 
 use crate::{blob, hashes, open};
 
-const THOROUGH: CollectOptions = CollectOptions { live_percent_min: 50, pack_history: true };
+const THOROUGH: CollectOptions =
+    CollectOptions { live_percent_min: 50, only_weigh: false, pack_history: true };
 
 fn collect_with(
     store: &dyn ChunkStore,
@@ -108,7 +109,7 @@ impl Model {
 
 #[test]
 fn what_is_reachable_stays_and_the_rest_goes() {
-    for_seeds(300, |mut random| {
+    for_seeds(150, |mut random| {
         let disk = SimDisk::new(random.next());
         let mut store = open(&disk).unwrap();
         let mut model = Model::default();
@@ -238,7 +239,7 @@ fn check_after_crash(disk: &SimDisk, model: &mut Model, random: &mut Random) {
 
 #[test]
 fn a_power_cut_at_every_operation_of_a_collection_loses_nothing() {
-    for_seeds(60, |mut random| {
+    for_seeds(30, |mut random| {
         let seed = random.next();
         let whole = SimDisk::new(seed);
         script(&whole, Random::new(seed), &mut Model::default()).unwrap();
@@ -428,4 +429,12 @@ fn versions_of_the_same_nodes_are_packed_together() {
     assert_eq!(collected.chunks_dead, 0);
     let again = collect_with(&*store, &[], THOROUGH).unwrap();
     assert_eq!((again.chunks_moved, again.packs_removed), (0, 0), "nothing is left to do");
+    let only_weigh = CollectOptions { only_weigh: true, ..THOROUGH };
+    store.put_many(&[blob(&random.bytes(50_000))]).unwrap();
+    let files = disk.list().unwrap();
+    let weighed = collect_with(&*store, &[], only_weigh).unwrap();
+    assert_eq!(weighed.chunks_live, again.chunks_live);
+    let garbage = weighed.bytes_before - weighed.bytes_live;
+    assert!((50_000..60_000).contains(&garbage), "{weighed:?}");
+    assert_eq!(disk.list().unwrap(), files);
 }

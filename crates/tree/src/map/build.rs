@@ -8,7 +8,7 @@ use frond_store::{ChunkHash, ChunkStore};
 use crate::error::TreeError;
 use crate::format::{KEY_BYTES_MAX, TreeFormat};
 use crate::levels::Levels;
-use crate::map::node::{ContentRef, EntryRef, MapNode};
+use crate::map::node::{EntryRef, MapNode};
 use crate::map::writer::MapWriter;
 use crate::map::{Entry, Tree};
 use crate::value::{Content, Value, move_out};
@@ -37,14 +37,7 @@ impl<'a> MapBuilder<'a> {
             }
             content => content,
         };
-        let content = match content {
-            Content::Inline(bytes) => ContentRef::Inline(bytes),
-            Content::Chunk { hash, bytes } => ContentRef::Chunk { hash: *hash, bytes: *bytes },
-            Content::Sequence { root, bytes } => {
-                ContentRef::Sequence { root: *root, bytes: *bytes }
-            }
-        };
-        self.push_entry(&EntryRef { key, flags: value.flags, content })
+        self.push_entry(&EntryRef { key, flags: value.flags, content: content.borrowed() })
     }
 
     /// Adds an entry that has been in a node before.

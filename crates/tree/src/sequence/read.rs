@@ -93,7 +93,7 @@ impl Sequence {
         &self,
         store: &dyn ChunkStore,
         position: u64,
-        visit: &mut dyn FnMut(u64, Bytes) -> bool,
+        visit: &mut dyn FnMut(u64, &[u8]) -> bool,
     ) -> Result<bool, TreeError> {
         visit_node(store, &SequenceNode::load(store, self.root)?, 0, position, visit)
     }
@@ -110,13 +110,13 @@ fn visit_node(
     node: &SequenceNode,
     mut start: u64,
     from: u64,
-    visit: &mut dyn FnMut(u64, Bytes) -> bool,
+    visit: &mut dyn FnMut(u64, &[u8]) -> bool,
 ) -> Result<bool, TreeError> {
     for entry in 0..node.entry_count() {
         let end = start.saturating_add(node.entry_sums(entry).count);
         if from < end {
             let stop = if node.is_leaf() {
-                visit(start, node.item_bytes(entry))
+                visit(start, node.item(entry))
             } else {
                 visit_node(store, &node.load_child(store, entry)?, start, from, visit)?
             };

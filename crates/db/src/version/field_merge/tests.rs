@@ -14,6 +14,10 @@ fn check(sides: [Side<'_>; 3], expected: [Side<'_>; 2], conflict: Option<&[&str]
         let found = merged.conflict.as_deref();
         let paths = conflict.map(|paths| paths.iter().map(|path| (*path).to_owned()).collect());
         assert_eq!(found.map(<[String]>::to_vec), paths, "preferring {prefer:?}");
+        // The other way round the same comes out, with the other preference.
+        let other = if prefer == Prefer::Ours { Prefer::Theirs } else { Prefer::Ours };
+        let turned = merge_documents(base, theirs, ours, other);
+        assert_eq!(turned, merged, "turned round, preferring {prefer:?}");
     }
 }
 
@@ -22,7 +26,7 @@ fn clean(sides: [Side<'_>; 3], expected: Side<'_>) {
 }
 
 #[test]
-fn different_fields_merge_in_our_order() {
+fn different_fields_merge_in_the_order_of_who_reordered() {
     let base = document! { "_id": 1_i32, "a": 1_i32, "b": 1_i32, "gone": 0_i32, "too": 0_i32 };
     let ours = document! { "_id": 1_i32, "new": 5_i32, "b": 1_i32, "a": 2_i32, "too": 0_i32 };
     let theirs =
@@ -122,12 +126,33 @@ fn the_id_never_conflicts() {
     let base = document! { "_id": 1_i32, "a": 1_i32 };
     let ours = document! { "_id": 1_i64, "a": 1_i32 };
     let theirs = document! { "_id": 1.0, "a": 2_i32 };
-    let merged = document! { "_id": 1_i64, "a": 2_i32 };
+    let merged = document! { "_id": 1.0, "a": 2_i32 };
     clean([Some(&base), Some(&ours), Some(&theirs)], Some(&merged));
 }
 
 #[test]
-fn what_only_reorders_fields_keeps_our_order() {
+fn rules_of_documents_and_fields() {
+    let base = document! { "_id": 1_i32, "n": 1_i32, "a": 1_i32 };
+    let ours = document! { "_id": 1_i32, "n": 5_i32, "a": 2_i32 };
+    let theirs = document! { "_id": 1_i32, "n": 3_i32, "a": 2_i32 };
+    let merge = |rules: &DocumentRules| {
+        let sides = [&base, &ours, &theirs].map(|side| Some(side.view()));
+        merge_by_rules(sides, Prefer::Ours, rules)
+    };
+    let mut rules = DocumentRules::default();
+    rules.fields.insert("n".to_owned(), crate::version::merge_rules::FieldRule::Delta);
+    let merged = merge(&rules);
+    assert_eq!(merged.document, Some(document! { "_id": 1_i32, "n": 7_i32, "a": 2_i32 }));
+    assert_eq!(merged.conflict, None);
+    rules.touched = true;
+    assert_eq!(merge(&rules).conflict, Some(vec!["a".to_owned()]));
+    rules.whole = true;
+    assert_eq!(merge(&rules).conflict, Some(Vec::new()));
+    assert_eq!(merge(&rules).document, Some(ours.clone()));
+}
+
+#[test]
+fn what_only_reorders_fields_keeps_its_order() {
     let base = document! { "_id": 1_i32, "a": 1_i32, "b": 2_i32 };
     let ours = document! { "_id": 1_i32, "b": 2_i32, "a": 1_i32 };
     let theirs = document! { "_id": 1_i32, "a": 5_i32, "b": 2_i32 };

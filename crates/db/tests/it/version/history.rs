@@ -23,7 +23,13 @@ fn messages(database: &Database, request: LogRequest) -> Vec<String> {
 
 fn stages(database: &Database, collection: Option<&str>, pipeline: &str) -> Vec<DocumentBuf> {
     let pipeline = crate::support::value(pipeline);
-    let request = AggregateRequest { pipeline, variables: None, hint: None };
+    let request = AggregateRequest {
+        pipeline,
+        variables: None,
+        hint: None,
+        in_memory_only: false,
+        interrupt: Default::default(),
+    };
     let cursor = database.aggregate(collection, &request).expect("the pipeline is right");
     cursor.collect::<Result<Vec<_>, _>>().expect("every row can be read")
 }
@@ -244,7 +250,13 @@ fn pipelines_begin_with_history() {
         "[{'$log': {'range': 'nowhere'}}]",
     ] {
         let pipeline = crate::support::value(wrong);
-        let request = AggregateRequest { pipeline, variables: None, hint: None };
+        let request = AggregateRequest {
+            pipeline,
+            variables: None,
+            hint: None,
+            in_memory_only: false,
+            interrupt: Default::default(),
+        };
         assert!(main.aggregate(Some("things"), &request).is_err(), "{wrong}");
     }
     drop(frond);

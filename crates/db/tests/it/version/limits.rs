@@ -52,7 +52,7 @@ fn large_documents_are_committed_merged_and_found_again() {
     let frond = open(&disk);
     let main = shop(&frond, "");
     let merged = document! {
-        "_id": 2_i32, "a": text('x', 15 * MEGABYTE).as_str(), "c": 1_i32, "b": 1_i32
+        "_id": 2_i32, "a": text('x', 15 * MEGABYTE).as_str(), "b": 1_i32, "c": 1_i32
     };
     let expected = [documents[0].clone(), documents[1].clone(), merged];
     assert!(is_same(&all(&main, "things"), &expected));

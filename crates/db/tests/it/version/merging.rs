@@ -1,6 +1,6 @@
 //! Merges on small histories, each promise by itself.
 
-use frond_db::version::{MergeOutcome, MergeRequest, Resolution};
+use frond_db::version::{ConflictKind, MergeOutcome, MergeRequest, Resolution};
 use frond_db::{Database, Frond};
 use frond_doc::{DocumentBuf, Value, document};
 use frond_query::Code;
@@ -120,6 +120,7 @@ fn a_merge_commit_where_a_fast_forward_would_do() {
         no_fast_forward: true,
         fast_forward_only: false,
         refuse_dirty: true,
+        ..MergeRequest::default()
     };
     let Ok(MergeOutcome::Merged { commit }) = main.merge(&request) else { panic!("no commit") };
     assert_eq!(commit.parents, [ours, theirs.id]);
@@ -204,7 +205,7 @@ fn conflicts_are_data_and_are_resolved() {
     assert!(conflicts[2].paths.is_empty() && conflicts[2].ours.is_none());
     assert_eq!(conflicts[2].document_id.as_value(), Value::Int32(3));
     assert!(main.conflicts(Some("other")).unwrap().is_empty());
-    for refused in [main.commit("x", ""), main.merge_continue(None, None)] {
+    for refused in [main.commit("x", "").map(|_| ()), main.merge_continue(None, None).map(|_| ())] {
         assert_eq!(refused.unwrap_err().code, Code::IllegalOperation);
     }
     assert_eq!(merge(&main, "side").unwrap_err().code, Code::IllegalOperation);
@@ -223,6 +224,7 @@ fn conflicts_are_data_and_are_resolved() {
     assert_eq!(all(&main, "things").len(), 9);
     assert_eq!((by_index(&main, 8), by_index(&main, 9), by_index(&main, 7)), (2, 1, 0));
     let commit = main.merge_continue(Some("done"), None).unwrap();
+    let MergeOutcome::Merged { commit } = commit else { panic!("{commit:?}") };
     assert_eq!((commit.parents.len(), commit.message.as_str()), (2, "done"));
     let status = main.status().unwrap();
     assert!(status.merging.is_none() && status.collections.is_empty());
@@ -359,15 +361,27 @@ fn collections_come_and_go_on_either_side() {
     main.commit("main", "").unwrap();
     put(&side, "both", &thing(1, 5, 5)).unwrap();
     side.commit("side", "").unwrap();
-    for (ours, theirs) in [(&main, "side"), (&side, "main")] {
-        let error = merge(ours, theirs).unwrap_err();
-        assert_eq!(error.code, Code::OperationFailed);
-        assert!(error.message.contains("both"), "{error}");
+    for (ours, theirs, resolution, left) in [
+        (&main, "side", Resolution::Ours, 0),
+        (&side, "main~0", Resolution::Theirs, 0),
+        (&main, "side", Resolution::Theirs, 2),
+    ] {
+        assert!(matches!(merge(ours, theirs), Ok(MergeOutcome::Conflicts { .. })));
+        let conflicts = ours.conflicts(None).unwrap();
+        assert_eq!(conflicts.len(), 1);
+        assert_eq!(conflicts[0].collection, "both");
+        assert_eq!(conflicts[0].kind, ConflictKind::Collection);
+        assert!(ours.resolve_conflict(&conflicts[0].id, &Resolution::Value(None)).is_err());
+        assert_eq!(ours.resolve_conflict(&conflicts[0].id, &resolution).unwrap(), 0);
+        let outcome = ours.merge_continue(None, None).unwrap();
+        assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+        assert_eq!(all(ours, "both").len(), left);
+        ours.undo(None, None).unwrap();
     }
 }
 
 #[test]
-fn one_index_changed_differently_on_both_sides_is_refused() {
+fn one_index_changed_differently_on_both_sides_is_decided() {
     let (_frond, main, side) = two_branches();
     main.drop_indexes("things", "a_1").unwrap();
     main.commit("main", "").unwrap();
@@ -392,16 +406,34 @@ fn one_index_changed_differently_on_both_sides_is_refused() {
     };
     main.create_indexes("things", &[named("x", false)]).unwrap();
     main.commit("main", "").unwrap();
-    for (name, unique, word) in [("x", true, "differently"), ("y", false, "same key")] {
+    for (name, unique) in [("x", true), ("y", false)] {
         side.reset(Some("main~1"), true).unwrap();
-        put(&side, "things", &thing(1, 100, 0)).unwrap();
         for id in 0..10 {
             put(&side, "things", &thing(id, 100 + id, 0)).unwrap();
         }
         side.create_indexes("things", &[named(name, unique)]).unwrap();
         side.commit("side", "").unwrap();
-        let error = merge(&main, "side").unwrap_err();
-        assert_eq!(error.code, Code::OperationFailed);
-        assert!(error.message.contains(word), "{error}");
+        for resolution in [Resolution::Theirs, Resolution::Ours] {
+            let outcome = merge(&main, "side").unwrap();
+            assert!(matches!(outcome, MergeOutcome::Conflicts { .. }), "{outcome:?}");
+            let conflicts = main.conflicts(Some("things")).unwrap();
+            assert_eq!(conflicts.len(), 1);
+            assert_eq!(conflicts[0].kind, ConflictKind::Index);
+            main.resolve_conflict(&conflicts[0].id, &resolution).unwrap();
+            let outcome = main.merge_continue(None, None).unwrap();
+            assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+            let is_theirs = matches!(resolution, Resolution::Theirs);
+            let specs = main.list_indexes("things").unwrap();
+            let of_a: Vec<_> = specs.iter().filter(|spec| spec.key.get("a").is_some()).collect();
+            assert_eq!(of_a.len(), 1);
+            assert_eq!(of_a[0].name, if is_theirs { name } else { "x" });
+            assert_eq!(of_a[0].unique, is_theirs && unique);
+            assert_eq!(by_hint(&main, 105, &of_a[0].name), 1);
+            main.undo(None, None).unwrap();
+        }
     }
+}
+
+fn by_hint(database: &Database, a: i32, hint: &str) -> usize {
+    find(database, "things", Some(document! { "a": a }), Some(hint)).len()
 }

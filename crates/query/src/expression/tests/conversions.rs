@@ -77,62 +77,74 @@ fn dates_are_read_from_text_and_numbers() {
 }
 
 #[test]
-fn parts_of_dates() {
+fn binary_data_is_converted() {
+    let uuid = "867dee52-c331-484e-92d1-c56479b8e67e";
+    let binary = |base64: &str, subtype: &str| {
+        format!(r#"{{"$binary": {{"base64": "{base64}", "subType": "{subtype}"}}}}"#)
+    };
+    let bytes = |input: &str, format: &str| {
+        format!(r#"{{"$convert": {{"input": {input}, "to": "binData", "format": "{format}"}}}}"#)
+    };
+    let string = |input: &str, format: &str| {
+        format!(r#"{{"$convert": {{"input": {input}, "to": "string", "format": "{format}"}}}}"#)
+    };
+    let number = |input: &str, to: &str, order: &str| {
+        format!(r#"{{"$convert": {{"input": {input}, "to": {to}, "byteOrder": "{order}"}}}}"#)
+    };
+    let uuid_bytes = binary("hn3uUsMxSE6S0cVkebjmfg==", "04");
     check(&[
-        (r#"{"$year": "$date"}"#, "2020"),
-        (r#"{"$month": "$date"}"#, "2"),
-        (r#"{"$dayOfMonth": "$date"}"#, "29"),
-        (r#"{"$dayOfYear": "$date"}"#, "60"),
-        (r#"{"$dayOfWeek": "$date"}"#, "7"),
-        (r#"{"$isoDayOfWeek": "$date"}"#, "6"),
-        (r#"{"$week": "$date"}"#, "8"),
-        (r#"{"$isoWeek": "$date"}"#, "9"),
-        (r#"{"$isoWeekYear": "$date"}"#, r#"{"$numberLong": "2020"}"#),
-        (r#"{"$hour": "$date"}"#, "12"),
-        (r#"{"$minute": "$date"}"#, "34"),
-        (r#"{"$second": "$date"}"#, "56"),
-        (r#"{"$millisecond": "$date"}"#, "789"),
-        (r#"{"$year": "$oid"}"#, "2020"),
-        (r#"{"$year": "$n"}"#, "null"),
-        (r#"{"$year": "x"}"#, "!16006"),
-        (r#"{"$hour": {"date": "$date", "timezone": "+02:30"}}"#, "15"),
-        (r#"{"$dayOfMonth": {"date": "$date", "timezone": "-13"}}"#, "28"),
-        (r#"{"$hour": {"date": "$date", "timezone": "UTC"}}"#, "12"),
-        (r#"{"$hour": {"date": "$date", "timezone": "$n"}}"#, "null"),
-        (r#"{"$hour": {"date": "$date", "timezone": "Europe/Berlin"}}"#, "!40485"),
-        (r#"{"$hour": {"date": "$date", "timezone": 1}}"#, "!40533"),
-        (r#"{"$hour": {"timezone": "UTC"}}"#, "!40539"),
-        (r#"{"$hour": {"date": "$date", "zone": "UTC"}}"#, "!40535"),
-        (r#"{"$isoWeek": {"$toDate": "2021-01-03"}}"#, "53"),
-        (r#"{"$isoWeekYear": {"$toDate": "2021-01-03"}}"#, r#"{"$numberLong": "2020"}"#),
-        (r#"{"$isoWeek": {"$toDate": "2018-12-31"}}"#, "1"),
-        (r#"{"$week": {"$toDate": "2017-01-01"}}"#, "1"),
-        (r#"{"$week": {"$toDate": "2016-01-01"}}"#, "0"),
-        (r#"{"$year": {"$toDate": {"$numberLong": "-62135596800001"}}}"#, "0"),
-        (r#"{"$dayOfYear": {"$toDate": {"$numberLong": "-9223372036854775808"}}}"#, "136"),
+        (&format!(r#"{{"$toUUID": "{uuid}"}}"#), &uuid_bytes),
+        (r#"{"$toUUID": "867dee52"}"#, "!241"),
+        (r#"{"$toUUID": "$n"}"#, "null"),
+        (&string(&uuid_bytes, "uuid"), &format!("\"{uuid}\"")),
+        (&string(&uuid_bytes, "auto"), &format!("\"{uuid}\"")),
+        (&string(&binary("/+8=", "00"), "auto"), r#""/+8=""#),
+        (&string(&binary("/+8=", "00"), "base64url"), r#""_-8""#),
+        (&string(&binary("/+8=", "00"), "hex"), r#""FFEF""#),
+        (&string(&binary("/+8=", "00"), "utf8"), "!241"),
+        (&string(&binary("/+8=", "00"), "uuid"), "!241"),
+        (&bytes("\"ß\"", "utf8"), &binary("w58=", "00")),
+        (&bytes("\"/+8=\"", "base64"), &binary("/+8=", "00")),
+        (&bytes("\"_-8\"", "base64url"), &binary("/+8=", "00")),
+        (&bytes("\"ffEF\"", "hex"), &binary("/+8=", "00")),
+        (&bytes("\"ffE\"", "hex"), "!241"),
+        (&bytes("\"/+8\"", "base64"), "!241"),
+        (&bytes("\"x\"", "rot13"), "!4341125"),
+        (r#"{"$convert": {"input": "x", "to": "binData"}}"#, "!4341115"),
+        (
+            r#"{"$convert": {"input": "zz", "to": {"type": "binData", "subtype": 0}, "format": "hex", "onError": 0}}"#,
+            "0",
+        ),
+        (
+            r#"{"$convert": {"input": "x", "to": {"type": "binData", "subtype": 300}, "format": "hex"}}"#,
+            "!4341107",
+        ),
+        (r#"{"$convert": {"input": "x", "to": {"subtype": 0}}}"#, "!9"),
+        (&format!(r#"{{"$convert": {{"input": {uuid_bytes}, "to": "binData"}}}}"#), "!241"),
+        (&format!(r#"{{"$convert": {{"input": {uuid_bytes}, "to": "bool"}}}}"#), "true"),
+        (&number("258", r#""binData""#, "little"), &binary("AgEAAA==", "00")),
+        (&number("258", r#""binData""#, "big"), &binary("AAABAg==", "00")),
+        (&number(&binary("AgEAAA==", "00"), r#""int""#, "little"), "258"),
+        (&number(&binary("/w==", "00"), r#""long""#, "big"), r#"{"$numberLong": "-1"}"#),
+        (&number(&binary("AgEA", "00"), r#""int""#, "little"), "!241"),
+        (&number("2.5", r#""binData""#, "big"), &binary("QAQAAAAAAAA=", "00")),
+        (&number(&binary("QAQAAAAAAAA=", "00"), r#""double""#, "big"), "2.5"),
     ]);
 }
 
 #[test]
-fn dates_are_printed() {
+fn keys_of_hashed_indexes() {
+    let long = |number: &str| format!(r#"{{"$numberLong": "{number}"}}"#);
     check(&[
-        (r#"{"$dateToString": {"date": "$date"}}"#, r#""2020-02-29T12:34:56.789Z""#),
-        (
-            r#"{"$dateToString": {"date": "$date", "format": "%d.%m.%Y %H:%M:%S,%L %j %u %w %V %G %U %b %B %%"}}"#,
-            r#""29.02.2020 12:34:56,789 060 6 7 09 2020 08 Feb February %""#,
-        ),
-        (
-            r#"{"$dateToString": {"date": "$date", "timezone": "+05:30"}}"#,
-            r#""2020-02-29T18:04:56.789+0530""#,
-        ),
-        (r#"{"$dateToString": {"date": "$n", "onNull": "-"}}"#, r#""-""#),
-        (r#"{"$dateToString": {"date": "$absent"}}"#, "null"),
-        (r#"{"$dateToString": {"date": "$date", "format": "%"}}"#, "!18535"),
-        (r#"{"$dateToString": {"date": "$date", "format": "%Q"}}"#, "!18536"),
-        (r#"{"$dateToString": {"date": "$date", "format": 1}}"#, "!18533"),
-        (r#"{"$dateToString": {"date": "$date", "timezone": "Asia/Tokyo"}}"#, "!40485"),
-        (r#"{"$dateToString": {"format": "%Y"}}"#, "!18628"),
-        (r#"{"$dateToString": {"date": "$date", "x": 1}}"#, "!18534"),
-        (r#"{"$dateToString": 1}"#, "!18629"),
+        // What hashed indexes of MongoDB are known to hold.
+        (r#"{"$toHashedIndexKey": 1}"#, &long("5902408780260971510")),
+        (r#"{"$toHashedIndexKey": {"$numberDecimal": "2.9"}}"#, &long("848411777775835583")),
+        (r#"{"$toHashedIndexKey": "$nan"}"#, &long("4854801880128277513")),
+        (r#"{"$eq": [{"$toHashedIndexKey": 7}, {"$toHashedIndexKey": 7.5}]}"#, "true"),
+        (r#"{"$eq": [{"$toHashedIndexKey": "$absent"}, {"$toHashedIndexKey": null}]}"#, "true"),
+        (r#"{"$ne": [{"$toHashedIndexKey": "$o"}, {"$toHashedIndexKey": "$a"}]}"#, "true"),
+        (r#"{"$meta": "textScore"}"#, "!40218"),
+        (r#"{"$meta": "x"}"#, "!17308"),
+        (r#"{"$meta": 1}"#, "!17307"),
     ]);
 }

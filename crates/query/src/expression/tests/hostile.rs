@@ -128,3 +128,48 @@ fn the_deepest_expressions_fit_a_threads_stack() {
         assert!(answer.is_ok(), "{template}: {answer:?}");
     }
 }
+
+#[test]
+fn texts_that_are_no_dates_are_refused_and_never_panic() {
+    use frond_testkit::random::for_seeds;
+    const PARTS: [&str; 24] = [
+        "2020",
+        "-",
+        "02",
+        "/",
+        "29",
+        "T",
+        "12",
+        ":",
+        "34",
+        ".",
+        "5",
+        "Z",
+        "+",
+        "pm",
+        "Feb",
+        "W",
+        "é",
+        " ",
+        ",",
+        "%",
+        "GMT",
+        "Mon",
+        "th",
+        "999999999999999999999",
+    ];
+    const FORMATS: [&str; 6] =
+        ["%Y-%m-%d", "%G-W%V-%u", "%j %Y %H:%M:%S.%L%z", "%d %B %Y", "%b%%%Y%Z", "é%d%m%Y"];
+    let document = json("{}");
+    for_seeds(400, |mut random| {
+        let text: String = (0..random.below(9)).map(|_| *random.choose(&PARTS)).collect();
+        let format = random.choose(&FORMATS);
+        for format in ["".to_owned(), format!(r#", "format": "{format}""#)] {
+            let expression =
+                format!(r#"{{"$dateFromString": {{"dateString": "{text}"{format}}}}}"#);
+            if let Err(error) = evaluate(&expression, &document) {
+                assert_eq!(error.code.number(), 241, "{expression}");
+            }
+        }
+    });
+}

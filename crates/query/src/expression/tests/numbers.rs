@@ -145,3 +145,100 @@ fn totals_ignore_what_is_no_number() {
         (r#"{"$stdDevPop": "$s"}"#, "null"),
     ]);
 }
+
+#[test]
+fn angles_and_their_functions() {
+    let double = |text: &str| format!(r#"{{"$numberDouble": "{text}"}}"#);
+    let decimal = |text: &str| format!(r#"{{"$numberDecimal": "{text}"}}"#);
+    check(&[
+        (r#"{"$sin": 0}"#, &double("0")),
+        (r#"{"$cos": 0}"#, &double("1")),
+        (r#"{"$tan": 0}"#, &double("0")),
+        (r#"{"$asin": 1}"#, "1.5707963267948966"),
+        (r#"{"$acos": -1}"#, "3.141592653589793"),
+        (r#"{"$atan": 1}"#, "0.7853981633974483"),
+        (r#"{"$atan2": [1, -1]}"#, "2.356194490192345"),
+        (r#"{"$sinh": 0}"#, &double("0")),
+        (r#"{"$cosh": 0}"#, &double("1")),
+        (r#"{"$tanh": {"$numberDouble": "Infinity"}}"#, &double("1")),
+        (r#"{"$asinh": 0}"#, &double("0")),
+        (r#"{"$acosh": 1}"#, &double("0")),
+        (r#"{"$atanh": 1}"#, &double("Infinity")),
+        (r#"{"$sin": "$nan"}"#, &double("NaN")),
+        (r#"{"$sin": "$n"}"#, "null"),
+        (r#"{"$atan2": ["$n", 1]}"#, "null"),
+        (r#"{"$cos": {"$numberDecimal": "0"}}"#, &decimal("1.00000000000000")),
+        (r#"{"$degreesToRadians": 180}"#, "3.141592653589793"),
+        (r#"{"$radiansToDegrees": 3.141592653589793}"#, &double("180")),
+        (
+            r#"{"$degreesToRadians": {"$numberDecimal": "1"}}"#,
+            &decimal("0.01745329251994329576923690768488613"),
+        ),
+        (
+            r#"{"$radiansToDegrees": {"$numberDecimal": "1"}}"#,
+            &decimal("57.29577951308232087679815481410517"),
+        ),
+        (r#"{"$sin": {"$numberDouble": "Infinity"}}"#, "!50989"),
+        (r#"{"$acos": 1.1}"#, "!50989"),
+        (r#"{"$acosh": 0.9}"#, "!50989"),
+        (r#"{"$atanh": -2}"#, "!50989"),
+        (r#"{"$sin": "x"}"#, "!28765"),
+        (r#"{"$atan2": ["x", 1]}"#, "!51044"),
+        (r#"{"$atan2": [1, "x"]}"#, "!51045"),
+        (r#"{"$sin": [1, 2]}"#, "!16020"),
+    ]);
+}
+
+#[test]
+fn bits_are_combined() {
+    check(&[
+        (r#"{"$bitAnd": [3, 5]}"#, "1"),
+        (r#"{"$bitOr": [3, 5]}"#, "7"),
+        (r#"{"$bitXor": [3, 5, 1]}"#, "7"),
+        (r#"{"$bitAnd": []}"#, "-1"),
+        (r#"{"$bitOr": []}"#, "0"),
+        (r#"{"$bitAnd": [-1, {"$numberLong": "4294967296"}]}"#, r#"{"$numberLong": "4294967296"}"#),
+        (r#"{"$bitXor": [-2147483648, -1]}"#, "2147483647"),
+        (r#"{"$bitNot": 5}"#, "-6"),
+        (r#"{"$bitNot": {"$numberLong": "0"}}"#, r#"{"$numberLong": "-1"}"#),
+        (r#"{"$bitAnd": [1, "$n"]}"#, "null"),
+        (r#"{"$bitNot": "$absent"}"#, "null"),
+        (r#"{"$bitAnd": [1, 2.5]}"#, "!14"),
+        (r#"{"$bitOr": ["x", 1]}"#, "!14"),
+        (r#"{"$bitNot": 1.5}"#, "!14"),
+        (r#"{"$bitNot": "x"}"#, "!28765"),
+    ]);
+}
+
+#[test]
+fn several_of_an_array_and_percentiles() {
+    let p = |input: &str, p: &str| {
+        format!(r#"{{"$percentile": {{"input": {input}, "p": {p}, "method": "approximate"}}}}"#)
+    };
+    check(&[
+        (r#"{"$firstN": {"n": 2, "input": "$a"}}"#, "[3, 1]"),
+        (r#"{"$lastN": {"n": 2, "input": "$a"}}"#, "[1, 2]"),
+        (r#"{"$lastN": {"n": 9, "input": "$a"}}"#, "[3, 1, 2]"),
+        (r#"{"$firstN": {"n": 3, "input": "$mixed"}}"#, r#"[1, "x", null]"#),
+        (r#"{"$maxN": {"n": 2, "input": "$a"}}"#, "[3, 2]"),
+        (r#"{"$minN": {"n": {"$add": [1, 1]}, "input": "$a"}}"#, "[1, 2]"),
+        (r#"{"$minN": {"n": 9, "input": "$mixed"}}"#, r#"[1, "x", {"b": 4}, [2]]"#),
+        (r#"{"$minN": {"n": 1, "input": "$n"}}"#, "!5788200"),
+        (r#"{"$minN": {"n": 0, "input": "$a"}}"#, "!5787908"),
+        (r#"{"$minN": {"n": "$absent", "input": "$a"}}"#, "!5787902"),
+        (r#"{"$firstN": 1}"#, "!5787801"),
+        (r#"{"$maxN": {"n": 1}}"#, "!5787907"),
+        (&p("\"$a\"", "[0.5, 1]"), r#"[{"$numberDouble": "2"}, {"$numberDouble": "3"}]"#),
+        (&p("\"$mixed\"", "[0]"), r#"[{"$numberDouble": "1"}]"#),
+        (&p("\"$i\"", "[0.5]"), r#"[{"$numberDouble": "7"}]"#),
+        (&p("\"$s\"", "[0.5]"), "[null]"),
+        (&p("\"$a\"", "\"$$list\""), "!7750303"),
+        (
+            r#"{"$median": {"input": ["$i", "$d", 4], "method": "approximate"}}"#,
+            r#"{"$numberDouble": "4"}"#,
+        ),
+        (r#"{"$median": {"input": "$empty", "method": "approximate"}}"#, "null"),
+        (r#"{"$median": 1}"#, "!7436201"),
+        (r#"{"$percentile": 1}"#, "!7436200"),
+    ]);
+}

@@ -1,22 +1,26 @@
-//! Dates as text: `$dateToString`, and the texts that `$toDate` reads.
+//! `$dateToString`: dates as text.
 
 use std::fmt::Write;
 
 use frond_doc::Value;
 
-use super::date::{Moment, millis, offset_minutes, shifted};
-use super::evaluated::{Evaluated, check_bytes};
-use super::failure;
-use super::node::{Answer, Node, Operation};
-use super::parse::{Parser, named};
-use super::scope::Scope;
+use super::super::evaluated::{Evaluated, check_bytes};
+use super::super::failure;
+use super::super::node::{Answer, Node, Operation};
+use super::super::parse::{Parser, named};
+use super::super::scope::Scope;
+use super::calendar::Moment;
+use super::millis;
+use super::zone::{Zone, ZoneArgument, not_a_zone};
 use crate::code::Code;
 use crate::error::QueryError;
 
 const ISO_FORMAT: &str = "%Y-%m-%dT%H:%M:%S.%LZ";
+/// Of other zones than UTC, whose offset MongoDB doesn't print.
+const LOCAL_FORMAT: &str = "%Y-%m-%dT%H:%M:%S.%L";
 
 /// A date as `$toString` prints it.
-pub(super) fn iso_text(millis: i64) -> String {
+pub(in crate::expression) fn iso_text(millis: i64) -> String {
     let moment = Moment::new(millis);
     format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
@@ -30,31 +34,32 @@ pub(super) fn iso_text(millis: i64) -> String {
     )
 }
 
-/// Reads a date, with or without time and offset (UTC without).
-pub(super) fn parse_text(text: &str) -> Option<i64> {
-    if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
-        return Some(timestamp.as_millisecond());
+/// Prints a date as `$dateToString` does.
+///
+/// # Errors
+/// 18537 beyond the years 0 to 9999, and for a wrong format.
+pub(in crate::expression) fn format_with(
+    format: Option<&str>,
+    millis: i64,
+    zone: &Zone,
+) -> Result<String, QueryError> {
+    let offset = zone.offset_millis(millis);
+    let moment = Moment::new(millis.saturating_add(offset));
+    if !(0..=9999).contains(&moment.year) {
+        let year = moment.year;
+        let message =
+            format!("$dateToString is only defined on year 0-9999, tried to use year {year}");
+        return Err(failure(18537, message));
     }
-    // `+0100` and a missing offset, which the strict reader doesn't take.
-    for format in ["%Y-%m-%dT%H:%M:%S%.f%z", "%Y-%m-%d %H:%M:%S%.f%z"] {
-        if let Ok(timestamp) = jiff::Timestamp::strptime(format, text) {
-            return Some(timestamp.as_millisecond());
-        }
-    }
-    let local = text.strip_suffix('Z').unwrap_or(text);
-    let civil = match local.parse::<jiff::civil::DateTime>() {
-        Ok(civil) => civil,
-        Err(_) => local.parse::<jiff::civil::Date>().ok()?.at(0, 0, 0, 0),
-    };
-    let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-    Some(zoned.timestamp().as_millisecond())
+    let default = if zone.is_utc() { ISO_FORMAT } else { LOCAL_FORMAT };
+    write_date(format.unwrap_or(default), &moment, offset / 60_000)
 }
 
 #[derive(Debug)]
 struct DateToString {
     date: Node,
     format: Option<Node>,
-    zone: Option<Node>,
+    zone: ZoneArgument,
     on_null: Option<Node>,
 }
 
@@ -62,39 +67,35 @@ impl Operation for DateToString {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let date = self.date.evaluate(scope)?;
         let format = self.format.as_ref().map(|format| format.evaluate(scope)).transpose()?;
-        let zone = self.zone.as_ref().map(|zone| zone.evaluate(scope)).transpose()?;
-        let has_null = [&format, &zone].into_iter().flatten().any(Evaluated::is_nullish);
-        if date.is_nullish() || has_null {
+        // A wrong format or zone is an error also where the date is null.
+        let text = match format.as_ref().map(Evaluated::value) {
+            None | Some(None | Some(Value::Null | Value::Undefined)) => None,
+            Some(Some(Value::String(text))) => Some(text),
+            Some(Some(value)) => {
+                let (name, text) = (value.element_type().alias(), crate::text::value(value));
+                let message = format!(
+                    "$dateToString requires that 'format' be a string, found: {name} \
+                     with value {text}"
+                );
+                return Err(failure(18533, message));
+            }
+        };
+        if let Some(text) = text.filter(|_| date.is_nullish()) {
+            write_date(text, &Moment::new(0), 0)?;
+        }
+        let zone = self.zone.evaluate(scope, not_a_zone)?;
+        if date.is_nullish() {
             return self.on_null.as_ref().map_or(Ok(Evaluated::NULL), |node| node.evaluate(scope));
         }
-        let offset = zone.as_ref().map_or(Ok(0), offset_minutes)?;
-        let moment = Moment::new(shifted(millis(&date)?, offset));
-        if !(0..=9999).contains(&moment.year) {
-            let message = format!(
-                "$dateToString is only defined on year 0-9999, tried to use year {}",
-                moment.year
-            );
-            return Err(failure(18537, message));
-        }
-        let with_offset = "%Y-%m-%dT%H:%M:%S.%L%z";
-        let text = match &format {
-            Some(format) => match format.value() {
-                Some(Value::String(format)) => write_date(format, &moment, offset)?,
-                _ => {
-                    let name = format.type_name();
-                    let message =
-                        format!("$dateToString requires that 'format' be a string, found: {name}");
-                    return Err(failure(18533, message));
-                }
-            },
-            None if offset == 0 => write_date(ISO_FORMAT, &moment, 0)?,
-            None => write_date(with_offset, &moment, offset)?,
+        let (Some(zone), true) = (zone, text.is_some() == format.is_some()) else {
+            return Ok(Evaluated::NULL);
         };
-        Evaluated::string(text)
+        Evaluated::string(format_with(text, millis(&date)?, &zone)?)
     }
 }
 
-const MONTHS: [&str; 12] = [
+/// Their names in English.
+pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -178,7 +179,7 @@ fn write_part(
 }
 
 /// `$dateToString`
-pub(super) fn date_to_string(
+pub(in crate::expression) fn date_to_string(
     operator: &str,
     argument: Value<'_>,
     parser: &mut Parser,
@@ -194,7 +195,7 @@ pub(super) fn date_to_string(
     Ok(Node::special(DateToString {
         date: parser.expression(date)?,
         format,
-        zone: parser.optional(zone)?,
+        zone: ZoneArgument::parse(zone, parser)?,
         on_null: parser.optional(on_null)?,
     }))
 }

@@ -1,0 +1,63 @@
+//! `frond cherry-pick`: does again on this branch what one commit did elsewhere.
+
+use frond_doc::{DocumentBuilder, Value};
+
+use crate::arguments::{Author, Target};
+use crate::commands::merge::{self, Rules};
+use crate::failure::Failure;
+use crate::terminal::Terminal;
+
+const EXAMPLES: &str = "\
+Examples:
+  frond cherry-pick shop sale~1             one commit of another branch
+  frond cherry-pick shop 3k2j9q7t --on-conflict theirs";
+
+/// Do again on this branch what one commit did
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CherryPick {
+    /// Database, or DATABASE@BRANCH
+    database: String,
+
+    /// The commit: its id, a tag, main~2
+    #[arg(value_name = "VERSION")]
+    version: String,
+
+    /// Of a merge: the parent that it is compared with, 1 being the branch it was merged into
+    #[arg(long, value_name = "NUMBER")]
+    parent: Option<u32>,
+
+    /// The new commit's message
+    #[arg(short, long)]
+    message: Option<String>,
+
+    #[command(flatten)]
+    rules: Rules,
+
+    #[command(flatten)]
+    author: Author,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl CherryPick {
+    /// Makes the commit, or tells what conflicts.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondCherryPick", Value::Int32(1));
+        command.append("target", Value::String(&self.version));
+        if let Some(parent) = self.parent {
+            command.append("parent", Value::Int64(i64::from(parent)));
+        }
+        if let Some(message) = &self.message {
+            command.append("message", Value::String(message));
+        }
+        // The author stays who made the changes, unless one is named.
+        if let Some(author) = self.author.given() {
+            command.append("author", Value::String(author));
+        }
+        self.rules.append_to(&mut command)?;
+        merge::run(self.target.open()?, terminal, &self.database, &command.build())
+    }
+}

@@ -1,0 +1,390 @@
+//! `frond remote`, `clone`, `fetch`, `pull` and `push`: the same repository in other directories.
+//!
+//! They work on a data directory that this process opens (`--data`): a server doesn't open directories
+//! that a client names.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use frond_db::version::remote::{self, FetchReport, Moved, ORIGIN, PushRequest, Remote};
+use frond_db::version::{CommitId, MergeOutcome, MergeRequest};
+use frond_db::{Database, Error};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::arguments::Author;
+use crate::backend::{Backend, Embedded};
+use crate::failure::Failure;
+use crate::output::{bytes, counted, grouped, plain};
+use crate::terminal::{Style, Terminal};
+
+const REMOTE_EXAMPLES: &str = "\
+Examples:
+  frond remote shop                                list them
+  frond remote shop add origin /backup/shop        a plain directory: packs and refs, no server
+  frond remote shop add bob /home/bob/frond-data   another data directory, its database shop
+  frond remote shop add eve /srv/data#store        its database store
+  frond remote shop remove bob";
+const CLONE_EXAMPLES: &str = "\
+Examples:
+  frond clone /backup/shop shop
+  frond clone /home/bob/frond-data#store shop --data ./mine
+
+What a cut clone brought stays: run it again, and it goes on.";
+const FETCH_EXAMPLES: &str = "\
+Examples:
+  frond fetch shop
+  frond diff shop main origin/main       then: what is new there";
+const PULL_EXAMPLES: &str = "\
+Examples:
+  frond pull shop
+  frond pull shop@sale bob --branch main";
+const PUSH_EXAMPLES: &str = "\
+Examples:
+  frond push shop
+  frond push shop@sale --tags
+  frond push shop --force-with-lease     after a rebase, if nobody pushed meanwhile";
+
+/// The data directory to work on.
+#[derive(Args, Clone, Debug)]
+struct Data {
+    /// Data directory to open; no server may be using it
+    #[arg(long, value_name = "DIR", default_value = "./frond-data")]
+    data: PathBuf,
+}
+
+impl Data {
+    fn open(&self) -> Result<Embedded, Failure> {
+        if !self.data.is_dir() {
+            let directory = self.data.display();
+            return Err(Failure::failed(format!("there is no data directory {directory}")));
+        }
+        Embedded::open(&self.data)
+    }
+}
+
+/// List, add or remove other places of a database
+#[derive(Args)]
+#[command(after_help = REMOTE_EXAMPLES, subcommand_required = false)]
+pub struct Remotes {
+    /// Database
+    database: String,
+
+    #[command(subcommand)]
+    command: Option<RemoteCommand>,
+
+    #[command(flatten)]
+    data: Data,
+}
+
+#[derive(Subcommand)]
+enum RemoteCommand {
+    /// List them
+    List,
+    /// Name another place
+    Add {
+        /// Its name
+        name: String,
+        /// A directory; of a data directory DIRECTORY#DATABASE if the database has another name
+        place: String,
+    },
+    /// Forget one
+    Remove {
+        /// Its name
+        name: String,
+    },
+}
+
+impl Remotes {
+    /// Does one of the three.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let opened = self.data.open()?;
+        let database = open_database(&opened, &self.database)?;
+        match &self.command {
+            None | Some(RemoteCommand::List) => {
+                for remote in database.list_remotes().map_err(failure)? {
+                    let name =
+                        terminal.paint(Style::Strong, format!("{:<16}", plain(&remote.name)));
+                    writeln!(terminal, "{name} {}", plain(&remote.url))?;
+                }
+            }
+            Some(RemoteCommand::Add { name, place }) => {
+                database.add_remote(name, &absolute(place)).map_err(failure)?;
+                writeln!(terminal, "remote {name} is {}", plain(place))?;
+            }
+            Some(RemoteCommand::Remove { name }) => {
+                database.remove_remote(name).map_err(failure)?;
+                writeln!(terminal, "removed remote {name}")?;
+            }
+        }
+        Box::new(opened).close()
+    }
+}
+
+/// Make a database that is a copy of one elsewhere, with its history
+#[derive(Args)]
+#[command(after_help = CLONE_EXAMPLES)]
+pub struct Clone {
+    /// A directory; of a data directory DIRECTORY#DATABASE if the database has another name
+    place: String,
+
+    /// Database to make
+    database: String,
+
+    #[command(flatten)]
+    data: Data,
+}
+
+impl Clone {
+    /// Clones.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let opened = Embedded::open(&self.data.data)?;
+        let database = open_database(&opened, &self.database)?;
+        let place = absolute(&self.place);
+        let mut remote = open_remote(&place, &database)?;
+        let progress = Progress::new();
+        let report = database.clone_from(&place, &mut *remote, &mut |moved| progress.show(moved));
+        let report = report.map_err(failure)?;
+        progress.end();
+        tell_fetched(terminal, &report)?;
+        writeln!(terminal, "cloned into {}", plain(&self.database))?;
+        Box::new(opened).close()
+    }
+}
+
+/// Bring what a remote has, without touching any branch of this directory
+#[derive(Args)]
+#[command(after_help = FETCH_EXAMPLES)]
+pub struct Fetch {
+    /// Database
+    database: String,
+
+    /// Remote
+    #[arg(default_value = ORIGIN)]
+    remote: String,
+
+    #[command(flatten)]
+    data: Data,
+}
+
+impl Fetch {
+    /// Fetches.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let opened = self.data.open()?;
+        let database = open_database(&opened, &self.database)?;
+        let place = database.remote_url(&self.remote).map_err(failure)?;
+        let mut remote = open_remote(&place, &database)?;
+        let progress = Progress::new();
+        let report = database.fetch(&self.remote, &mut *remote, &mut |moved| progress.show(moved));
+        let report = report.map_err(failure)?;
+        progress.end();
+        tell_fetched(terminal, &report)?;
+        Box::new(opened).close()
+    }
+}
+
+/// Fetch, and merge the remote's branch into this one
+#[derive(Args)]
+#[command(after_help = PULL_EXAMPLES)]
+pub struct Pull {
+    /// Database, or DATABASE@BRANCH: the branch that is merged into
+    database: String,
+
+    /// Remote
+    #[arg(default_value = ORIGIN)]
+    remote: String,
+
+    /// Branch there; otherwise the one of the same name
+    #[arg(long)]
+    branch: Option<String>,
+
+    #[command(flatten)]
+    author: Author,
+
+    #[command(flatten)]
+    data: Data,
+}
+
+impl Pull {
+    /// Pulls; the exit code is 1 if conflicts wait.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let opened = self.data.open()?;
+        let database = open_database(&opened, &self.database)?;
+        let place = database.remote_url(&self.remote).map_err(failure)?;
+        let mut remote = open_remote(&place, &database)?;
+        let progress = Progress::new();
+        let request = MergeRequest { author: Some(self.author.name()), ..MergeRequest::default() };
+        let branch = self.branch.as_deref();
+        let (report, outcome) = database
+            .pull(&self.remote, &mut *remote, branch, request, &mut |moved| progress.show(moved))
+            .map_err(failure)?;
+        progress.end();
+        tell_fetched(terminal, &report)?;
+        let head = |id: &CommitId| terminal.paint(Style::Changed, id);
+        let (line, waits) = match &outcome {
+            MergeOutcome::UpToDate { .. } => ("nothing to merge".to_owned(), false),
+            MergeOutcome::FastForward { head: id } => {
+                (format!("moved forward to {}", head(id)), false)
+            }
+            MergeOutcome::Merged { commit } => (format!("merged as {}", head(&commit.id)), false),
+            MergeOutcome::Conflicts { counts } => {
+                let count = counts.iter().map(|(_, count)| count).sum();
+                let conflicts = counted(count, "conflict");
+                (format!("{conflicts}: frond conflicts {} lists them", self.database), true)
+            }
+        };
+        writeln!(terminal, "{line}")?;
+        terminal.finish()?;
+        Box::new(opened).close()?;
+        if waits { Err(Failure::Told) } else { Ok(()) }
+    }
+}
+
+/// Send a branch's commits to a remote, and move its branch there
+#[derive(Args)]
+#[command(after_help = PUSH_EXAMPLES)]
+pub struct Push {
+    /// Database, or DATABASE@BRANCH: what is pushed
+    database: String,
+
+    /// Remote
+    #[arg(default_value = ORIGIN)]
+    remote: String,
+
+    /// Branch there; otherwise the one of the same name
+    #[arg(long)]
+    branch: Option<String>,
+
+    /// Move the branch there though commits are lost, if it is where it was last seen
+    #[arg(long)]
+    force_with_lease: bool,
+
+    /// Send tags, too
+    #[arg(long)]
+    tags: bool,
+
+    #[command(flatten)]
+    data: Data,
+}
+
+impl Push {
+    /// Pushes.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let opened = self.data.open()?;
+        let database = open_database(&opened, &self.database)?;
+        let place = database.remote_url(&self.remote).map_err(failure)?;
+        let mut remote = open_remote(&place, &database)?;
+        let progress = Progress::new();
+        let request = PushRequest {
+            branch: self.branch.clone(),
+            force_with_lease: self.force_with_lease,
+            tags: self.tags,
+        };
+        let report = database
+            .push(&self.remote, &mut *remote, &request, &mut |moved| progress.show(moved))
+            .map_err(failure)?;
+        progress.end();
+        let to = terminal.paint(Style::Changed, report.to);
+        let branch = plain(&report.branch);
+        if report.from == Some(report.to) && report.tags.is_empty() {
+            writeln!(terminal, "{branch} of {} is at {to} already", self.remote)?;
+        } else {
+            writeln!(
+                terminal,
+                "{branch} of {} is at {to} now ({})",
+                self.remote,
+                told(&report.moved)
+            )?;
+        }
+        for tag in &report.tags {
+            writeln!(terminal, "tag {}", plain(tag))?;
+        }
+        Box::new(opened).close()
+    }
+}
+
+fn failure(error: Error) -> Failure {
+    Failure::failed(error.message)
+}
+
+fn open_database(opened: &Embedded, name: &str) -> Result<Database, Failure> {
+    opened.frond().database(name).map_err(failure)
+}
+
+fn open_remote(place: &str, database: &Database) -> Result<Box<dyn Remote>, Failure> {
+    remote::open(place, &database.name().name).map_err(|error| {
+        let message = &error.message;
+        if message.contains("LOCK") {
+            return Failure::failed(format!("{place} is in use by another process"));
+        }
+        Failure::failed(format!("{place}: {message}"))
+    })
+}
+
+/// The place with its directory made absolute, so that it is found from anywhere.
+fn absolute(place: &str) -> String {
+    let (directory, database) = match place.rsplit_once('#') {
+        Some((directory, database)) => (directory, Some(database)),
+        None => (place, None),
+    };
+    let directory = std::path::absolute(Path::new(directory)).unwrap_or_else(|_| directory.into());
+    match database {
+        Some(database) => format!("{}#{database}", directory.display()),
+        None => directory.display().to_string(),
+    }
+}
+
+fn told(moved: &Moved) -> String {
+    format!(
+        "{}, {}, {}",
+        counted(moved.commits, "commit"),
+        counted(moved.chunks, "chunk"),
+        bytes(moved.bytes)
+    )
+}
+
+fn tell_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Failure> {
+    for branch in &report.branches {
+        let name = terminal.paint(Style::Strong, plain(&branch.name));
+        let to = terminal.paint(Style::Changed, branch.to);
+        let new = if branch.from.is_none() { "  (new)" } else { "" };
+        writeln!(terminal, "{name} is at {to}{new}")?;
+    }
+    for tag in &report.tags {
+        writeln!(terminal, "tag {}", plain(tag))?;
+    }
+    if report.moved.commits > 0 {
+        writeln!(terminal, "{}", told(&report.moved))?;
+    } else if report.branches.is_empty() && report.tags.is_empty() {
+        writeln!(terminal, "nothing new")?;
+    }
+    Ok(())
+}
+
+/// A line that tells how much has moved; only on a terminal.
+struct Progress(ProgressBar);
+
+impl Progress {
+    fn new() -> Progress {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+            bar.set_style(style);
+        }
+        Progress(bar)
+    }
+
+    fn show(&self, moved: &Moved) {
+        self.0.set_message(format!(
+            "{} of {} commits, {} chunks, {}",
+            grouped(moved.commits_done),
+            grouped(moved.commits),
+            grouped(moved.chunks),
+            bytes(moved.bytes)
+        ));
+        self.0.tick();
+    }
+
+    fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,75 @@
+//! `frond restore`: a collection or a document as another version has it.
+
+use std::io::Write;
+
+use frond_doc::{Document, DocumentBuilder, Value};
+
+use crate::arguments::Target;
+use crate::commands::log;
+use crate::failure::Failure;
+use crate::output::{documents_of, plain, shown_json, text_of};
+use crate::terminal::Terminal;
+
+const EXAMPLES: &str = "\
+Examples:
+  frond restore shop items                      as the last commit has it
+  frond restore shop items --from v1            as it was in an older version
+  frond restore shop items --id 17 --from main~3
+  frond restore shop items --from sale          a collection of another branch
+
+The branch stays where it is: what was restored is a change to be committed. frond undo takes the
+restoring of a collection back.";
+
+/// Restore a collection or a document as another version has it
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Restore {
+    /// Database, or DATABASE@BRANCH
+    database: String,
+
+    /// Collection
+    collection: String,
+
+    /// Version to take it from; otherwise the last commit
+    #[arg(long, value_name = "VERSION")]
+    from: Option<String>,
+
+    /// Only the document with this _id (JSON, or else plain text)
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Restore {
+    /// Restores it.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondRestore", Value::Int32(1));
+        command.append("collection", Value::String(&self.collection));
+        if let Some(from) = &self.from {
+            command.append("from", Value::String(from));
+        }
+        if let Some(id) = &self.id {
+            log::append_id(&mut command, "document", id);
+        }
+        let mut backend = self.target.open()?;
+        let answer = backend.execute(&self.database, &command.build())?;
+        let from = self.from.as_deref().unwrap_or("the last commit");
+        let says = |answer: Document<'_>| match text_of(answer, "result") {
+            "restored" => format!("is as {from} has it"),
+            "removed" => format!("was removed: {from} doesn't have it"),
+            _ => format!("was as {from} has it already"),
+        };
+        let collection = plain(&self.collection);
+        for document in documents_of(answer.view(), "documents") {
+            let id = shown_json(document.get("_id").unwrap_or(Value::Null));
+            writeln!(terminal, "{collection} {id} {}", says(document))?;
+        }
+        if self.id.is_none() {
+            writeln!(terminal, "{collection} {}", says(answer.view()))?;
+        }
+        backend.close()
+    }
+}

@@ -1,0 +1,35 @@
+//! How a query that runs is told to stop.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::Error;
+
+/// Asks whether to go on.
+type Check = dyn Fn() -> Result<(), Error> + Send + Sync;
+
+/// Tells a query to stop: asked between the documents that are read, also while a sort or group
+/// reads all of them. The default never does.
+#[derive(Clone, Default)]
+pub struct Interrupt(Option<Arc<Check>>);
+
+impl Interrupt {
+    /// An interrupt that is told by `check`.
+    pub fn new(check: impl Fn() -> Result<(), Error> + Send + Sync + 'static) -> Interrupt {
+        Interrupt(Some(Arc::new(check)))
+    }
+
+    /// Whether to go on.
+    ///
+    /// # Errors
+    /// What the query is to fail with.
+    pub fn check(&self) -> Result<(), Error> {
+        self.0.as_ref().map_or(Ok(()), |check| check())
+    }
+}
+
+impl fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Interrupt").field(&self.0.is_some()).finish()
+    }
+}

@@ -1,0 +1,71 @@
+//! Validators: filters that a collection's documents must pass when they are written.
+//!
+//! A validator is an option of its collection, and so a part of each version. Documents that were
+//! there before it aren't looked at; `moderate` lets those that fail already go on failing.
+
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::expression::Variables;
+use frond_query::{Code, Filter};
+
+use crate::error::Error;
+
+/// A collection's validator.
+#[derive(Clone, Debug)]
+pub(crate) struct Validator {
+    filter: Filter,
+    is_moderate: bool,
+}
+
+impl Validator {
+    /// The validator that a collection's options name, if it refuses anything.
+    ///
+    /// # Errors
+    /// What is wrong with the filter, the level or the action.
+    pub fn of_options(options: Document<'_>, now_millis: i64) -> Result<Option<Validator>, Error> {
+        let text = |name: &str, allowed: &[&str]| match options.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if allowed.contains(&text) => Ok(Some(text)),
+            Some(Value::String(other)) => {
+                let message =
+                    format!("Enumeration value '{other}' for field '{name}' is not a valid value.");
+                Err(Error::invalid(Code::BadValue, message))
+            }
+            Some(_) => {
+                let message = format!("'{name}' must be a string");
+                Err(Error::invalid(Code::TypeMismatch, message))
+            }
+        };
+        let level = text("validationLevel", &["off", "strict", "moderate"])?;
+        let action = text("validationAction", &["error", "warn"])?;
+        let Some(validator) = options.get("validator") else { return Ok(None) };
+        let Value::Document(validator) = validator else {
+            return Err(Error::invalid(Code::TypeMismatch, "'validator' has to be a document."));
+        };
+        let variables = Variables::new(now_millis, None)?;
+        let filter = Filter::parse(validator)?.with_variables(variables);
+        if filter.is_all() || level == Some("off") || action == Some("warn") {
+            return Ok(None);
+        }
+        Ok(Some(Validator { filter, is_moderate: level == Some("moderate") }))
+    }
+
+    /// Checks a document that takes the place of `before`.
+    ///
+    /// # Errors
+    /// `DocumentValidationFailure` (121), with MongoDB's `errInfo`.
+    pub fn check(&self, before: Option<Document<'_>>, after: Document<'_>) -> Result<(), Error> {
+        if self.filter.matches(after) {
+            return Ok(());
+        }
+        if self.is_moderate && before.is_some_and(|before| !self.filter.matches(before)) {
+            return Ok(());
+        }
+        let mut details = DocumentBuilder::new();
+        details.begin_document("errInfo");
+        details.append("failingDocumentId", after.get("_id").unwrap_or(Value::Null));
+        let why: DocumentBuf = self.filter.failure_details(after);
+        details.append("details", Value::Document(why.view())).end();
+        let error = Error::invalid(Code::DocumentValidationFailure, "Document failed validation");
+        Err(error.with_details(details.build()))
+    }
+}

@@ -1,0 +1,137 @@
+//! Views: collections that are a pipeline over another one.
+//!
+//! A view is an entry of the catalog like a collection, versioned with it, whose options name
+//! `viewOn` and `pipeline` and whose trees stay empty. Reading it runs the pipeline at the reader's
+//! snapshot; writing it is refused. A view over a view is one more level, of which there are at most
+//! [`DEPTH_MAX`].
+
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_query::Code;
+use frond_query::pipeline::Pipeline;
+
+use crate::collection::{AggregateRequest, Cursor, FindRequest};
+use crate::database::Database;
+use crate::error::Error;
+use crate::reader::Reader;
+
+/// Views over views: MongoDB's limit.
+pub(crate) const DEPTH_MAX: usize = 20;
+
+/// What a view reads.
+pub(crate) struct View {
+    /// The collection.
+    pub on: String,
+    /// The stages, an array.
+    pub pipeline: ValueBuf,
+}
+
+impl View {
+    /// The view that a collection's options make it, if it is one.
+    ///
+    /// # Errors
+    /// Options that aren't of a view's types; what is wrong with its pipeline.
+    pub fn of_options(options: Document<'_>) -> Result<Option<View>, Error> {
+        let refuse = |message: &str| Err(Error::invalid(Code::InvalidOptions, message));
+        let pipeline = match options.get("pipeline") {
+            None | Some(Value::Null) => None,
+            Some(Value::Array(stages)) => Some(stages),
+            Some(_) => {
+                let message = "'pipeline' option must be specified as an array";
+                return Err(Error::invalid(Code::TypeMismatch, message));
+            }
+        };
+        let on = match options.get("viewOn") {
+            None | Some(Value::Null) if pipeline.is_some() => {
+                return refuse("'pipeline' requires 'viewOn' to also be specified");
+            }
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::String("")) => return refuse("'viewOn' cannot be empty"),
+            Some(Value::String(on)) => on.to_owned(),
+            Some(_) => {
+                return Err(Error::invalid(Code::TypeMismatch, "'viewOn' must be a string"));
+            }
+        };
+        if options.get("validator").is_some() {
+            return refuse("a view can't have a 'validator'");
+        }
+        let stages = pipeline.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
+        let parsed = Pipeline::parse(stages)?;
+        if parsed.output().is_some() {
+            let message = "$out and $merge can't stand in the pipeline of a view";
+            return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
+        }
+        Ok(Some(View { on, pipeline: Value::Array(stages).to_buf() }))
+    }
+
+    /// The stages.
+    pub fn stages(&self) -> Array<'_> {
+        let stages = self.pipeline.as_value().as_array();
+        stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY))
+    }
+}
+
+/// Refuses what can't be done with a view.
+pub(crate) fn refuse(options: Document<'_>, namespace: &str) -> Result<(), Error> {
+    if options.get("viewOn").is_none() {
+        return Ok(());
+    }
+    let message = format!("Namespace {namespace} is a view, not a collection");
+    Err(Error::invalid(Code::CommandNotSupportedOnView, message))
+}
+
+impl Database {
+    /// The view called `name`, if it is one.
+    pub(crate) fn view(&self, reader: &Reader<'_>, name: &str) -> Result<Option<View>, Error> {
+        let Some(found) = self.find_collection(reader, name)? else {
+            return Ok(None);
+        };
+        if found.options.get("viewOn").is_none() {
+            return Ok(None);
+        }
+        View::of_options(found.options.view())
+    }
+
+    /// Runs a `find` over a view: as the stages that it is short for.
+    pub(crate) fn find_in_view(&self, name: &str, request: &FindRequest) -> Result<Cursor, Error> {
+        let mut pipeline = DocumentBuilder::new();
+        pipeline.begin_array("pipeline");
+        let mut stage = |name: &str, value: Value<'_>| {
+            pipeline.push_begin_document().append(name, value).end();
+        };
+        if let Some(filter) = &request.filter {
+            stage("$match", Value::from(filter));
+        }
+        if let Some(sort) = request.sort.as_ref().filter(|sort| sort.get("$natural").is_none()) {
+            stage("$sort", Value::from(sort));
+        }
+        if request.skip > 0 {
+            stage("$skip", Value::Int64(i64::try_from(request.skip).unwrap_or(i64::MAX)));
+        }
+        if let Some(limit) = request.limit {
+            stage("$limit", Value::Int64(i64::try_from(limit).unwrap_or(i64::MAX)));
+        }
+        if let Some(projection) = request.projection.as_ref().filter(|p| !p.as_bytes().is_empty()) {
+            stage("$project", Value::from(projection));
+        }
+        pipeline.end();
+        let request = AggregateRequest {
+            pipeline: pipeline.build().get("pipeline").map_or(Value::Null.to_buf(), |p| p.to_buf()),
+            variables: request.variables.clone(),
+            hint: request.hint.clone(),
+            in_memory_only: request.in_memory_only,
+            interrupt: request.interrupt.clone(),
+        };
+        self.aggregate(Some(name), &request)
+    }
+
+    /// The documents of a view that pass a filter.
+    pub(crate) fn filter_view(
+        &self,
+        name: &str,
+        filter: Option<Document<'_>>,
+    ) -> Result<Cursor, Error> {
+        let filter = filter.map(|filter| filter.to_buf());
+        let filter: Option<DocumentBuf> = filter.filter(|filter| !filter.view().is_empty());
+        self.find_in_view(name, &FindRequest { filter, ..FindRequest::default() })
+    }
+}

@@ -1,0 +1,79 @@
+//! Files for what queries can't keep in memory: sorts, groups and windows over many documents.
+//!
+//! They lie in the data directory under names of their own (`spill-` and a number), are never
+//! synced, and are removed when the query is done with them; what a crash left is removed when the
+//! directory is opened. Nothing else reads them.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use frond_query::pipeline::{Spill, SpillFile};
+use frond_query::{Code, QueryError};
+use frond_store::io::{Disk, DiskFile};
+
+/// What the names of all these files begin with.
+const NAME_PREFIX: &str = "spill-";
+
+/// Makes the files of one data directory.
+pub(crate) struct SpillSpace {
+    disk: Arc<dyn Disk>,
+    next: AtomicU64,
+}
+
+impl SpillSpace {
+    /// Removes what was left over. The directory is this process's alone: it is locked.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn open(disk: &Arc<dyn Disk>) -> io::Result<SpillSpace> {
+        for name in disk.list()?.iter().filter(|name| name.starts_with(NAME_PREFIX)) {
+            disk.remove(name)?;
+        }
+        Ok(SpillSpace { disk: disk.clone(), next: AtomicU64::new(0) })
+    }
+}
+
+impl Spill for SpillSpace {
+    fn create(&self) -> Result<Box<dyn SpillFile>, QueryError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{NAME_PREFIX}{number:016x}");
+        let file = self.disk.create(&name).map_err(|error| failed(&name, &error))?;
+        Ok(Box::new(OpenFile { disk: self.disk.clone(), file, name, bytes: 0 }))
+    }
+}
+
+/// One file; it is removed when it is dropped.
+struct OpenFile {
+    disk: Arc<dyn Disk>,
+    file: Arc<dyn DiskFile>,
+    name: String,
+    bytes: u64,
+}
+
+impl SpillFile for OpenFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), QueryError> {
+        self.file.write_all_at(self.bytes, bytes).map_err(|error| failed(&self.name, &error))?;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), QueryError> {
+        self.file.read_exact_at(offset, buffer).map_err(|error| failed(&self.name, &error))
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        // A file that can't be removed now is removed when the directory is opened again.
+        let _ = self.disk.remove(&self.name);
+    }
+}
+
+fn failed(name: &str, error: &io::Error) -> QueryError {
+    let code = match error.kind() {
+        io::ErrorKind::StorageFull => Code::OutOfDiskSpace,
+        _ => Code::InternalError,
+    };
+    QueryError::new(code, format!("temporary file {name}: {error}"))
+}

@@ -1,0 +1,164 @@
+//! Three-way merge of whole catalogs: the collections that the other side changed, one by one.
+//!
+//! 1. Several best common ancestors (a criss-cross) are merged into one base first, as git does.
+//! 2. For each collection that differs between the base and the other side, `merge_collection`.
+//! 3. What refuses the merge (too many indexes, a document that gets too large, documents that a unique
+//!    index won't have together) is told all at once, and nothing was changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_doc::{DocumentBuilder, Value};
+use frond_query::Code;
+use frond_store::{ChunkHash, ChunkStore, Lifetime, PutFor};
+use frond_tree::{Edit, Tree, TreeError, TreeFormat};
+
+use crate::database::Database;
+use crate::error::{Error, ErrorKind};
+use crate::version::conflict::StoredConflict;
+use crate::version::diff::changed_collections;
+use crate::version::field_merge::Prefer;
+use crate::version::merge_collection::{CollectionMerge, MergedCollection};
+use crate::version::merge_rules::{MergeRules, MergeSide};
+use crate::version::{history, merge_base, state};
+
+/// Problems named in one error; there may be a million.
+const PROBLEMS_NAMED_MAX: usize = 100;
+
+/// How catalogs of a database are merged.
+pub(crate) struct CatalogMerge<'a> {
+    pub database: &'a Database,
+    pub format: TreeFormat,
+    /// The call's.
+    pub rules: &'a MergeRules,
+    /// Conflicts of the schema that were decided before, by id.
+    pub decisions: &'a BTreeMap<String, MergeSide>,
+}
+
+/// The merged catalog, and what did not merge.
+pub(crate) struct MergedCatalog {
+    pub catalog: Tree,
+    pub conflicts: Vec<StoredConflict>,
+    /// Conflicts of the schema. If there are any, nothing else counts.
+    pub schema: Vec<StoredConflict>,
+}
+
+impl CatalogMerge<'_> {
+    /// Merges three ways, as the rules say: base, ours, theirs.
+    pub fn merge(&self, catalogs: [&Tree; 3]) -> Result<MergedCatalog, Error> {
+        let prefer = match self.rules.on_conflict {
+            Some(MergeSide::Theirs) => Prefer::Theirs,
+            _ => Prefer::Ours,
+        };
+        let store = self.database.frond().engine().store();
+        let mut merged = self.merge_catalogs(store, catalogs, prefer)?;
+        if self.rules.on_conflict.is_some() {
+            merged.conflicts.clear();
+        }
+        Ok(merged)
+    }
+
+    /// What both sides are compared with. Several best common ancestors are merged into one; where
+    /// they conflict, it has what was before them. So what each side took from another of them, or
+    /// decided between them, is a conflict again, while any one of them as the base would decide for
+    /// the side that took the other. Ancestors whose specifications conflict are left out.
+    pub fn base_catalog(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+        bases: &[ChunkHash],
+    ) -> Result<Tree, Error> {
+        let catalog_of = |commit: Option<&ChunkHash>| match commit {
+            Some(commit) => Ok(history::load(&**store, *commit)?.catalog),
+            // Branches that were made before the first commit have nothing in common.
+            None => Ok::<Tree, Error>(Tree::empty(&**store, self.format)?),
+        };
+        let mut merged = catalog_of(bases.first())?;
+        for (first, other) in bases.iter().take(1).cycle().zip(bases.iter().skip(1)) {
+            let mut load = |hash| history::load(&**store, hash);
+            let before = merge_base::merge_bases(*first, *other, &mut load)?;
+            let (before, other) = (catalog_of(before.first())?, catalog_of(Some(other))?);
+            match self.merge_catalogs(store, [&before, &merged, &other], Prefer::Base) {
+                Ok(found) => merged = found.catalog,
+                Err(error) if error.kind == ErrorKind::Invalid => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(merged)
+    }
+
+    /// Merges the collections that theirs changed since the base into our catalog.
+    fn merge_catalogs(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+        [base, ours, theirs]: [&Tree; 3],
+        prefer: Prefer,
+    ) -> Result<MergedCatalog, Error> {
+        let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
+        let mut chunks = Vec::new();
+        let (mut conflicts, mut schema) = (Vec::new(), Vec::new());
+        let (mut refused, mut duplicates) = (Vec::new(), Vec::new());
+        for changed in changed_collections(store, base, theirs)? {
+            let ours = state::catalog_entry(store, ours, &changed.name)?;
+            let merge = CollectionMerge {
+                store,
+                format: self.format,
+                namespace: self.database.namespace(&changed.name),
+                collection: &changed.name,
+                base: changed.from.as_ref(),
+                ours: ours.as_ref(),
+                theirs: changed.to.as_ref(),
+                prefer,
+                rules: self.rules,
+                decisions: self.decisions,
+            };
+            let MergedCollection { entry, conflicts: more, schema: own, duplicates: not_unique } =
+                match merge.run()? {
+                    Ok(merged) => merged,
+                    Err(why) => {
+                        refused.push(why);
+                        continue;
+                    }
+                };
+            conflicts.extend(more);
+            schema.extend(own);
+            duplicates.extend(not_unique);
+            if entry == ours {
+                continue;
+            }
+            let key = Bytes::copy_from_slice(changed.name.as_bytes());
+            match entry {
+                Some(entry) => {
+                    let chunk = entry.encode();
+                    edits.push(Ok((key, Edit::Put(state::entry_value(&chunk)))));
+                    chunks.push(chunk);
+                }
+                None => edits.push(Ok((key, Edit::Delete))),
+            }
+        }
+        refuse(Code::OperationFailed, "can't merge", refused)?;
+        refuse(Code::DuplicateKey, "the merge breaks unique indexes", duplicates)?;
+        let store = PutFor { store: &**store, lifetime: Lifetime::Lasting };
+        store.put_many(&chunks)?;
+        let catalog = ours.apply(&store, &mut edits.into_iter())?;
+        Ok(MergedCatalog { catalog, conflicts, schema })
+    }
+}
+
+/// An error that names `problems`, if there are any.
+fn refuse(code: Code, what: &str, problems: Vec<String>) -> Result<(), Error> {
+    let Some(first) = problems.first() else {
+        return Ok(());
+    };
+    let more = match problems.len() {
+        1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let mut details = DocumentBuilder::new();
+    details.begin_array("conflicts");
+    for problem in problems.iter().take(PROBLEMS_NAMED_MAX) {
+        details.push(Value::String(problem));
+    }
+    details.end();
+    Err(Error::invalid(code, format!("{what}: {first}{more}")).with_details(details.build()))
+}

@@ -1,0 +1,198 @@
+//! A data directory as a remote.
+//!
+//! A branch there moves as it would by a fast-forward: with its working state, which must be its HEAD's,
+//! in one transaction. So a push never changes under anybody's feet what was not committed.
+
+use frond_engine::{Transaction, TreeId};
+use frond_query::Code;
+use frond_store::{Chunk, ChunkHash, Lifetime, Session};
+use frond_tree::{Tree, TreeFormat, Value as TreeValue};
+
+use crate::contention::Outcome;
+use crate::database::{self, Database};
+use crate::error::Error;
+use crate::frond::Frond;
+use crate::reader::{Reader, TreePlace};
+use crate::system::{self, BranchRef, Repository};
+use crate::version::adopt::Adoption;
+use crate::version::reflog::{RefChange, RefWhy};
+use crate::version::remote::{RefUpdate, Remote, RemoteState};
+use crate::version::state::BranchState;
+use crate::version::{format, history, tag};
+
+/// A database of another data directory.
+pub struct DataRemote {
+    frond: Frond,
+    database: Database,
+    /// What is put is kept from being collected until the refs name it.
+    _session: Session,
+}
+
+impl DataRemote {
+    /// The database `name` of `frond`; it may not exist yet.
+    pub fn new(frond: Frond, name: &str) -> Result<DataRemote, Error> {
+        let database = frond.database(name)?;
+        database.writable_branch()?;
+        let session = frond.engine().store().session();
+        Ok(DataRemote { frond, database, _session: session })
+    }
+}
+
+impl Remote for DataRemote {
+    fn state(&mut self) -> Result<Option<RemoteState>, Error> {
+        let reader = self.database.reader();
+        let name = self.database.repository_name();
+        let Some(repository) = database::repository(&reader, name)? else {
+            return Ok(None);
+        };
+        let known = |id| {
+            let chunk = database::commit_chunk(&reader, name, &id)?;
+            chunk.ok_or_else(|| Error::damaged(format!("commit {id} of {name} is not known")))
+        };
+        let mut branches = std::collections::BTreeMap::new();
+        for branch in self.database.list_branches()? {
+            if let Some(head) = branch.head {
+                branches.insert(branch.name, known(head)?);
+            }
+        }
+        let mut tags = std::collections::BTreeMap::new();
+        for tag in tag::of_database(&reader, name)? {
+            let chunk = known(tag.commit)?;
+            tags.insert(tag.name.clone(), (tag, chunk));
+        }
+        let (salt, default_branch) = (repository.salt, repository.default_branch);
+        Ok(Some(RemoteState { salt, default_branch, branches, tags }))
+    }
+
+    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+        Ok(self.frond.engine().store().has_many(hashes)?)
+    }
+
+    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        Ok(self.frond.engine().store().get_many(hashes)?)
+    }
+
+    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
+        Ok(self.frond.engine().store().put_many_for(Lifetime::Lasting, chunks)?)
+    }
+
+    fn update(&mut self, update: &RefUpdate) -> Result<(), Error> {
+        let database = &self.database;
+        self.frond.engine().store().sync()?;
+        database.replace_working_state(&update.branch, |transaction| {
+            ensure_repository(database, transaction, update.salt, &update.default_branch)?;
+            register(database, transaction, &update.commits)?;
+            for (tag, _) in &update.tags {
+                let is_taken = {
+                    let reader = Reader::within(self.frond.engine(), transaction);
+                    let name = database.repository_name();
+                    tag::target(&reader, name, &tag.name)?.is_some()
+                        || database::branch_ref(&reader, name, &tag.name)?.is_some()
+                };
+                if !is_taken {
+                    tag.put(transaction, database.repository_name())?;
+                }
+            }
+            move_branch(database, transaction, update)?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+}
+
+/// Makes the repository where there is none, with the salt of the one that it comes from.
+pub(crate) fn ensure_repository(
+    database: &Database,
+    transaction: &mut Transaction,
+    salt: u64,
+    default_branch: &str,
+) -> Result<(), Error> {
+    let (name, frond) = (database.repository_name(), database.frond());
+    let known = database::repository(&Reader::within(frond.engine(), transaction), name)?;
+    match known {
+        Some(known) if known.salt == salt => return Ok(()),
+        Some(_) => return Err(other_lineage(name)),
+        None => {}
+    }
+    let repository = Repository {
+        salt,
+        uuid: frond.new_uuid(),
+        created_millis: frond.now_millis(),
+        default_branch: default_branch.to_owned(),
+    };
+    let record = TreeValue::inline(repository.encode());
+    transaction.put(TreeId::SYSTEM, system::repository_key(name), record)?;
+    let head = TreeValue::inline(BranchRef::default().encode());
+    Ok(transaction.put(TreeId::SYSTEM, system::branch_key(name, default_branch), head)?)
+}
+
+/// Says that two repositories have nothing in common.
+pub(crate) fn other_lineage(name: &str) -> Error {
+    let message = format!(
+        "{name} and the remote are repositories of different origin: clone the one, and import the \
+         other's documents"
+    );
+    Error::invalid(Code::IllegalOperation, message)
+}
+
+/// Registers commits that came.
+pub(crate) fn register(
+    database: &Database,
+    transaction: &mut Transaction,
+    commits: &[ChunkHash],
+) -> Result<(), Error> {
+    let store = database.frond().engine().store();
+    for hash in commits {
+        let key = system::commit_key(database.repository_name(), &format::id_of(*hash).0);
+        transaction.put(TreeId::SYSTEM, key, system::commit_value(&store.get(*hash)?))?;
+    }
+    Ok(())
+}
+
+fn move_branch(
+    database: &Database,
+    transaction: &mut Transaction,
+    update: &RefUpdate,
+) -> Result<(), Error> {
+    let (name, engine) = (database.repository_name(), database.frond().engine());
+    let store = &**engine.store();
+    let key = system::branch_key(name, &update.branch);
+    let is_there = {
+        let reader = Reader::within(engine, transaction);
+        reader.get(TreePlace::Live(TreeId::SYSTEM), &key)?.is_some()
+    };
+    if !is_there {
+        let record = TreeValue::inline(BranchRef::default().encode());
+        transaction.put(TreeId::SYSTEM, key, record)?;
+    }
+    let state = BranchState::validated(database.frond(), transaction, name, &update.branch)?;
+    if state.head_chunk() != update.expected {
+        return Err(moved_on(&update.branch));
+    }
+    state.refuse_while_merging("a push")?;
+    if update.force && !database.is_forward(&state, update.new)? {
+        state.refuse_protected(transaction, database, "a push by force")?;
+    }
+    let before = state.clean_catalog(engine, transaction)?;
+    let catalog: Tree = history::load(store, update.new)?.catalog;
+    debug_assert_eq!(catalog.format, TreeFormat::new(update.salt));
+    let adoption = Adoption { head: catalog, before, after: catalog };
+    state.adopt(engine, transaction, &adoption)?;
+    let why = RefWhy::replacing("push", database.frond().now_millis(), before);
+    let record = BranchRef { commit: Some(format::id_of(update.new)) };
+    let key = system::branch_key(name, &update.branch);
+    transaction.put(TreeId::SYSTEM, key, TreeValue::inline(record.encode()))?;
+    RefChange { from: state.head_id(), to: record.commit, why }.log(
+        transaction,
+        name,
+        &update.branch,
+    )
+}
+
+/// Says that somebody else moved the branch first.
+pub(crate) fn moved_on(branch: &str) -> Error {
+    let message = format!(
+        "branch {branch} of the remote is not where it was when it was looked at: fetch it and try \
+         again"
+    );
+    Error::invalid(Code::IllegalOperation, message)
+}

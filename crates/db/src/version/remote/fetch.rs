@@ -1,0 +1,277 @@
+//! Fetch, clone and pull: what a remote has and this directory lacks comes here.
+//!
+//! A fetch moves the commits of all branches and tags of the remote, and then, in one transaction, registers
+//! them and notes where the branches are (`origin/main`). No branch of this directory moves: that is a
+//! merge's work (pull). A clone is a repository with the remote's salt, one branch at the remote's
+//! default branch, and a fetch. What came before a cut stays, and isn't fetched again.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use frond_engine::{Durability, TreeId};
+use frond_query::Code;
+use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
+use frond_tree::{TreeFormat, Value as TreeValue};
+
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::{self, Database};
+use crate::error::Error;
+use crate::reader::Reader;
+use crate::system::{self, BranchRef};
+use crate::version::format::Commit;
+use crate::version::reflog::{RefChange, RefWhy};
+use crate::version::remote::data::{ensure_repository, other_lineage, register};
+use crate::version::remote::transfer::{Lane, Moved, Transfer};
+use crate::version::remote::{ORIGIN, Remote, RemoteState, remote_record};
+use crate::version::{CommitId, MergeOutcome, MergeRequest, TagInfo, branch, format, tag};
+
+/// A branch of a remote.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FetchedBranch {
+    /// `origin/main`.
+    pub name: String,
+    /// Where it was when it was last seen.
+    pub from: Option<CommitId>,
+    /// Where it is.
+    pub to: CommitId,
+}
+
+/// What a fetch brought.
+#[derive(Clone, Debug, Default)]
+pub struct FetchReport {
+    /// The remote's branches that moved, are new or have gone nowhere; by name.
+    pub branches: Vec<FetchedBranch>,
+    /// Tags that came.
+    pub tags: Vec<String>,
+    /// How much moved.
+    pub moved: Moved,
+}
+
+/// Chunks come from a remote to this directory.
+struct Inwards<'a> {
+    remote: &'a mut dyn Remote,
+    store: Arc<dyn ChunkStore>,
+}
+
+impl Lane for Inwards<'_> {
+    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+        Ok(self.store.has_many(hashes)?)
+    }
+
+    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        self.remote.get_many(hashes)
+    }
+
+    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
+        Ok(self.store.put_many_for(Lifetime::Lasting, chunks)?)
+    }
+}
+
+impl Database {
+    /// Brings what `remote`, called `name`, has: commits, tags, and where its branches are.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if the remote is a repository of another origin; what the remote says.
+    pub fn fetch(
+        &self,
+        name: &str,
+        remote: &mut dyn Remote,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<FetchReport, Error> {
+        // What comes is kept from being collected until the refs name it.
+        let _session = self.frond().engine().store().session();
+        let Some(state) = remote.state()? else {
+            return Ok(FetchReport::default());
+        };
+        let repository = database::repository(&self.reader(), self.repository_name())?;
+        let Some(repository) = repository else {
+            let message =
+                format!("database {} doesn't exist yet: clone it", self.repository_name());
+            return Err(Error::invalid(Code::NamespaceNotFound, message));
+        };
+        if repository.salt != state.salt {
+            return Err(other_lineage(self.repository_name()));
+        }
+        let (moved, commits) = self.bring(remote, &state, progress)?;
+        self.note(name, &state, &commits, moved)
+    }
+
+    /// Makes this database a clone of a remote, which is then called `origin`.
+    ///
+    /// # Errors
+    /// `NamespaceExists` if the database exists; `NamespaceNotFound` if the remote has none.
+    pub fn clone_from(
+        &self,
+        url: &str,
+        remote: &mut dyn Remote,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<FetchReport, Error> {
+        let name = self.repository_name();
+        self.writable_branch()?;
+        let exists = || {
+            let message = format!("database {name} exists: clone into another one");
+            Error::invalid(Code::NamespaceExists, message)
+        };
+        if self.exists()? {
+            return Err(exists());
+        }
+        let _session = self.frond().engine().store().session();
+        let Some(state) = remote.state()? else {
+            let message = format!("there is no repository at {url}");
+            return Err(Error::invalid(Code::NamespaceNotFound, message));
+        };
+        let (moved, commits) = self.bring(remote, &state, progress)?;
+        let scope = Scope::branch(name, &state.default_branch);
+        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+            let is_there = {
+                let reader = Reader::within(self.frond().engine(), transaction);
+                database::repository(&reader, name)?.is_some()
+            };
+            if is_there {
+                return Err(exists());
+            }
+            ensure_repository(self, transaction, state.salt, &state.default_branch)?;
+            let key = system::remote_key(name, ORIGIN);
+            transaction.put(TreeId::SYSTEM, key, remote_record(url))?;
+            if let Some(head) = state.branches.get(&state.default_branch) {
+                register(self, transaction, &commits)?;
+                let commit = Some(format::id_of(*head));
+                let record = TreeValue::inline(BranchRef { commit }.encode());
+                let key = system::branch_key(name, &state.default_branch);
+                transaction.put(TreeId::SYSTEM, key, record)?;
+                let why = format!("clone: from {url}");
+                let why = RefWhy::plain(&why, self.frond().now_millis());
+                let change = RefChange { from: None, to: commit, why };
+                change.log(transaction, name, &state.default_branch)?;
+            }
+            Ok(Outcome::Commit(()))
+        })?;
+        self.note(ORIGIN, &state, &commits, moved)
+    }
+
+    /// Fetches, and merges the remote's branch of the same name (or `branch`) into this one.
+    ///
+    /// # Errors
+    /// As [`Database::fetch`] and [`Database::merge`]; `BadValue` if the remote has no such branch.
+    pub fn pull(
+        &self,
+        name: &str,
+        remote: &mut dyn Remote,
+        branch: Option<&str>,
+        request: MergeRequest,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<(FetchReport, MergeOutcome), Error> {
+        let own = self.writable_branch()?.to_owned();
+        let report = self.fetch(name, remote, progress)?;
+        let merge_in = format!("{name}/{}", branch.unwrap_or(&own));
+        let outcome = self.merge(&MergeRequest { merge_in, ..request })?;
+        Ok((report, outcome))
+    }
+
+    /// Moves the chunks; returns the commits that are new here, the oldest first.
+    fn bring(
+        &self,
+        remote: &mut dyn Remote,
+        state: &RemoteState,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<(Moved, Vec<ChunkHash>), Error> {
+        // A remote is somebody else's: its names are checked as a user's are.
+        for branch in state.branches.keys().chain([&state.default_branch]) {
+            branch::check_name(branch)?;
+        }
+        let store = self.frond().engine().store().clone();
+        let chunks = self.new_commits(remote, state)?;
+        let mut lane = Inwards { remote, store: store.clone() };
+        let mut transfer = Transfer::new(&*store, &mut lane, progress);
+        transfer.commits(&chunks)?;
+        let moved = transfer.moved;
+        store.sync()?;
+        Ok((moved, chunks.iter().map(Chunk::hash).collect()))
+    }
+
+    /// The remote's commits that this database doesn't know, the oldest first.
+    fn new_commits(
+        &self,
+        remote: &mut dyn Remote,
+        state: &RemoteState,
+    ) -> Result<Vec<Chunk>, Error> {
+        let reader = self.reader();
+        let name = self.repository_name();
+        let tags = state.tags.values().map(|(_, chunk)| *chunk);
+        let mut wanted: Vec<ChunkHash> = state.branches.values().copied().chain(tags).collect();
+        let mut seen = HashSet::new();
+        let mut found: Vec<(u64, Chunk)> = Vec::new();
+        while !wanted.is_empty() {
+            let mut missing = Vec::new();
+            for hash in wanted {
+                if seen.insert(hash)
+                    && database::commit_chunk(&reader, name, &format::id_of(hash))?.is_none()
+                {
+                    missing.push(hash);
+                }
+            }
+            wanted = Vec::new();
+            for chunk in remote.get_many(&missing)? {
+                let commit = Commit::decode(&chunk)?;
+                if commit.catalog.format != TreeFormat::new(state.salt) {
+                    return Err(other_lineage(name));
+                }
+                wanted.extend(&commit.parents);
+                found.push((commit.generation, chunk));
+            }
+        }
+        found.sort_by_key(|(generation, chunk)| (*generation, chunk.hash()));
+        Ok(found.into_iter().map(|(_, chunk)| chunk).collect())
+    }
+
+    /// Notes what was fetched, in one transaction.
+    fn note(
+        &self,
+        remote: &str,
+        state: &RemoteState,
+        commits: &[ChunkHash],
+        moved: Moved,
+    ) -> Result<FetchReport, Error> {
+        let name = self.repository_name();
+        let time_millis = self.frond().now_millis();
+        let scope = Scope::branch(name, "");
+        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+            let mut report = FetchReport { moved, ..FetchReport::default() };
+            let known = {
+                let reader = Reader::within(self.frond().engine(), transaction);
+                tag::tracking(&reader, name, Some(remote))?
+            };
+            transaction.validate(TreeId::SYSTEM, system::repository_key(name));
+            register(self, transaction, commits)?;
+            let mut gone: HashSet<String> = known.iter().map(|tag| tag.name.clone()).collect();
+            for (branch, head) in &state.branches {
+                let tracked = format!("{remote}/{branch}");
+                gone.remove(&tracked);
+                let from = known.iter().find(|known| known.name == tracked);
+                let (from, to) = (from.map(|known| known.commit), format::id_of(*head));
+                if from == Some(to) {
+                    continue;
+                }
+                let (message, author) = (None, None);
+                TagInfo { name: tracked.clone(), commit: to, message, author, time_millis }
+                    .put_tracking(transaction, name)?;
+                report.branches.push(FetchedBranch { name: tracked, from, to });
+            }
+            for tracked in gone {
+                transaction.delete(TreeId::SYSTEM, system::tracking_key(name, &tracked))?;
+            }
+            for (tag, _) in state.tags.values() {
+                let is_taken = {
+                    let reader = Reader::within(self.frond().engine(), transaction);
+                    tag::target(&reader, name, &tag.name)?.is_some()
+                        || database::branch_ref(&reader, name, &tag.name)?.is_some()
+                };
+                if !is_taken && branch::check_name(&tag.name).is_ok() {
+                    tag.put(transaction, name)?;
+                    report.tags.push(tag.name.clone());
+                }
+            }
+            Ok(Outcome::Commit(report))
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! Push: a branch's commits go to a remote, and its branch of that name moves there.
+//!
+//! The remote's branch must be an ancestor of what is pushed, so that nobody's commits are lost. *Force with
+//! lease* lifts that only if the branch is still where this directory saw it last: what somebody
+//! pushed meanwhile is not thrown away unseen. What was sent before a cut stays there.
+
+use std::sync::Arc;
+
+use frond_engine::{Durability, TreeId};
+use frond_query::Code;
+use frond_store::{Chunk, ChunkHash, ChunkStore};
+
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::{self, Database};
+use crate::error::Error;
+use crate::reader::Reader;
+use crate::system;
+use crate::version::remote::data::{moved_on, other_lineage};
+use crate::version::remote::transfer::{Lane, Moved, Transfer};
+use crate::version::remote::{RefUpdate, Remote, RemoteState};
+use crate::version::walk::Walk;
+use crate::version::{CommitId, TagInfo, format, history, merge_base, tag};
+
+/// What to push, and how.
+#[derive(Clone, Debug, Default)]
+pub struct PushRequest {
+    /// The branch there; default: the one that is pushed.
+    pub branch: Option<String>,
+    /// Move it though commits are lost, if it is where it was last seen.
+    pub force_with_lease: bool,
+    /// Send tags, too, that name commits which are sent or there.
+    pub tags: bool,
+}
+
+/// What a push did.
+#[derive(Clone, Debug)]
+pub struct PushReport {
+    /// The branch there.
+    pub branch: String,
+    /// Where it was.
+    pub from: Option<CommitId>,
+    /// Where it is.
+    pub to: CommitId,
+    /// Tags that were sent.
+    pub tags: Vec<String>,
+    /// How much moved.
+    pub moved: Moved,
+}
+
+/// Chunks go from this directory to a remote.
+struct Outwards<'a> {
+    remote: &'a mut dyn Remote,
+    store: Arc<dyn ChunkStore>,
+}
+
+impl Lane for Outwards<'_> {
+    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+        self.remote.has_many(hashes)
+    }
+
+    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        Ok(self.store.get_many(hashes)?)
+    }
+
+    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
+        self.remote.put_many(chunks)
+    }
+}
+
+impl Database {
+    /// Sends this version's commits to `remote`, called `name`, and moves its branch.
+    ///
+    /// # Errors
+    /// `BadValue` if there is no commit; `IllegalOperation` if the branch there has commits that this
+    /// one lacks (or, forced, has moved since it was seen), has changes that are not committed, or
+    /// if the repositories are of different origin.
+    pub fn push(
+        &self,
+        name: &str,
+        remote: &mut dyn Remote,
+        request: &PushRequest,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<PushReport, Error> {
+        let reader = self.reader();
+        let repository = database::repository(&reader, self.repository_name())?;
+        let (Some(repository), Some(head)) = (repository, self.head(&reader)?) else {
+            return Err(Error::invalid(Code::BadValue, "there is no commit to push"));
+        };
+        let branch = match (&request.branch, self.branch()) {
+            (Some(branch), _) => branch.clone(),
+            (None, Some(own)) => own.to_owned(),
+            (None, None) => {
+                let message = "a version that is no branch needs the name of the branch to push to";
+                return Err(Error::invalid(Code::BadValue, message));
+            }
+        };
+        crate::version::branch::check_name(&branch)?;
+        let state = remote.state()?;
+        if state.as_ref().is_some_and(|state| state.salt != repository.salt) {
+            return Err(other_lineage(self.repository_name()));
+        }
+        let there = state.as_ref().and_then(|state| state.branches.get(&branch)).copied();
+        self.check_forward(&reader, name, &branch, there, head, request)?;
+        let tags =
+            if request.tags { self.tags_to_push(&reader, state.as_ref())? } else { Vec::new() };
+        let mut tips = vec![head];
+        tips.extend(tags.iter().map(|(_, chunk)| *chunk));
+        let commits = self.commits_to_push(&reader, state.as_ref(), &tips)?;
+        let store = self.frond().engine().store().clone();
+        let chunks: Vec<Chunk> = store.get_many(&commits)?;
+        let mut lane = Outwards { remote, store: store.clone() };
+        let mut transfer = Transfer::new(&*store, &mut lane, progress);
+        transfer.commits(&chunks)?;
+        let moved = transfer.moved;
+        if there != Some(head) || !tags.is_empty() {
+            remote.update(&RefUpdate {
+                salt: repository.salt,
+                default_branch: repository.default_branch,
+                branch: branch.clone(),
+                expected: there,
+                new: head,
+                force: request.force_with_lease,
+                commits,
+                tags: tags.clone(),
+            })?;
+        }
+        self.note_pushed(name, &branch, head)?;
+        let tags = tags.into_iter().map(|(tag, _)| tag.name).collect();
+        let (from, to) = (there.map(format::id_of), format::id_of(head));
+        Ok(PushReport { branch, from, to, tags, moved })
+    }
+
+    fn check_forward(
+        &self,
+        reader: &Reader<'_>,
+        remote: &str,
+        branch: &str,
+        there: Option<ChunkHash>,
+        head: ChunkHash,
+        request: &PushRequest,
+    ) -> Result<(), Error> {
+        let Some(there) = there else { return Ok(()) };
+        let name = self.repository_name();
+        let seen = tag::tracking(reader, name, Some(remote))?;
+        let tracked = format!("{remote}/{branch}");
+        let seen = seen.iter().find(|known| known.name == tracked).map(|known| known.commit);
+        if request.force_with_lease {
+            let is_as_seen = seen == Some(format::id_of(there));
+            return if is_as_seen { Ok(()) } else { Err(moved_on(branch)) };
+        }
+        let is_known = database::commit_chunk(reader, name, &format::id_of(there))?.is_some();
+        let mut load = |hash| history::load(&**reader.store(), hash);
+        if is_known && merge_base::is_ancestor(there, head, &mut load)? {
+            return Ok(());
+        }
+        let message = format!(
+            "branch {branch} of {remote} has commits that this branch lacks: pull them first, or \
+             force with lease"
+        );
+        Err(Error::invalid(Code::IllegalOperation, message))
+    }
+
+    /// Tags that the remote has not.
+    fn tags_to_push(
+        &self,
+        reader: &Reader<'_>,
+        state: Option<&RemoteState>,
+    ) -> Result<Vec<(TagInfo, ChunkHash)>, Error> {
+        let name = self.repository_name();
+        let mut tags = Vec::new();
+        for tag in tag::of_database(reader, name)? {
+            let is_there = state.is_some_and(|state| {
+                state.tags.contains_key(&tag.name) || state.branches.contains_key(&tag.name)
+            });
+            if is_there {
+                continue;
+            }
+            let chunk = database::commit_chunk(reader, name, &tag.commit)?;
+            let chunk = chunk.ok_or_else(|| {
+                Error::damaged(format!("the commit of the tag {} is not known", tag.name))
+            })?;
+            tags.push((tag, chunk));
+        }
+        Ok(tags)
+    }
+
+    /// Commits that the remote lacks, the oldest first.
+    fn commits_to_push(
+        &self,
+        reader: &Reader<'_>,
+        state: Option<&RemoteState>,
+        tips: &[ChunkHash],
+    ) -> Result<Vec<ChunkHash>, Error> {
+        let name = self.repository_name();
+        let mut there = Vec::new();
+        if let Some(state) = state {
+            let tags = state.tags.values().map(|(_, chunk)| *chunk);
+            for hash in state.branches.values().copied().chain(tags) {
+                if database::commit_chunk(reader, name, &format::id_of(hash))?.is_some() {
+                    there.push(hash);
+                }
+            }
+        }
+        let mut walk = Walk::begin(reader.store(), tips, &there, false)?;
+        let mut commits = Vec::new();
+        while let Some((hash, _)) = walk.next()? {
+            commits.push(hash);
+        }
+        commits.reverse();
+        Ok(commits)
+    }
+
+    fn note_pushed(&self, remote: &str, branch: &str, head: ChunkHash) -> Result<(), Error> {
+        let name = self.repository_name();
+        let scope = Scope::branch(name, "");
+        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+            transaction.validate(TreeId::SYSTEM, system::repository_key(name));
+            let tracked = TagInfo {
+                name: format!("{remote}/{branch}"),
+                commit: format::id_of(head),
+                message: None,
+                author: None,
+                time_millis: self.frond().now_millis(),
+            };
+            tracked.put_tracking(transaction, name)?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+}

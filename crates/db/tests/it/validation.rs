@@ -1,0 +1,135 @@
+//! Goal: validators hold for every write, with MongoDB's details; views read as their pipelines say.
+//! Method: small collections, each kind of write.
+
+use frond_db::{FindAndModify, UpdateStatement};
+use frond_query::Code;
+
+use crate::support::*;
+
+const SCHEMA: &str = "{'validator': {'$jsonSchema': {'bsonType': 'object', 'required': ['n'],
+    'properties': {'n': {'bsonType': 'int', 'minimum': 0, 'description': 'how many'},
+                   't': {'type': 'array', 'items': {'enum': ['x', 'y']}}}}}}";
+
+#[test]
+fn validators_hold_for_writes() {
+    let shop = shop();
+    shop.create_collection("things", json(SCHEMA).view()).expect("made");
+    insert(&shop, "things", "[{'_id': 1, 'n': 1, 't': ['x']}]");
+    let report = try_insert(&shop, "things", &jsons("[{'_id': 2, 'n': -1, 't': ['x', 'z']}]"));
+    let error = &report.errors[0].error;
+    assert_eq!(error.code, Code::DocumentValidationFailure);
+    assert_eq!(error.message, "Document failed validation");
+    let details = error.details.as_ref().expect("there are details");
+    assert_eq!(
+        text(details),
+        "{'errInfo':{'failingDocumentId':2,'details':{'operatorName':'$jsonSchema',\
+         'schemaRulesNotSatisfied':[{'operatorName':'properties','propertiesNotSatisfied':[\
+         {'propertyName':'n','description':'how many','details':[{'operatorName':'minimum',\
+         'specifiedAs':{'minimum':0},'reason':'comparison failed','consideredValue':-1}]},\
+         {'propertyName':'t','details':[{'operatorName':'items','reason':\
+         'At least one item did not match the sub-schema','itemIndex':1,'details':[\
+         {'operatorName':'enum','specifiedAs':{'enum':['x','y']},'reason':\
+         'value was not found in enum','consideredValue':'z'}]}]}]}]}}}"
+    );
+    let missing = try_insert(&shop, "things", &jsons("[{'_id': 2}]"));
+    let details = text(missing.errors[0].error.details.as_ref().expect("details"));
+    assert!(details.contains("'missingProperties':['n']"), "{details}");
+    let report = update(&shop, "things", statement("{'_id': 1}", "{'$set': {'n': 'many'}}"));
+    assert_eq!(report.errors[0].error.code, Code::DocumentValidationFailure);
+    let upsert = UpdateStatement { upsert: true, ..statement("{'_id': 5}", "{'$set': {'a': 1}}") };
+    assert_eq!(update(&shop, "things", upsert).errors.len(), 1);
+    let unchecked = shop.without_validation();
+    insert(&unchecked, "things", "[{'_id': 3}]");
+    // What fails already is refused by a strict validator, and left alone by a moderate one.
+    let change = || statement("{'_id': 3}", "{'$set': {'a': 1}}");
+    assert_eq!(update(&shop, "things", change()).errors.len(), 1);
+    shop.change_collection("things", json("{'validationLevel': 'moderate'}").view())
+        .expect("changed");
+    assert_eq!(update(&shop, "things", change()).modified, 1);
+    assert_eq!(
+        update(&shop, "things", statement("{'_id': 1}", "{'$unset': {'n': 1}}")).errors.len(),
+        1
+    );
+    shop.change_collection(
+        "things",
+        json("{'validator': {'n': {'$lt': 5}}, 'validationLevel': 'strict'}").view(),
+    )
+    .expect("changed");
+    let report = try_insert(&shop, "things", &jsons("[{'_id': 7, 'n': 9}]"));
+    let details = text(report.errors[0].error.details.as_ref().expect("details"));
+    assert_eq!(
+        details,
+        "{'errInfo':{'failingDocumentId':7,'details':{'operatorName':'$lt','specifiedAs':\
+         {'n':{'$lt':5}},'reason':'comparison failed','consideredValue':9}}}"
+    );
+    shop.change_collection("things", json("{'validationAction': 'warn'}").view()).expect("changed");
+    insert(&shop, "things", "[{'_id': 7, 'n': 9}]");
+    assert!(shop.change_collection("absent", json("{}").view()).is_err());
+    let wrong = json("{'validator': {'$jsonSchema': {'nope': 1}}}");
+    assert!(shop.create_collection("other", wrong.view()).is_err());
+    shop.frond().engine().check().expect("every invariant holds");
+}
+
+#[test]
+fn views_read_as_their_pipelines_say() {
+    let shop = shop();
+    insert(
+        &shop,
+        "orders",
+        "[{'_id': 1, 'k': 'a', 'n': 2}, {'_id': 2, 'k': 'b', 'n': 3}, {'_id': 3, 'k': 'a', 'n': 5}]",
+    );
+    let make = |name: &str, options: &str| shop.create_collection(name, json(options).view());
+    make("sums", "{'viewOn': 'orders', 'pipeline': [{'$group': {'_id': '$k', 'sum': {'$sum': '$n'}}}, {'$sort': {'_id': 1}}]}")
+        .expect("made");
+    make("large", "{'viewOn': 'sums', 'pipeline': [{'$match': {'sum': {'$gt': 5}}}]}")
+        .expect("made");
+    assert_eq!(all(&shop, "sums"), "[{'_id':'a','sum':7},{'_id':'b','sum':3}]");
+    assert_eq!(find(&shop, "large", "{'_id': {'$in': ['a', 'b']}}"), "[{'_id':'a','sum':7}]");
+    assert_eq!(shop.count("sums", None, 0, None, None).expect("counted"), 2);
+    let sums = shop.distinct("sums", "sum", Some(json("{'sum': {'$lt': 5}}").view()), None);
+    assert_eq!(sums.expect("right").len(), 1);
+    let joined = aggregate(
+        &shop,
+        Some("orders"),
+        "[{'$match': {'_id': 1}}, {'$lookup': {'from': 'sums', 'localField': 'k', 'foreignField': '_id', 'as': 's'}},
+          {'$unionWith': 'large'}]",
+    );
+    assert_eq!(
+        texts(&joined.expect("right")),
+        "[{'_id':1,'k':'a','n':2,'s':[{'_id':'a','sum':7}]},{'_id':'a','sum':7}]"
+    );
+    // A view shows what is there now, on each branch, and can't be written.
+    update(&shop, "orders", statement("{'_id': 2}", "{'$set': {'n': 30}}"));
+    assert_eq!(find(&shop, "large", "{}"), "[{'_id':'a','sum':7},{'_id':'b','sum':30}]");
+    let document = jsons("[{'_id': 1}]");
+    let error = shop.insert("sums", &document, true, frond_db::Durability::Relaxed).unwrap_err();
+    assert_eq!(error.code.number(), 166);
+    let modify = FindAndModify {
+        filter: json("{}"),
+        sort: None,
+        update: None,
+        upsert: false,
+        return_new: false,
+        projection: None,
+        array_filters: None,
+        hint: None,
+        variables: None,
+    };
+    let error = shop.find_and_modify("sums", &modify, frond_db::Durability::Relaxed).unwrap_err();
+    assert_eq!(error.code.number(), 166);
+    for (options, code) in [
+        ("{'viewOn': 'a', 'pipeline': [{'$out': 'b'}]}", 167),
+        ("{'viewOn': 'a', 'pipeline': [{'$nope': 1}]}", 40324),
+        ("{'pipeline': []}", 72),
+    ] {
+        assert_eq!(make("wrong", options).unwrap_err().code.number(), code, "{options}");
+    }
+    shop.change_collection("large", json("{'pipeline': [{'$limit': 1}]}").view()).expect("changed");
+    assert_eq!(shop.count("large", None, 0, None, None).expect("counted"), 1);
+    make("left", "{'viewOn': 'right', 'pipeline': []}").expect("made");
+    make("right", "{'viewOn': 'left', 'pipeline': []}").expect("made");
+    let error = shop.find("left", &request("{}")).map(|_| ()).unwrap_err();
+    assert_eq!(error.code.number(), 165);
+    assert!(shop.drop_collection("large").expect("dropped"));
+    shop.frond().engine().check().expect("every invariant holds");
+}

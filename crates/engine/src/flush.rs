@@ -1,0 +1,148 @@
+//! Flushing: sealed memtables become runs, so that memory and log are given back soon.
+//!
+//! 1. Fix a horizon: the last Sequence of the sealed memtables. All up to it is made durable.
+//! 2. For each tree that they touch: write the newest edits up to the horizon as a run, or fold them
+//!    (with all older runs) into the tree at once, where that writes little more.
+//! 3. Publish (see `publish`), which takes the memtables out and removes their log segments.
+//!
+//! *Run or fold*: a run is read and written again by a later fold, so a direct fold is better where
+//! it rewrites not much more than the edits themselves: where the part of the tree between the least
+//! and the greatest edited key is small, as with small trees and with keys that rise.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use frond_store::Lifetime;
+use frond_tree::{Bounds, Direction};
+
+use crate::error::EngineError;
+use crate::ids::{Sequence, TreeId};
+use crate::overlay::interleave::Interleave;
+use crate::overlay::run::{RUN_ENTRY_OVERHEAD_BYTES, Run};
+use crate::publish::{Advance, Outcome};
+use crate::shared::{Counters, Shared};
+use crate::snapshot::Snapshot;
+use crate::state::{Base, Improvement};
+
+/// A part of a tree up to this share of the memtable's limit is folded directly, whatever the edits:
+/// 4 MB of 64, a few hundredths of a second.
+const DIRECT_SHARE: u64 = 16;
+impl Shared {
+    /// Flushes all sealed memtables. Returns whether there were any.
+    pub fn flush_sealed(&self) -> Result<bool, EngineError> {
+        let _session = self.store.session();
+        let _alone = self.flusher.lock().expect("no panic while the lock is held");
+        let (state, _) = self.current();
+        let Some((last, segment)) =
+            state.sealed.last().map(|sealed| (sealed.last, sealed.segment_end))
+        else {
+            return Ok(false);
+        };
+        let sealed_count = state.sealed.len();
+        self.settle(last)?;
+
+        // What was refused for want of room is gone from the State after settling. The list of
+        // unpublished trees is taken before the State, so that an era is in the State if its tree is
+        // in the list.
+        let mut trees = std::mem::take(&mut *self.unpublished());
+        let (state, visible) = self.current();
+        let horizon = last.min(visible);
+        let begun = self.machine.clock.now_micros();
+        let sealed = &state.sealed[..sealed_count];
+        let bytes = sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
+        trees.extend(sealed.iter().flat_map(|sealed| sealed.memtable.trees()));
+        let snapshot = Snapshot::new(Arc::clone(&self.store), state, horizon);
+        let advance = Advance { horizon, segment, sealed_count, trees };
+        let flushed = self
+            .flush_trees(&snapshot, &advance)
+            .and_then(|outcomes| self.publish_flush(&outcomes, &advance).map(|()| outcomes));
+        let outcomes = match flushed {
+            Ok(outcomes) => outcomes,
+            Err(error) => {
+                self.unpublished().extend(advance.trees);
+                return Err(error);
+            }
+        };
+        let micros = self.micros_since(begun);
+        self.pace.note_flush(bytes, micros);
+        self.counters.flush_micros.add(micros);
+        Counters::count(&self.counters.flushes);
+        self.note_runs(&outcomes);
+        Ok(true)
+    }
+
+    /// Brings each tree that the memtables touch to the horizon.
+    fn flush_trees(
+        &self,
+        snapshot: &Snapshot,
+        advance: &Advance,
+    ) -> Result<Vec<Outcome>, EngineError> {
+        let mut outcomes = Vec::with_capacity(advance.trees.len());
+        for tree in &advance.trees {
+            let Ok((era, base)) = snapshot.era(*tree) else { continue };
+            if base.folded_to < advance.horizon && snapshot.is_written_since(*tree, base) {
+                let improvement = self.flush_tree(snapshot, *tree, base)?;
+                let from = era.from;
+                outcomes.extend(improvement.map(|improvement| Outcome {
+                    tree: *tree,
+                    from,
+                    improvement,
+                }));
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn flush_tree(
+        &self,
+        snapshot: &Snapshot,
+        tree: TreeId,
+        base: &Base,
+    ) -> Result<Option<Improvement>, EngineError> {
+        let upto = snapshot.sequence();
+        if self.folds_directly(snapshot, tree, base)? {
+            Counters::count(&self.counters.folds);
+            let folded = snapshot.fold(tree, base, Lifetime::Working)?;
+            return Ok(folded.map(|tree| Improvement::Folded { tree, upto }));
+        }
+        let sources = snapshot.recent_changes(tree, base);
+        let mut entries = Interleave::new(sources, Direction::Ascending);
+        let times: (Sequence, Sequence) = (base.folded_to, upto);
+        let run = Run::build(&*self.store, base.tree.format, times, &mut entries)?;
+        Counters::count(&self.counters.runs_written);
+        Ok(run.map(|run| {
+            self.counters.bytes_flushed.fetch_add(run.bytes, Ordering::Relaxed);
+            Improvement::Flushed(Arc::new(run))
+        }))
+    }
+
+    /// Whether folding the overlay into the tree now rewrites little.
+    fn folds_directly(
+        &self,
+        snapshot: &Snapshot,
+        tree: TreeId,
+        base: &Base,
+    ) -> Result<bool, EngineError> {
+        let store = &*self.store;
+        let summary = base.tree.summary(store)?;
+        let bytes = summary.key_bytes.saturating_add(summary.value_bytes);
+        let small = self.options.memtable_bytes_max / DIRECT_SHARE;
+        if bytes <= small {
+            return Ok(true);
+        }
+        if self.is_passing(tree) {
+            return Ok(false); // The pass would have worked in vain.
+        }
+        let memtables = snapshot.state().memtables();
+        let edited: u64 = memtables.map(|memtable| memtable.written_bytes(tree)).sum();
+        // Half of what a pass rewrites at most for so many edits: by a run and a pass it would cost a
+        // third more; rewriting more here would hold up those who wait for the flush.
+        let share = self.options.overlay_percent_max.max(1);
+        let limit = small.max(edited.saturating_mul(50) / share);
+        let Some((start, end)) = snapshot.overlay_ends(tree, base)? else { return Ok(true) };
+        let bounds = Bounds { start: Some(start), end: Some(end) };
+        let count = base.tree.count_range(store, &bounds)?;
+        let entry_bytes = bytes / summary.count.max(1) + RUN_ENTRY_OVERHEAD_BYTES;
+        Ok(count.saturating_mul(entry_bytes) <= limit)
+    }
+}

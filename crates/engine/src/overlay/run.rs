@@ -1,0 +1,258 @@
+//! A run: recent writes of one tree, immutable, in the store.
+//!
+//! *Invariants*
+//! 1. A run holds, for every key that was written in `after < sequence <= upto`, the newest of
+//!    these edits, and nothing else. So laying it over the tree's content at any moment from
+//!    `after` to `upto` gives the content at `upto`.
+//! 2. It is a prolly map of the base's format, so that values lie where they would in the base, and
+//!    a fold moves no value. A deletion is an entry with [`DELETION_FLAG`] and an empty value.
+//! 3. The filter holds every key of the run.
+//!
+//! Its nodes are put as [`Lifetime::Brief`]; what its values refer to as [`Lifetime::Working`],
+//! since the base will refer to the same chunks. The filter is read when the run is first asked,
+//! and stays in memory as long as the run is open.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime};
+use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, TreeError, TreeFormat, Value};
+
+use super::filter::{Filter, KeyHash};
+use super::memtable::OverlayEntry;
+use crate::ids::Sequence;
+use crate::steady::SteadyStore;
+
+/// The one flag of a value that is the engine's: in a run, it marks a deletion.
+pub(crate) const DELETION_FLAG: u8 = 0x80;
+
+/// What an entry is counted beside its key and value: its share of a node.
+pub(crate) const RUN_ENTRY_OVERHEAD_BYTES: u64 = 8;
+
+/// The newest edits of one tree's keys in a stretch of time.
+pub(crate) struct Run {
+    /// The edits by key.
+    pub tree: Tree,
+    /// The blob with the filter.
+    pub filter: ChunkHash,
+    /// The edits are younger than this.
+    pub after: Sequence,
+    /// And not younger than this.
+    pub upto: Sequence,
+    /// How many keys.
+    pub count: u64,
+    /// Bytes of keys and values, those out of line too, and something for each entry.
+    pub bytes: u64,
+    loaded: OnceLock<Filter>,
+}
+
+impl PartialEq for Run {
+    fn eq(&self, other: &Run) -> bool {
+        let identity = |run: &Run| (run.tree, run.filter, run.after, run.upto);
+        identity(self) == identity(other)
+    }
+}
+
+impl Eq for Run {}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "run of {} keys ({}, {}]", self.count, self.after.0, self.upto.0)
+    }
+}
+
+impl Run {
+    /// A run that is in the store.
+    pub fn stored(
+        tree: Tree,
+        filter: ChunkHash,
+        (after, upto): (Sequence, Sequence),
+        count: u64,
+        bytes: u64,
+    ) -> Run {
+        Run { tree, filter, after, upto, count, bytes, loaded: OnceLock::new() }
+    }
+
+    /// Puts a run of `entries`, whose keys ascend strictly; `None` if there are none. Chunks are
+    /// put, not synced.
+    pub fn build(
+        store: &dyn ChunkStore,
+        format: TreeFormat,
+        (after, upto): (Sequence, Sequence),
+        entries: &mut dyn Iterator<Item = Result<OverlayEntry, TreeError>>,
+    ) -> Result<Option<Run>, TreeError> {
+        let mut hashes: Vec<KeyHash> = Vec::new();
+        let mut marked = entries.map(|entry| {
+            let (key, value) = entry?;
+            hashes.push(KeyHash::new(&key));
+            Ok(Entry { key, value: value.unwrap_or_else(deletion) })
+        });
+        let tree = Tree::build(&SteadyStore::for_run(store), format, &mut marked)?;
+        if hashes.is_empty() {
+            return Ok(None);
+        }
+        let filter = Chunk::new(ChunkKind::Blob, &[], &Filter::build(&hashes));
+        store.put_many_for(Lifetime::Brief, std::slice::from_ref(&filter))?;
+        let summary = tree.summary(store)?;
+        let bytes = summary.key_bytes.saturating_add(summary.value_bytes);
+        let overhead = summary.count.saturating_mul(RUN_ENTRY_OVERHEAD_BYTES);
+        let run = Run {
+            tree,
+            filter: filter.hash(),
+            after,
+            upto,
+            count: summary.count,
+            bytes: bytes.saturating_add(overhead),
+            loaded: OnceLock::new(),
+        };
+        run.keep_filter(&filter)?;
+        Ok(Some(run))
+    }
+
+    /// What the run says of `key`: nothing, a value, or that it was deleted.
+    pub fn get(
+        &self,
+        store: &dyn ChunkStore,
+        key: &[u8],
+        hash: KeyHash,
+    ) -> Result<Option<Option<Value>>, TreeError> {
+        if !self.filter(store)?.may_hold(hash) {
+            return Ok(None);
+        }
+        Ok(self.tree.get(store, key)?.map(unmarked))
+    }
+
+    /// The OR of the flags of all values.
+    pub fn flags(&self, store: &dyn ChunkStore) -> Result<u8, TreeError> {
+        Ok(self.tree.flags(store)? & !DELETION_FLAG)
+    }
+
+    /// Checks invariants 2 and 3, and what is counted.
+    pub fn check(&self, store: &Arc<dyn ChunkStore>) -> Result<(), TreeError> {
+        self.tree.check(&**store)?;
+        let damaged = |what: String| TreeError::Damaged { hash: self.tree.root, what };
+        let filter = self.filter(&**store)?;
+        let mut count = 0;
+        for entry in self.tree.range(store, Bounds::all(), Direction::Ascending) {
+            let entry = entry?;
+            count += 1;
+            if !filter.may_hold(KeyHash::new(&entry.key)) {
+                return Err(damaged("a key that the filter of the run lacks".to_owned()));
+            }
+            if entry.value.flags & DELETION_FLAG != 0 && entry.value != deletion() {
+                return Err(damaged("a deletion with a value".to_owned()));
+            }
+        }
+        if count == self.count { Ok(()) } else { Err(damaged(format!("a run of {count} keys"))) }
+    }
+
+    /// Memory that the filter takes now.
+    pub fn filter_bytes(&self) -> u64 {
+        self.loaded.get().map_or(0, Filter::bytes)
+    }
+
+    fn filter(&self, store: &dyn ChunkStore) -> Result<&Filter, TreeError> {
+        match self.loaded.get() {
+            Some(filter) => Ok(filter),
+            None => self.keep_filter(&store.get(self.filter)?),
+        }
+    }
+
+    fn keep_filter(&self, chunk: &Chunk) -> Result<&Filter, TreeError> {
+        let opened = Filter::open(chunk.payload_bytes());
+        let filter = opened.filter(|_| chunk.kind() == ChunkKind::Blob).ok_or_else(|| {
+            TreeError::Damaged { hash: self.filter, what: "not a run's filter".to_owned() }
+        })?;
+        Ok(self.loaded.get_or_init(|| filter))
+    }
+}
+
+fn deletion() -> Value {
+    Value { flags: DELETION_FLAG, content: Content::Inline(Bytes::new()) }
+}
+
+fn unmarked(value: Value) -> Option<Value> {
+    (value.flags & DELETION_FLAG == 0).then_some(value)
+}
+
+/// A range of a run; owns what it needs.
+pub(crate) struct RunCursor(Cursor);
+
+impl RunCursor {
+    /// Opens a cursor.
+    pub fn new(
+        run: &Run,
+        store: &Arc<dyn ChunkStore>,
+        bounds: Bounds,
+        direction: Direction,
+    ) -> RunCursor {
+        RunCursor(run.tree.range(store, bounds, direction))
+    }
+}
+
+impl Iterator for RunCursor {
+    type Item = Result<OverlayEntry, TreeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.0.next()?;
+        Some(entry.map(|entry| (entry.key, unmarked(entry.value))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_store::memory::MemoryStore;
+
+    use super::*;
+
+    fn build(entries: &[OverlayEntry]) -> (Arc<dyn ChunkStore>, Option<Run>) {
+        let store: Arc<dyn ChunkStore> = MemoryStore::new();
+        let format = TreeFormat { chunk_bytes_target: 512, inline_bytes_max: 64, salt: 1 };
+        let times = (Sequence(3), Sequence(9));
+        let entries = &mut entries.iter().cloned().map(Ok);
+        let run = Run::build(&*store, format, times, entries).unwrap();
+        (store, run)
+    }
+
+    fn key(number: u32) -> Bytes {
+        Bytes::from(format!("{number:06}"))
+    }
+
+    #[test]
+    fn a_run_gives_back_values_and_deletions() {
+        let value =
+            |number: u32| Value { flags: 2, ..Value::inline(vec![7; number as usize % 200]) };
+        let entries: Vec<OverlayEntry> = (0..1000)
+            .map(|number| (key(number * 2), (number % 3 > 0).then(|| value(number))))
+            .collect();
+        let (store, run) = build(&entries);
+        let run = run.unwrap();
+        assert_eq!((run.count, run.flags(&*store).unwrap()), (1000, 2));
+        // As a restart finds it: the filter is read when it is needed.
+        let times = (run.after, run.upto);
+        let again = Run::stored(run.tree, run.filter, times, run.count, run.bytes);
+        assert_eq!((again.filter_bytes(), &again), (0, &run));
+        for (position, (key, written)) in entries.iter().enumerate() {
+            let found = again.get(&*store, key, KeyHash::new(key)).unwrap().unwrap();
+            let read = |value: &Value| value.read(&*store).unwrap();
+            assert_eq!(found.as_ref().map(read), written.as_ref().map(read), "{position}");
+        }
+        assert_eq!(again.get(&*store, b"000001", KeyHash::new(b"000001")).unwrap(), None);
+        assert!(again.filter_bytes() > 0);
+        let cursor = RunCursor::new(&run, &store, Bounds::all(), Direction::Descending);
+        let found: Vec<bool> = cursor.map(|entry| entry.unwrap().1.is_some()).collect();
+        let expected: Vec<bool> = entries.iter().rev().map(|(_, value)| value.is_some()).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn no_entries_make_no_run_and_a_wrong_filter_is_damage() {
+        assert!(build(&[]).1.is_none());
+        let (store, run) = build(&[(key(1), None)]);
+        let run = run.unwrap();
+        let times = (run.after, run.upto);
+        let wrong = Run::stored(run.tree, run.tree.root, times, run.count, run.bytes);
+        let error = wrong.get(&*store, b"000001", KeyHash::new(b"000001")).unwrap_err();
+        assert!(matches!(error, TreeError::Damaged { .. }), "{error}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Slowing writers down to the speed of flushing and folding, smoothly and long before they must stop.
+//!
+//! *Pressure* is what waits against what may wait: bytes of sealed memtables against their allowance,
+//! and bytes of runs beyond their share of their trees against that share. A commit is delayed in
+//! proportion to its bytes, to the pressure, and to the time that a flush takes for a byte, so that
+//! at some pressure below the limit writing is exactly as fast as the work behind it. There the
+//! pressure stays, however many threads write: their delays stand in one line.
+//!
+//! Only when so many memtables are sealed that memory is at its limit, writers stop.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::error::EngineError;
+use crate::shared::Shared;
+
+/// With so many sealed memtables writers stop until one is flushed.
+pub(crate) const SEALED_COUNT_MAX: usize = 4;
+/// The share of the allowance from which commits are delayed, in thousandths.
+const PRESSURE_FREE: u64 = 250;
+/// At full pressure by memtables a byte is delayed so many times as long as its flush takes, in
+/// thousandths: the work's own time would do, the rest makes up for bad measurements.
+const FLUSH_TIMES_MAX: u64 = 2_000;
+/// The same for runs: folding a byte takes several times as long as flushing it, since it rewrites
+/// what lies around it.
+const FOLD_TIMES_MAX: u64 = 10_000;
+/// No commit is delayed longer than this by pressure.
+const DELAY_MAX: Duration = Duration::from_millis(25);
+/// Less is not slept, but counted for the next commit.
+const DELAY_MIN: Duration = Duration::from_micros(300);
+/// How often a writer that was stopped looks again.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// Before the first flush was measured: 100 MB a second.
+const FLUSH_NANOS_A_MEGABYTE: u64 = 10_000_000;
+
+/// What decides about delays.
+pub(crate) struct Pace {
+    /// Nanoseconds that flushing takes for a megabyte of memtables.
+    flush_nanos: AtomicU64,
+    /// Bytes of runs beyond their share, in thousandths of that share.
+    fold_pressure: AtomicU64,
+    /// Until when the delays of commits so far last.
+    line: Mutex<Option<Instant>>,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace {
+            flush_nanos: AtomicU64::new(FLUSH_NANOS_A_MEGABYTE),
+            fold_pressure: AtomicU64::new(0),
+            line: Mutex::new(None),
+        }
+    }
+}
+
+impl Pace {
+    /// Notes how long a flush took.
+    pub fn note_flush(&self, bytes: u64, micros: u64) {
+        if bytes >= 1 << 20 {
+            let measured = micros.saturating_mul(1000) / (bytes >> 20);
+            let before = self.flush_nanos.load(Ordering::Relaxed);
+            self.flush_nanos.store((before * 3).saturating_add(measured) / 4, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes how many bytes of runs are there beyond their share, and that share.
+    pub fn note_folding(&self, excess: u64, share: u64) {
+        let pressure = excess.saturating_mul(1000) / share.max(1);
+        self.fold_pressure.store(pressure.min(1000), Ordering::Relaxed);
+    }
+
+    /// How long a commit of `bytes` is to be delayed, `sealed` being the pressure by memtables.
+    fn delay(&self, bytes: u64, sealed: u64) -> Duration {
+        let folding = self.fold_pressure.load(Ordering::Relaxed);
+        let above = sealed.min(1000).saturating_sub(PRESSURE_FREE);
+        let by_flush = above * FLUSH_TIMES_MAX / (1000 - PRESSURE_FREE);
+        let times = by_flush.max(folding * FOLD_TIMES_MAX / 1000);
+        let nanos_a_kilobyte = self.flush_nanos.load(Ordering::Relaxed) >> 10;
+        let nanos = (bytes >> 10).saturating_add(1).saturating_mul(nanos_a_kilobyte);
+        Duration::from_nanos(nanos.saturating_mul(times) / 1000).min(DELAY_MAX)
+    }
+
+    /// Takes a place in the line; returns how long to wait, or nothing if that is too little yet.
+    fn line_up(&self, delay: Duration) -> Option<Duration> {
+        let now = Instant::now();
+        let mut line = self.line.lock().expect("no panic while the lock is held");
+        let start = line.filter(|end| now < *end).unwrap_or(now);
+        let end = (start + delay).min(now + DELAY_MAX);
+        *line = Some(end);
+        Some(end - now).filter(|wait| DELAY_MIN <= *wait)
+    }
+}
+
+impl Shared {
+    /// Delays a commit of `bytes` as the pressure demands.
+    pub fn wait_for_room(&self, bytes: u64) -> Result<(), EngineError> {
+        if self.options.fold_threads == 0 {
+            while self.flush_sealed()? {}
+            while self.work_once()? {}
+            return Ok(());
+        }
+        let sealed_count = || self.current().0.sealed.len();
+        let (state, _) = self.current();
+        let waiting: u64 = state.sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
+        let allowed = self.options.memtable_bytes_max.max(1) * SEALED_COUNT_MAX as u64;
+        drop(state);
+        let delay = self.pace.delay(bytes, waiting.saturating_mul(1000) / allowed);
+        let begun = Instant::now();
+        if !delay.is_zero()
+            && let Some(wait) = self.pace.line_up(delay)
+        {
+            std::thread::sleep(wait);
+        }
+        while sealed_count() >= SEALED_COUNT_MAX {
+            let signals = self.signals();
+            let refusal = signals.flush_failure.clone();
+            drop(self.signalled.wait_timeout(signals, LOOK_EVERY));
+            self.queue().check_open()?;
+            if let Some(refusal) = refusal
+                && sealed_count() >= SEALED_COUNT_MAX
+            {
+                return Err(refusal.error());
+            }
+        }
+        if !delay.is_zero() {
+            let waited = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.counters.delay_micros.add(waited);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_with_bytes_and_pressure_and_end_at_the_most() {
+        let pace = Pace::default();
+        let megabyte = 1 << 20;
+        for sealed in [0, 100, PRESSURE_FREE] {
+            assert_eq!(pace.delay(megabyte, sealed), Duration::ZERO);
+        }
+        let half = pace.delay(megabyte / 8, 625);
+        assert!(half > Duration::from_millis(1) && half < Duration::from_millis(2), "{half:?}");
+        assert!(pace.delay(megabyte / 4, 625) > half.mul_f64(1.9));
+        assert!(pace.delay(megabyte / 8, 1000) > half.mul_f64(1.9));
+        assert_eq!(pace.delay(64 * megabyte, 1000), DELAY_MAX);
+        pace.note_folding(500, 1000);
+        assert!(pace.delay(megabyte / 8, 0) > half, "runs alone delay too");
+        pace.note_folding(0, 1000);
+        assert_eq!(pace.delay(megabyte, 0), Duration::ZERO);
+        pace.note_flush(100 * megabyte, 9_000_000);
+        assert!(pace.delay(megabyte / 8, 625) > half.mul_f64(2.0), "a slower disk slows writers");
+    }
+
+    #[test]
+    fn many_writers_stand_in_one_line() {
+        let pace = Pace::default();
+        let delay = Duration::from_millis(2);
+        let waits: Vec<Duration> = (0..4).filter_map(|_| pace.line_up(delay)).collect();
+        assert_eq!(waits.len(), 4);
+        assert!(waits.is_sorted() && waits[3] > delay * 3, "{waits:?}");
+        let small = Pace::default();
+        assert_eq!(small.line_up(DELAY_MIN / 3), None, "little is put off");
+        assert_eq!(small.line_up(DELAY_MAX * 9), Some(DELAY_MAX));
+    }
+}

@@ -1,0 +1,193 @@
+//! Publishing: what background work made becomes what a restart finds, and then what readers use.
+//!
+//! 1. Lay each result over the base of now; put the base chunks, the base map and an engine-state
+//!    chunk that names it; sync the log as far as any of these bases reaches.
+//! 2. Swap the root `engine`, which syncs everything first.
+//! 3. Lay the results over the State (again: a version commit may have come between) and, for a
+//!    flush, take the flushed memtables out.
+//!
+//! One publication at a time; the work before it needs no lock. What a restart finds and what
+//! readers use need not be the same: both are bases that obey `state::base`, and the log has
+//! everything above the published horizon.
+
+use bytes::Bytes;
+use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
+use frond_tree::{Edit, TreeError};
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use crate::error::EngineError;
+use crate::ids::{Sequence, TreeId};
+use crate::log::format::SegmentNumber;
+use crate::shared::{Publisher, Shared};
+use crate::state::format::{EngineState, base_key, base_value, encode_base};
+use crate::state::{Base, Improvement, State};
+
+/// The root that names the engine-state chunk.
+pub(crate) const ROOT_NAME: &str = "engine";
+
+/// What background work made of one tree.
+pub(crate) struct Outcome {
+    /// The tree.
+    pub tree: TreeId,
+    /// When the era began whose base it improves.
+    pub from: Sequence,
+    /// What it made.
+    pub improvement: Improvement,
+}
+
+/// How far a flush brings the published state.
+pub(crate) struct Advance {
+    /// Every entry up to this Sequence is in the bases then.
+    pub horizon: Sequence,
+    /// Log segments below this one are not needed then.
+    pub segment: SegmentNumber,
+    /// The oldest memtables, which go.
+    pub sealed_count: usize,
+    /// All trees whose published base may not be theirs.
+    pub trees: BTreeSet<TreeId>,
+}
+
+impl Shared {
+    /// Publishes what a fold or merge made.
+    pub fn publish_work(&self, outcomes: &[Outcome]) -> Result<(), EngineError> {
+        let mut publisher = self.publisher();
+        let (state, _) = self.current();
+        let published = publisher.published;
+        let mut bases = Vec::with_capacity(outcomes.len());
+        for outcome in outcomes {
+            // A base of an era that is not the published one's stays unpublished: the log has what
+            // made it, or the next flush publishes it.
+            let era = state.era(outcome.tree, published.horizon);
+            if era.is_some_and(|era| era.from == outcome.from)
+                && let Some(base) = improved(&state, outcome)
+            {
+                bases.push((outcome.tree, Some(base)));
+            }
+        }
+        if !bases.is_empty() {
+            self.swap(&mut publisher, &bases, published.horizon, published.segment)?;
+        }
+        self.change_state(|state, _| install(state, outcomes));
+        self.signalled.notify_all();
+        Ok(())
+    }
+
+    /// Publishes what a flush made, and removes the log segments that are not needed any more.
+    pub fn publish_flush(
+        &self,
+        outcomes: &[Outcome],
+        advance: &Advance,
+    ) -> Result<(), EngineError> {
+        let mut publisher = self.publisher();
+        let (state, _) = self.current();
+        let horizon = advance.horizon;
+        let mut bases = Vec::with_capacity(advance.trees.len());
+        let mut later: Vec<TreeId> = Vec::new();
+        let mut outcomes_left = outcomes.iter().peekable();
+        for tree in &advance.trees {
+            let outcome = outcomes_left.next_if(|outcome| outcome.tree == *tree);
+            let base = state.era(*tree, horizon).and_then(|era| {
+                let outcome = outcome.filter(|outcome| outcome.from == era.from);
+                outcome.and_then(|outcome| improved(&state, outcome)).or_else(|| era.base.clone())
+            });
+            bases.push((*tree, base));
+            later.extend(
+                state.trees.get(*tree).iter().any(|era| horizon < era.from).then_some(*tree),
+            );
+        }
+        assert!(outcomes_left.peek().is_none(), "outcomes stand in the order of their trees");
+        let begun = publisher.published.segment;
+        self.swap(&mut publisher, &bases, horizon, advance.segment)?;
+        self.change_state(|state, _| {
+            state.sealed.drain(..advance.sealed_count);
+            install(state, outcomes);
+            for tree in &advance.trees {
+                state.forget_eras_below(*tree, horizon);
+            }
+        });
+        self.unpublished().extend(later);
+        drop(publisher);
+        self.signalled.notify_all();
+        self.remove_segments(begun, advance.segment)?;
+        Ok(())
+    }
+
+    /// Points the root at a state with `bases`; `None` takes a tree out.
+    fn swap(
+        &self,
+        publisher: &mut Publisher,
+        bases: &[(TreeId, Option<Base>)],
+        horizon: Sequence,
+        segment: SegmentNumber,
+    ) -> Result<(), EngineError> {
+        let mut chunks: Vec<Chunk> = Vec::new();
+        let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
+        let mut newest = horizon;
+        for (tree, base) in bases {
+            let edit = match base {
+                Some(base) => {
+                    newest = newest.max(base.folded_to);
+                    let chunk = encode_base(base);
+                    let value = base_value(&chunk);
+                    chunks.push(chunk);
+                    Edit::Put(value)
+                }
+                None => Edit::Delete,
+            };
+            edits.push(Ok((base_key(*tree), edit)));
+        }
+        let store = &*self.store;
+        store.put_many(&chunks)?;
+        let published = EngineState {
+            bases: publisher.published.bases.apply(store, &mut edits.into_iter())?,
+            horizon: horizon.max(publisher.published.horizon),
+            segment,
+            next_tree_id: TreeId(self.next_tree_id.load(Ordering::Relaxed)),
+        };
+        self.settle(newest)?;
+        let chunk = published.encode();
+        store.put_many(std::slice::from_ref(&chunk))?;
+        self.store_synced(swap_root(store, Some(publisher.root), &chunk))?;
+        publisher.root = chunk.hash();
+        publisher.published = published;
+        Ok(())
+    }
+
+    /// Removes log segments that are not needed any more.
+    fn remove_segments(&self, begun: SegmentNumber, end: SegmentNumber) -> Result<(), StoreError> {
+        let mut number = begun;
+        while number < end {
+            let name = number.file_name();
+            match self.machine.disk.remove(&name) {
+                Ok(()) => {}
+                // A segment that took no record was never created.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(StoreError::io(name, error)),
+            }
+            number = number.next();
+        }
+        Ok(())
+    }
+}
+
+/// The base that `outcome` makes of the one in `state`; the latter if it wins nothing.
+fn improved(state: &State, outcome: &Outcome) -> Option<Base> {
+    let base = state.base_of(outcome.tree, outcome.from)?;
+    Some(base.improved(&outcome.improvement).unwrap_or_else(|| base.clone()))
+}
+
+fn install(state: &mut State, outcomes: &[Outcome]) {
+    for outcome in outcomes {
+        state.improve(outcome.tree, outcome.from, &outcome.improvement);
+    }
+}
+
+/// Points the root at `chunk`, which was put before.
+pub(crate) fn swap_root(
+    store: &dyn ChunkStore,
+    expected: Option<ChunkHash>,
+    chunk: &Chunk,
+) -> Result<(), StoreError> {
+    store.swap_root(ROOT_NAME, expected, Some(chunk.hash()))
+}

@@ -1,0 +1,162 @@
+//! A tree's base, and the rules by which background work replaces parts of it while others do too.
+//!
+//! *What a base is*: a tree, runs over it, and `folded_to`. Call *content(X)* what the tree of this
+//! id holds at Sequence X, within one era. A base stands for content(`folded_to`).
+//!
+//! *Invariants*
+//! 1. The runs stand the newest first; each begins no later than the next older one ends, and the
+//!    newest ends at `folded_to`. So together they have the newest edit of each key written in
+//!    (`whole_to`, `folded_to`], where `whole_to` is what the oldest one begins after, or
+//!    `folded_to` if there is none.
+//! 2. For each key by itself, the tree has what content(X) has at some X from `whole_to` to
+//!    `folded_to`; X may differ between keys.
+//!
+//! *Why that is enough*: take a key. If it was written in (`whole_to`, `folded_to`], the newest run
+//! that names it decides, whatever the tree says. If it was not, all X give the same. So laying the
+//! runs over the tree gives content(`folded_to`), and it goes on doing so if any edit of a run that
+//! is the newest up to some X is applied to the tree, at any time, twice, or in any order of keys,
+//! as long as the runs stay. That is why a fold by key range may stop anywhere.
+//!
+//! *The rules* ([`Base::improved`]). Work takes minutes and locks nothing; when it is done, its
+//! result is laid over what the base has become meanwhile. Each rule keeps both invariants, and
+//! answers `None` where nothing would be won:
+//!
+//! | result | what it claims | kept if | then |
+//! |---|---|---|---|
+//! | `Folded(tree, S)` | the tree is content(S) | `whole_to < S` | the tree replaces the tree; runs up to S go; `folded_to` is at least S |
+//! | `Flushed(run)` | invariant 1 of a run | `folded_to < run.upto` (`run.after <= folded_to` always) | it becomes the newest run |
+//! | `Stepped(from, tree, H)` | `from` with edits that are the newest up to H; if H is told, of all keys | the tree is `from` still | the tree replaces it; runs up to the H that was told go |
+//! | `Merged(runs, run)` | the run has what `runs` have | they are all there still | it takes their place |
+//!
+//! `folded_to` never falls within an era, so a run that was made over an older base still begins no
+//! later than the newest run ends. Two results for one base may come in either order.
+//!
+//! What may be surprising: a run may lie over a tree that has its edits already (a version commit
+//! folded further than the run began); by 2 that is harmless, and its end drops it.
+
+use std::sync::Arc;
+
+use frond_store::ChunkHash;
+use frond_tree::Tree;
+
+use crate::ids::Sequence;
+use crate::overlay::run::Run;
+
+/// What lies under the memtables.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Base {
+    /// The tree.
+    pub tree: Tree,
+    /// The runs over it, the newest first.
+    pub runs: Vec<Arc<Run>>,
+    /// Entries up to this Sequence are in these, or were replaced with them.
+    pub folded_to: Sequence,
+}
+
+/// What background work made of a base.
+#[derive(Clone, Debug)]
+pub(crate) enum Improvement {
+    /// All of the overlay up to a moment is in this tree.
+    Folded {
+        /// The tree.
+        tree: Tree,
+        /// The moment.
+        upto: Sequence,
+    },
+    /// What memtables had is in this run.
+    Flushed(Arc<Run>),
+    /// A part of the runs is in this tree.
+    Stepped {
+        /// The root of the tree that it was made from.
+        from: ChunkHash,
+        /// The tree.
+        tree: Tree,
+        /// If this was the last part: all runs up to this Sequence are in the tree.
+        finished: Option<Sequence>,
+    },
+    /// Neighbouring runs are in one.
+    Merged {
+        /// The runs, the newest first; at least two.
+        runs: Vec<Arc<Run>>,
+        /// The one.
+        into: Arc<Run>,
+    },
+}
+
+impl Base {
+    /// A tree without runs.
+    pub fn whole(tree: Tree, folded_to: Sequence) -> Base {
+        Base { tree, runs: Vec::new(), folded_to }
+    }
+
+    /// Names of chunks from which all of it can be reached.
+    pub fn roots(&self) -> impl Iterator<Item = ChunkHash> {
+        let runs = self.runs.iter().flat_map(|run| [run.tree.root, run.filter]);
+        std::iter::once(self.tree.root).chain(runs)
+    }
+
+    /// Up to this Sequence no run is needed.
+    pub fn whole_to(&self) -> Sequence {
+        self.runs.last().map_or(self.folded_to, |oldest| oldest.after)
+    }
+
+    /// What the base becomes by `improvement`; `None` if nothing is won by it (any more).
+    pub fn improved(&self, improvement: &Improvement) -> Option<Base> {
+        match improvement {
+            Improvement::Folded { tree, upto } => {
+                let runs = self.runs_above(*upto);
+                let folded_to = self.folded_to.max(*upto);
+                (self.whole_to() < *upto).then_some(Base { tree: *tree, runs, folded_to })
+            }
+            Improvement::Flushed(run) => {
+                assert!(run.after <= self.folded_to, "folded_to never falls");
+                let runs = std::iter::once(run).chain(&self.runs).cloned().collect();
+                let flushed = Base { tree: self.tree, runs, folded_to: run.upto };
+                (self.folded_to < run.upto).then_some(flushed)
+            }
+            Improvement::Stepped { from, tree, finished } => {
+                let runs = match finished {
+                    Some(upto) => self.runs_above(*upto),
+                    None => self.runs.clone(),
+                };
+                let stepped = Base { tree: *tree, runs, folded_to: self.folded_to };
+                (self.tree.root == *from).then_some(stepped)
+            }
+            Improvement::Merged { runs, into } => {
+                let first = runs.first()?;
+                let start = self.runs.iter().position(|run| Arc::ptr_eq(run, first))?;
+                let replaced = self.runs.get(start..start + runs.len())?;
+                if !replaced.iter().zip(runs).all(|(left, right)| Arc::ptr_eq(left, right)) {
+                    return None;
+                }
+                let mut runs = self.runs.clone();
+                runs.splice(start..start + replaced.len(), [Arc::clone(into)]);
+                Some(Base { tree: self.tree, runs, folded_to: self.folded_to })
+            }
+        }
+    }
+
+    fn runs_above(&self, upto: Sequence) -> Vec<Arc<Run>> {
+        self.runs.iter().filter(|run| upto < run.upto).cloned().collect()
+    }
+
+    /// Checks invariant 1.
+    pub fn check(&self) -> Result<(), String> {
+        if self.runs.first().is_some_and(|newest| newest.upto != self.folded_to) {
+            return Err("the newest run doesn't end where the base does".to_owned());
+        }
+        if self.runs.iter().any(|run| run.upto <= run.after) {
+            return Err("a run that ends before it begins".to_owned());
+        }
+        let joins = |newer: &Arc<Run>, older: &Arc<Run>| {
+            older.upto < newer.upto && newer.after <= older.upto
+        };
+        if !self.runs.is_sorted_by(joins) {
+            return Err("runs that leave a gap".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! The rules against a model: whatever is done in whatever order, the base shows the content.
+//!
+//! *Method*: random edits to a few keys; at random moments work begins (it takes a copy of the base,
+//! or of content at an older moment) and ends (its result is laid over the base of then). After each
+//! step, runs over tree must give content(`folded_to`), and the invariants must hold.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use frond_store::ChunkStore;
+use frond_store::memory::MemoryStore;
+use frond_testkit::Random;
+use frond_testkit::random::for_seeds;
+use frond_tree::{Bounds, Direction, Edit, Entry, TreeFormat, Value};
+
+use super::*;
+use crate::overlay::interleave::{Interleave, Source};
+use crate::overlay::run::RunCursor;
+
+type Map = BTreeMap<Bytes, Value>;
+
+struct World {
+    store: Arc<dyn ChunkStore>,
+    /// Every edit, its place being its Sequence.
+    edits: Vec<(Bytes, Option<Value>)>,
+    base: Base,
+    ready: Vec<Improvement>,
+    pass: Option<(ChunkHash, Sequence, usize)>,
+}
+
+const KEY_COUNT: usize = 12;
+
+fn key(number: usize) -> Bytes {
+    Bytes::from(format!("{number:02}"))
+}
+
+impl World {
+    fn new() -> World {
+        let store: Arc<dyn ChunkStore> = MemoryStore::new();
+        let format = TreeFormat { chunk_bytes_target: 256, ..TreeFormat::new(1) };
+        let tree = Tree::empty(&*store, format).unwrap();
+        let base = Base::whole(tree, Sequence::ZERO);
+        World { store, edits: Vec::new(), base, ready: Vec::new(), pass: None }
+    }
+
+    fn newest(&self) -> Sequence {
+        Sequence(self.edits.len() as u64)
+    }
+
+    /// The newest edit of each key in (after, upto].
+    fn edits(&self, after: Sequence, upto: Sequence) -> BTreeMap<Bytes, Option<Value>> {
+        self.edits[after.0 as usize..upto.0 as usize].iter().cloned().collect()
+    }
+
+    fn content(&self, upto: Sequence) -> Map {
+        let edits = self.edits(Sequence::ZERO, upto).into_iter();
+        edits.filter_map(|(key, value)| Some((key, value?))).collect()
+    }
+
+    fn build(&self, content: Map) -> Tree {
+        let entries = &mut content.into_iter().map(|(key, value)| Ok(Entry { key, value }));
+        Tree::build(&*self.store, self.base.tree.format, entries).unwrap()
+    }
+
+    fn overlay(&self, runs: &[Arc<Run>], bounds: &Bounds) -> Interleave {
+        let ascending = Direction::Ascending;
+        let sources = runs
+            .iter()
+            .map(|run| Source::Run(RunCursor::new(run, &self.store, bounds.clone(), ascending)));
+        Interleave::new(sources.collect(), ascending)
+    }
+
+    fn apply(&self, runs: &[Arc<Run>], bounds: &Bounds) -> Tree {
+        let mut edits = self.overlay(runs, bounds).map(|edit| {
+            let (key, value) = edit?;
+            Ok((key, value.map_or(Edit::Delete, Edit::Put)))
+        });
+        self.base.tree.apply(&*self.store, &mut edits).unwrap()
+    }
+
+    fn check(&self) {
+        self.base.check().unwrap();
+        let tree = self.apply(&self.base.runs, &Bounds::all());
+        assert_eq!(tree, self.build(self.content(self.base.folded_to)));
+    }
+
+    fn flush(&mut self, random: &mut Random) {
+        // Begun over the base of now, or over one of a while ago.
+        let back = random.below(3).min(self.base.folded_to.0 as usize) as u64;
+        let after = Sequence(self.base.folded_to.0 - back);
+        let upto = self.newest();
+        let mut entries = self.edits(after, upto).into_iter().map(Ok);
+        let format = self.base.tree.format;
+        let run = Run::build(&*self.store, format, (after, upto), &mut entries).unwrap();
+        self.ready.extend(run.map(|run| Improvement::Flushed(Arc::new(run))));
+    }
+
+    fn merge(&mut self, random: &mut Random) {
+        let start = random.below(self.base.runs.len() - 1);
+        let count = 2 + random.below(self.base.runs.len() - start - 1);
+        let runs = self.base.runs[start..start + count].to_vec();
+        let times = (runs[count - 1].after, runs[0].upto);
+        let mut entries = self.overlay(&runs, &Bounds::all());
+        let format = self.base.tree.format;
+        let into = Run::build(&*self.store, format, times, &mut entries).unwrap();
+        self.ready.push(Improvement::Merged { runs, into: Arc::new(into.unwrap()) });
+    }
+
+    /// The next step of a pass, as it is done: its result is laid over the base at once or later.
+    fn step_pass(&mut self, random: &mut Random) {
+        let from = self.base.tree.root;
+        let (root, horizon, cursor) = match self.pass.take() {
+            Some(pass) if pass.0 == from => pass,
+            _ => (from, self.base.folded_to, 0),
+        };
+        let runs: Vec<Arc<Run>> =
+            self.base.runs.iter().filter(|run| run.upto <= horizon).cloned().collect();
+        let end = cursor + 1 + random.below(6);
+        let start = Some(key(cursor));
+        let last = end >= KEY_COUNT;
+        let bounds = Bounds { start, end: (!last).then(|| key(end)) };
+        let tree = self.apply(&runs, &bounds);
+        let finished = last.then_some(horizon);
+        assert_eq!(root, from);
+        self.ready.push(Improvement::Stepped { from, tree, finished });
+        self.pass = (!last).then_some((tree.root, horizon, end));
+    }
+
+    fn step(&mut self, random: &mut Random) {
+        match random.below(12) {
+            0..=3 => {
+                let value = (!random.one_in(3)).then(|| Value::inline(random.bytes(20)));
+                self.edits.push((key(random.below(KEY_COUNT)), value));
+            }
+            4 | 5 => self.flush(random),
+            6 if self.base.runs.len() >= 2 => self.merge(random),
+            7 => {
+                let upto = Sequence(random.below(self.edits.len() + 1) as u64);
+                let tree = self.build(self.content(upto));
+                self.ready.push(Improvement::Folded { tree, upto });
+            }
+            8 => self.step_pass(random),
+            _ if !self.ready.is_empty() => {
+                let position = random.below(self.ready.len());
+                let improvement = self.ready.swap_remove(position);
+                let before = self.base.folded_to;
+                if let Some(improved) = self.base.improved(&improvement) {
+                    self.base = improved;
+                }
+                assert!(before <= self.base.folded_to);
+                self.check();
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn work_in_any_order_leaves_the_content() {
+    for_seeds(150, |mut random| {
+        let mut world = World::new();
+        for _ in 0..200 {
+            world.step(&mut random);
+        }
+        world.check();
+    });
+}
+
+#[test]
+fn what_wins_nothing_is_not_taken() {
+    let mut world = World::new();
+    let mut random = Random::new(1);
+    for number in 0..4 {
+        world.edits.push((key(number), Some(Value::inline("x"))));
+        world.ready.clear();
+        world.flush(&mut random);
+        let flushed = world.ready.pop().unwrap();
+        world.base = world.base.improved(&flushed).unwrap();
+        assert_eq!(world.base.improved(&flushed), None, "a run that is there already");
+    }
+    let tree = world.base.tree;
+    let folded = |upto| Improvement::Folded { tree, upto: Sequence(upto) };
+    assert_eq!(world.base.improved(&folded(0)), None);
+    let half = world.base.improved(&folded(2)).unwrap();
+    assert_eq!((half.runs.len(), half.folded_to), (2, Sequence(4)));
+    assert_eq!(half.improved(&folded(half.whole_to().0)), None, "no further than it is");
+    let runs = world.base.runs.clone();
+    let merged = Improvement::Merged { runs: runs[2..].to_vec(), into: Arc::clone(&runs[2]) };
+    assert_eq!(half.improved(&merged), None, "runs that are gone");
+    let stepped = Improvement::Stepped { from: ChunkHash([1; 32]), tree, finished: None };
+    assert_eq!(half.improved(&stepped), None, "another tree");
+    let all = half.improved(&folded(9)).unwrap();
+    assert_eq!((all.runs.len(), all.folded_to), (0, Sequence(9)));
+}

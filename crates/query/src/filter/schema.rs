@@ -1,0 +1,227 @@
+//! `$jsonSchema`: what a document, and every part of it, may be (draft 4 of JSON Schema, with
+//! `bsonType`, as MongoDB has it).
+//!
+//! A schema is a list of rules, all of which a value must keep. A rule about one type of value is
+//! kept by every value of another. Reading order: this file (what a rule is, and whether a value
+//! keeps it), `parse` (from BSON), `explain` (why a document failed, for `errInfo`).
+
+mod explain;
+mod parse;
+
+use std::collections::HashSet;
+
+use frond_doc::{Array, Document, Value, ValueBuf, key, order};
+
+use super::pattern::Pattern;
+use super::shape::TypeSet;
+use crate::expression::number::Number;
+
+/// A parsed schema.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Schema {
+    title: Option<String>,
+    description: Option<String>,
+    rules: Vec<Rule>,
+}
+
+/// One keyword.
+#[derive(Clone, Debug)]
+struct Rule {
+    keyword: String,
+    /// Its operand as it was written.
+    specified: ValueBuf,
+    test: Test,
+}
+
+/// What a keyword demands.
+#[derive(Clone, Debug)]
+enum Test {
+    Type(TypeSet),
+    Enum(Vec<ValueBuf>),
+    Properties(Vec<(String, Schema)>),
+    PatternProperties(Vec<(Pattern, Schema)>),
+    /// Of properties that neither of the two above names; `None`: there must be none.
+    OtherProperties {
+        names: Vec<String>,
+        patterns: Vec<Pattern>,
+        schema: Option<Box<Schema>>,
+    },
+    Required(Vec<String>),
+    PropertyCount(Limit),
+    Dependencies(Vec<(String, Dependency)>),
+    Items(Box<Schema>),
+    ItemsInOrder(Vec<Schema>),
+    /// Of items after so many; `None`: there must be none.
+    OtherItems(usize, Option<Box<Schema>>),
+    ItemCount(Limit),
+    UniqueItems,
+    Bound {
+        bound: ValueBuf,
+        is_minimum: bool,
+        is_exclusive: bool,
+    },
+    MultipleOf(ValueBuf),
+    Length(Limit),
+    Pattern(Pattern),
+    All(Vec<Schema>),
+    Any(Vec<Schema>),
+    One(Vec<Schema>),
+    Not(Box<Schema>),
+}
+
+/// How many there may be.
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    Min(u64),
+    Max(u64),
+}
+
+impl Limit {
+    fn allows(self, count: usize) -> bool {
+        match self {
+            Limit::Min(least) => least <= count as u64,
+            Limit::Max(most) => count as u64 <= most,
+        }
+    }
+}
+
+/// What a property demands if it is there.
+#[derive(Clone, Debug)]
+enum Dependency {
+    Properties(Vec<String>),
+    Schema(Schema),
+}
+
+impl Schema {
+    /// Whether a value keeps all rules. The recursion is as deep as the schema, which parsing has
+    /// bounded.
+    pub(crate) fn matches(&self, value: Value<'_>) -> bool {
+        self.rules.iter().all(|rule| rule.test.is_kept(value))
+    }
+}
+
+impl Test {
+    fn is_kept(&self, value: Value<'_>) -> bool {
+        match self {
+            Test::Type(types) => types.matches(value),
+            Test::Enum(values) => values.iter().any(|known| order::equal(known.as_value(), value)),
+            Test::All(schemas) => schemas.iter().all(|schema| schema.matches(value)),
+            Test::Any(schemas) => schemas.iter().any(|schema| schema.matches(value)),
+            Test::One(schemas) => {
+                schemas.iter().filter(|schema| schema.matches(value)).take(2).count() == 1
+            }
+            Test::Not(schema) => !schema.matches(value),
+            Test::Bound { bound, is_minimum, is_exclusive } => {
+                !value.is_number() || is_within(value, bound.as_value(), *is_minimum, *is_exclusive)
+            }
+            Test::MultipleOf(divisor) => {
+                match (Number::of(value), Number::of(divisor.as_value())) {
+                    (Some(number), Some(divisor)) => is_multiple(number, divisor),
+                    _ => true,
+                }
+            }
+            Test::Length(limit) => {
+                value.as_str().is_none_or(|text| limit.allows(text.chars().count()))
+            }
+            Test::Pattern(pattern) => match value {
+                Value::String(_) => pattern.matches(value).unwrap_or(false),
+                _ => true,
+            },
+            _ => match value {
+                Value::Document(document) => self.is_kept_by_document(document),
+                Value::Array(array) => self.is_kept_by_array(array),
+                _ => true,
+            },
+        }
+    }
+
+    fn is_kept_by_document(&self, document: Document<'_>) -> bool {
+        match self {
+            Test::Properties(properties) => properties
+                .iter()
+                .all(|(name, schema)| document.get(name).is_none_or(|value| schema.matches(value))),
+            Test::PatternProperties(patterns) => document.iter().all(|(name, value)| {
+                patterns
+                    .iter()
+                    .all(|(pattern, schema)| !names(pattern, name) || schema.matches(value))
+            }),
+            Test::OtherProperties { schema, .. } => document
+                .iter()
+                .filter(|(name, _)| self.is_other(name))
+                .all(|(_, value)| schema.as_ref().is_some_and(|schema| schema.matches(value))),
+            Test::Required(names) => names.iter().all(|name| document.get(name).is_some()),
+            Test::PropertyCount(limit) => limit.allows(document.iter().count()),
+            Test::Dependencies(dependencies) => dependencies.iter().all(|(name, dependency)| {
+                document.get(name).is_none() || dependency.is_kept(document)
+            }),
+            _ => true,
+        }
+    }
+
+    /// Whether no other keyword speaks of a property.
+    fn is_other(&self, name: &str) -> bool {
+        match self {
+            Test::OtherProperties { names: known, patterns, .. } => {
+                !known.iter().any(|known| known == name)
+                    && !patterns.iter().any(|pattern| names(pattern, name))
+            }
+            _ => false,
+        }
+    }
+
+    fn is_kept_by_array(&self, array: Array<'_>) -> bool {
+        match self {
+            Test::Items(schema) => array.iter().all(|item| schema.matches(item)),
+            Test::ItemsInOrder(schemas) => {
+                array.iter().zip(schemas).all(|(item, schema)| schema.matches(item))
+            }
+            Test::OtherItems(after, schema) => array
+                .iter()
+                .skip(*after)
+                .all(|item| schema.as_ref().is_some_and(|schema| schema.matches(item))),
+            Test::ItemCount(limit) => limit.allows(array.iter().count()),
+            Test::UniqueItems => duplicate(array).is_none(),
+            _ => true,
+        }
+    }
+}
+
+impl Dependency {
+    fn is_kept(&self, document: Document<'_>) -> bool {
+        match self {
+            Dependency::Properties(names) => names.iter().all(|name| document.get(name).is_some()),
+            Dependency::Schema(schema) => schema.matches(Value::Document(document)),
+        }
+    }
+}
+
+/// Whether a pattern is found in a name.
+fn names(pattern: &Pattern, name: &str) -> bool {
+    pattern.matches(Value::String(name)).unwrap_or(false)
+}
+
+fn is_within(value: Value<'_>, bound: Value<'_>, is_minimum: bool, is_exclusive: bool) -> bool {
+    let ordering = order::compare(value, bound);
+    match (is_minimum, is_exclusive) {
+        (true, true) => ordering.is_gt(),
+        (true, false) => ordering.is_ge(),
+        (false, true) => ordering.is_lt(),
+        (false, false) => ordering.is_le(),
+    }
+}
+
+fn is_multiple(number: Number, divisor: Number) -> bool {
+    match (number.integer(), divisor.integer()) {
+        (Some(number), Some(divisor)) => number.wrapping_rem(divisor) == 0,
+        _ => number.double() % divisor.double() == 0.0,
+    }
+}
+
+/// The first item that is there twice.
+fn duplicate(array: Array<'_>) -> Option<Value<'_>> {
+    let mut seen = HashSet::new();
+    array.iter().find(|item| !seen.insert(key::of_value(*item)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! `$graphLookup`: what can be reached from a document through another collection's documents.
+//!
+//! Breadth first: each round asks for all documents whose `connectToField` is one of the values that
+//! the last round found, in one query, so that an index is asked once a value. A document is met
+//! once, whatever the paths to it, which ends cycles. What was found is in the order of its
+//! discovery.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_doc::path::Path;
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
+
+use super::Documents;
+use super::parse::{StageParser, failed_to_parse, one};
+use super::set_path::set_path;
+use super::stage::{Context, Rows, Stage};
+use crate::error::QueryError;
+use crate::expression::{Elements, Expression, Scope, check_depth, failure, parse_path};
+use crate::filter::Filter;
+
+/// `$graphLookup`
+#[derive(Debug)]
+struct GraphLookup {
+    collection: String,
+    start: Expression,
+    from: Path,
+    to: String,
+    target: Vec<String>,
+    depth_max: Option<u64>,
+    depth_path: Option<Vec<String>>,
+    restriction: Option<DocumentBuf>,
+}
+
+/// Values to look for, each once.
+type Frontier = BTreeMap<Bytes, ValueBuf>;
+
+fn add(frontier: &mut Frontier, value: Value<'_>) {
+    let value = if value == Value::Undefined { Value::Null } else { value };
+    frontier.entry(key::of_value(value)).or_insert_with(|| value.to_buf());
+}
+
+impl Stage for GraphLookup {
+    fn run<'a>(
+        self: Arc<Self>,
+        input: Documents<'a>,
+        context: &Context,
+    ) -> Result<Documents<'a>, QueryError> {
+        let context = Context { wanted: None, ..context.clone() };
+        Ok(Box::new(input.map(move |document| self.apply(&document?, &context))))
+    }
+
+    fn rows(&self) -> Rows {
+        Rows::Same
+    }
+}
+
+impl GraphLookup {
+    fn apply(&self, document: &DocumentBuf, context: &Context) -> Result<DocumentBuf, QueryError> {
+        let scope = Scope::new(document.view(), &context.variables);
+        let mut frontier = Frontier::new();
+        let start = self.start.evaluate_in(&scope)?;
+        match start.or_null() {
+            Value::Array(array) => array.iter().for_each(|value| add(&mut frontier, value)),
+            value => add(&mut frontier, value),
+        }
+        let mut asked: HashSet<Bytes> = HashSet::new();
+        let mut met: HashSet<Bytes> = HashSet::new();
+        let mut found = Elements::new();
+        let mut bytes = 0;
+        let mut depth: u64 = 0;
+        while !frontier.is_empty() && self.depth_max.is_none_or(|most| depth <= most) {
+            let filter = self.filter(&frontier)?.with_variables(context.variables.clone());
+            asked.extend(std::mem::take(&mut frontier).into_keys());
+            for foreign in context.collections.find(None, &self.collection, &filter)? {
+                let foreign = foreign?;
+                let id = foreign.get("_id").map_or_else(Bytes::new, key::of_value);
+                if !met.insert(id) {
+                    continue;
+                }
+                bytes += foreign.as_bytes().len() * 2;
+                if context.resources.memory_bytes_max < bytes {
+                    let message = "$graphLookup reached maximum memory consumption";
+                    return Err(failure(40099, message));
+                }
+                self.from.visit(foreign.view(), &mut |value| {
+                    match value {
+                        Some(Value::Array(array)) => {
+                            array.iter().for_each(|value| add(&mut frontier, value));
+                        }
+                        Some(value) => add(&mut frontier, value),
+                        None => {}
+                    }
+                    false
+                });
+                let shown = match &self.depth_path {
+                    Some(path) => {
+                        let depth = Value::Int64(i64::try_from(depth).unwrap_or(i64::MAX));
+                        set_path(foreign.view(), path, Some(depth))
+                    }
+                    None => foreign,
+                };
+                found.push(Value::Document(shown.view()))?;
+            }
+            frontier.retain(|key, _| !asked.contains(key));
+            depth += 1;
+        }
+        let made = set_path(document.view(), &self.target, Some(found.finish().or_null()));
+        check_depth(Value::Document(made.view()), 1)?;
+        Ok(made)
+    }
+
+    /// `{$and: [{to: {$in: values}}, restriction]}`; patterns are compared, not matched.
+    fn filter(&self, frontier: &Frontier) -> Result<Filter, QueryError> {
+        let is_pattern = |value: &&ValueBuf| matches!(value.as_value(), Value::Regex(_));
+        let patterns: Vec<&ValueBuf> = frontier.values().filter(is_pattern).collect();
+        let mut builder = DocumentBuilder::new();
+        builder.begin_array("$and").push_begin_document();
+        // A plain `$in` can be asked of an index, a `$or` can't.
+        if !patterns.is_empty() {
+            builder.begin_array("$or");
+            for pattern in &patterns {
+                builder.push_begin_document().begin_document(&self.to);
+                builder.append("$eq", pattern.as_value()).end().end();
+            }
+            builder.push_begin_document();
+        }
+        builder.begin_document(&self.to).begin_array("$in");
+        for value in frontier.values().filter(|value| !is_pattern(value)) {
+            builder.push(value.as_value());
+        }
+        builder.end().end();
+        if !patterns.is_empty() {
+            builder.end().end();
+        }
+        builder.end();
+        if let Some(restriction) = &self.restriction {
+            builder.push(Value::Document(restriction.view()));
+        }
+        builder.end();
+        Filter::parse(builder.build().view())
+    }
+}
+
+/// What the stage is told.
+#[derive(Default)]
+struct Options<'v> {
+    collection: Option<&'v str>,
+    start: Option<Value<'v>>,
+    from: Option<&'v str>,
+    to: Option<&'v str>,
+    target: Option<&'v str>,
+    depth_max: Option<u64>,
+    depth_path: Option<&'v str>,
+    restriction: Option<Document<'v>>,
+}
+
+fn options(specification: Document<'_>) -> Result<Options<'_>, QueryError> {
+    let mut options = Options::default();
+    for (name, value) in specification.iter() {
+        match (name, value) {
+            ("startWith", value) => options.start = Some(value),
+            ("maxDepth", value) => {
+                if !value.is_number() {
+                    let found = value.element_type().alias();
+                    let message =
+                        format!("maxDepth requires numeric argument, found type: {found}");
+                    return Err(failure(40100, message));
+                }
+                let refuse = |what: &str| {
+                    let shown = crate::text::value(value);
+                    failure(40102, format!("maxDepth {what}, found: {shown}"))
+                };
+                let whole =
+                    value.as_integer().ok_or_else(|| refuse("must be representable as a long"))?;
+                let depth = u64::try_from(whole).map_err(|_| {
+                    let message =
+                        format!("maxDepth requires a nonnegative argument, found: {whole}");
+                    failure(40101, message)
+                })?;
+                options.depth_max = Some(depth);
+            }
+            ("restrictSearchWithMatch", Value::Document(filter)) => {
+                options.restriction = Some(filter);
+            }
+            ("restrictSearchWithMatch", other) => {
+                let found = other.element_type().alias();
+                let message = format!("restrictSearchWithMatch must be an object, found {found}");
+                return Err(failure(40185, message));
+            }
+            ("from" | "as" | "connectFromField" | "connectToField" | "depthField", value) => {
+                let Value::String(text) = value else {
+                    let found = value.element_type().alias();
+                    let message = format!("expected string as argument for {name}, found: {found}");
+                    return Err(failure(40103, message));
+                };
+                match name {
+                    "from" => options.collection = Some(text),
+                    "as" => options.target = Some(text),
+                    "connectFromField" => options.from = Some(text),
+                    "connectToField" => options.to = Some(text),
+                    _ => options.depth_path = Some(text),
+                }
+            }
+            _ => {
+                let message = format!("Unknown argument to $graphLookup: {name}");
+                return Err(failure(40104, message));
+            }
+        }
+    }
+    Ok(options)
+}
+
+pub(super) fn parse(
+    argument: Value<'_>,
+    parser: &mut StageParser,
+) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let Value::Document(specification) = argument else {
+        let found = argument.element_type().alias();
+        let message =
+            format!("the $graphLookup stage specification must be an object, but found {found}");
+        return Err(failed_to_parse(message));
+    };
+    let options = options(specification)?;
+    let (Some(collection), Some(start), Some(from), Some(to), Some(target)) =
+        (options.collection, options.start, options.from, options.to, options.target)
+    else {
+        let message = "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and \
+                       'connectToField' to be specified.";
+        return Err(failure(40105, message));
+    };
+    if collection.is_empty() {
+        return Err(failed_to_parse("$graphLookup argument 'from' must not be empty"));
+    }
+    if let Some(restriction) = options.restriction {
+        Filter::parse(restriction)?;
+    }
+    parse_path(from)?;
+    parse_path(to)?;
+    one(GraphLookup {
+        collection: collection.to_owned(),
+        start: parser.expression(start)?,
+        from: Path::new(from),
+        to: to.to_owned(),
+        target: parse_path(target)?,
+        depth_max: options.depth_max,
+        depth_path: options.depth_path.map(parse_path).transpose()?,
+        restriction: options.restriction.map(|restriction| restriction.to_buf()),
+    })
+}

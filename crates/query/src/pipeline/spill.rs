@@ -1,0 +1,81 @@
+//! Where stages put what doesn't fit into memory.
+//!
+//! This crate knows no disk: the caller gives files ([`Spill`]), which are written from their
+//! beginning to their end, then read, and gone when they are dropped.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// How much a stage may keep in memory unless it is told otherwise: MongoDB's limit.
+pub const MEMORY_BYTES_MAX: usize = 100 << 20;
+
+/// Makes temporary files.
+pub trait Spill: Send + Sync {
+    /// Makes an empty file.
+    ///
+    /// # Errors
+    /// What the disk failed with.
+    fn create(&self) -> Result<Box<dyn SpillFile>, QueryError>;
+}
+
+/// A temporary file; dropping it removes it.
+pub trait SpillFile: Send {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// What the disk failed with.
+    fn append(&mut self, bytes: &[u8]) -> Result<(), QueryError>;
+
+    /// Fills `buffer` with the bytes from `offset` on, all of which were appended before.
+    ///
+    /// # Errors
+    /// What the disk failed with.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), QueryError>;
+}
+
+/// How much memory a stage may use, and where the rest goes.
+#[derive(Clone)]
+pub struct Resources {
+    /// Bytes that a stage keeps in memory at most.
+    pub memory_bytes_max: usize,
+    /// `None`: what needs more memory is refused.
+    pub spill: Option<Arc<dyn Spill>>,
+}
+
+impl Default for Resources {
+    fn default() -> Resources {
+        Resources { memory_bytes_max: MEMORY_BYTES_MAX, spill: None }
+    }
+}
+
+impl fmt::Debug for Resources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resources")
+            .field("memory_bytes_max", &self.memory_bytes_max)
+            .field("can_spill", &self.spill.is_some())
+            .finish()
+    }
+}
+
+impl Resources {
+    /// A file for what `stage` can't keep.
+    ///
+    /// # Errors
+    /// `QueryExceededMemoryLimitNoDiskUseAllowed` if there is no disk for it.
+    pub(crate) fn create(&self, stage: &str) -> Result<Box<dyn SpillFile>, QueryError> {
+        match &self.spill {
+            Some(spill) => spill.create(),
+            None => {
+                let message = format!(
+                    "{stage} exceeded memory limit of {} bytes, but did not opt in to external \
+                     sorting.",
+                    self.memory_bytes_max
+                );
+                Err(QueryError::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message))
+            }
+        }
+    }
+}

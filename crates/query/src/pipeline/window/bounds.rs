@@ -1,0 +1,237 @@
+//! Which documents are in the window of each document: so many before and after it, or those whose
+//! sort value is so near.
+
+use frond_doc::{Document, Value, ValueBuf, order};
+
+use super::Partition;
+use crate::error::QueryError;
+use crate::expression::failure;
+use crate::expression::number::{Number, as_i32};
+use crate::number;
+use crate::pipeline::parse::failed_to_parse;
+use crate::pipeline::time_unit::TimeUnit;
+use crate::sort::SortPattern;
+
+/// One end of a window.
+#[derive(Clone, Debug)]
+enum Bound<T> {
+    Unbounded,
+    /// The document itself is no distance away.
+    Distance(T),
+}
+
+/// Both ends of a window.
+#[derive(Clone, Debug)]
+enum Ends {
+    Documents(Bound<i64>, Bound<i64>),
+    /// `None` is the document itself and its peers.
+    Range(Bound<Option<ValueBuf>>, Bound<Option<ValueBuf>>, Option<TimeUnit>),
+}
+
+/// The window of each document.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds(Ends);
+
+impl Bounds {
+    /// All documents of the partition.
+    pub(super) const ALL: Bounds = Bounds(Ends::Documents(Bound::Unbounded, Bound::Unbounded));
+
+    /// Parses `{documents: [low, high]}` or `{range: [low, high], unit}`.
+    pub(super) fn parse(
+        window: Document<'_>,
+        sort: Option<&SortPattern>,
+    ) -> Result<Bounds, QueryError> {
+        if let Some((name, _)) =
+            window.iter().find(|(name, _)| !["documents", "range", "unit"].contains(name))
+        {
+            let message = format!(
+                "'window' field can only contain 'documents' as the only \
+                                   argument or 'range' with an optional 'unit' field, found {name}"
+            );
+            return Err(failed_to_parse(message));
+        }
+        match (window.get("documents"), window.get("range"), window.get("unit")) {
+            (Some(documents), None, None) => documents_bounds(documents, sort),
+            (None, Some(range), unit) => range_bounds(range, unit, sort),
+            (None, None, _) => Ok(Bounds::ALL),
+            _ => Err(failed_to_parse(
+                "'window' field can only contain 'documents' as the only argument or 'range' with \
+                 an optional 'unit' field",
+            )),
+        }
+    }
+
+    /// For each document the positions from the first in its window to after the last.
+    pub(super) fn ranges(
+        &self,
+        partition: &Partition<'_>,
+    ) -> Result<Vec<(usize, usize)>, QueryError> {
+        let count = partition.documents.len();
+        match &self.0 {
+            Ends::Documents(low, high) => {
+                let clamp =
+                    |position: i64| usize::try_from(position.max(0)).unwrap_or(count).min(count);
+                let ranges = (0..count).map(|position| {
+                    let here = i64::try_from(position).unwrap_or(i64::MAX);
+                    let from = match low {
+                        Bound::Unbounded => 0,
+                        Bound::Distance(distance) => clamp(here.saturating_add(*distance)),
+                    };
+                    let to = match high {
+                        Bound::Unbounded => count,
+                        Bound::Distance(distance) => {
+                            clamp(here.saturating_add(*distance).saturating_add(1))
+                        }
+                    };
+                    (from, to.max(from))
+                });
+                Ok(ranges.collect())
+            }
+            Ends::Range(low, high, unit) => near(partition, low, high, *unit),
+        }
+    }
+}
+
+/// The windows by sort values, which ascend: both ends only move on.
+fn near(
+    partition: &Partition<'_>,
+    low: &Bound<Option<ValueBuf>>,
+    high: &Bound<Option<ValueBuf>>,
+    unit: Option<TimeUnit>,
+) -> Result<Vec<(usize, usize)>, QueryError> {
+    let values = partition.sort_values();
+    let mut known = Vec::with_capacity(values.len());
+    for value in values {
+        let value = value.unwrap_or(Value::Null);
+        let is_right = match unit {
+            Some(_) => matches!(value, Value::DateTime(_)),
+            None => value.is_number(),
+        };
+        if !is_right {
+            let found = value.element_type().alias();
+            return Err(match unit {
+                Some(_) => failure(
+                    5_429_513,
+                    format!(
+                        "Invalid range: Expected the sortBy field to be a Date, but it was {found}"
+                    ),
+                ),
+                None => failure(
+                    5_429_414,
+                    format!(
+                        "Invalid range: Expected the sortBy field to be a number, but it was {found}"
+                    ),
+                ),
+            });
+        }
+        known.push(value);
+    }
+    let (mut from, mut to) = (0, 0);
+    let mut ranges = Vec::with_capacity(known.len());
+    for value in &known {
+        if let Bound::Distance(distance) = low {
+            let least = moved(*value, distance.as_ref(), unit)?;
+            while from < known.len() && order::compare(known[from], least.as_value()).is_lt() {
+                from += 1;
+            }
+        }
+        match high {
+            Bound::Unbounded => to = known.len(),
+            Bound::Distance(distance) => {
+                let greatest = moved(*value, distance.as_ref(), unit)?;
+                while to < known.len() && order::compare(known[to], greatest.as_value()).is_le() {
+                    to += 1;
+                }
+            }
+        }
+        ranges.push((from, to.max(from)));
+    }
+    Ok(ranges)
+}
+
+/// A sort value and a distance.
+fn moved(
+    value: Value<'_>,
+    distance: Option<&ValueBuf>,
+    unit: Option<TimeUnit>,
+) -> Result<ValueBuf, QueryError> {
+    let Some(distance) = distance else { return Ok(value.to_buf()) };
+    let distance = distance.as_value();
+    let moved = match (unit, value) {
+        (Some(unit), Value::DateTime(date)) => {
+            distance.as_integer().and_then(|count| unit.add(date, count)).map(Value::DateTime)
+        }
+        // Beyond what a long holds the distance goes on as a double.
+        _ => number::add(value, distance).or_else(|| {
+            let (value, distance) = (Number::of(value)?, Number::of(distance)?);
+            Some(Value::Double(value.double() + distance.double()))
+        }),
+    };
+    let moved = moved.ok_or_else(|| failure(5_166_406, "the window's bound is out of range"))?;
+    Ok(ValueBuf::from(moved))
+}
+
+fn pair<'v>(name: &str, value: Value<'v>) -> Result<[Value<'v>; 2], QueryError> {
+    let elements = value.as_array().map(|array| array.iter().collect::<Vec<_>>());
+    elements
+        .and_then(|elements| <[Value<'v>; 2]>::try_from(elements).ok())
+        .ok_or_else(|| failed_to_parse(format!("Window bounds must be a 2-element array: {name}")))
+}
+
+fn documents_bounds(value: Value<'_>, sort: Option<&SortPattern>) -> Result<Bounds, QueryError> {
+    let [low, high] = pair("documents", value)?;
+    let bound = |value: Value<'_>| match value {
+        Value::String("unbounded") => Ok(Bound::Unbounded),
+        Value::String("current") => Ok(Bound::Distance(0)),
+        value => as_i32(value)
+            .map(|whole| Bound::Distance(i64::from(whole)))
+            .ok_or_else(|| failed_to_parse("Numeric document-based bounds must be an integer")),
+    };
+    let (low, high) = (bound(low)?, bound(high)?);
+    let is_bounded = !matches!((&low, &high), (Bound::Unbounded, Bound::Unbounded));
+    if is_bounded && sort.is_none() {
+        return Err(failure(5_339_901, "Document-based bounds require a sortBy"));
+    }
+    if let (Bound::Distance(low), Bound::Distance(high)) = (&low, &high)
+        && high < low
+    {
+        let message = format!("Lower bound must not exceed upper bound: [{low}, {high}]");
+        return Err(failure(5_339_900, message));
+    }
+    Ok(Bounds(Ends::Documents(low, high)))
+}
+
+fn range_bounds(
+    value: Value<'_>,
+    unit: Option<Value<'_>>,
+    sort: Option<&SortPattern>,
+) -> Result<Bounds, QueryError> {
+    let [low, high] = pair("range", value)?;
+    let unit = unit.map(TimeUnit::parse).transpose()?;
+    let bound = |value: Value<'_>| match value {
+        Value::String("unbounded") => Ok(Bound::Unbounded),
+        Value::String("current") => Ok(Bound::Distance(None)),
+        value if !value.is_number() => {
+            Err(failed_to_parse("Range-based bounds expression must be a number"))
+        }
+        value if unit.is_some() && value.as_integer().is_none() => {
+            Err(failed_to_parse("With 'unit', range-based bounds must be an integer"))
+        }
+        value => Ok(Bound::Distance(Some(value.to_buf()))),
+    };
+    let (low, high) = (bound(low)?, bound(high)?);
+    let ascends_by_one =
+        sort.is_some_and(|sort| matches!(sort.fields.as_slice(), [field] if !field.descending));
+    if !ascends_by_one {
+        let message = "Range-based window require sortBy a single ascending field";
+        return Err(failure(5_339_902, message));
+    }
+    if let (Bound::Distance(low), Bound::Distance(high)) = (&low, &high) {
+        let zero = ValueBuf::from(Value::Int32(0));
+        let (low, high) = (low.as_ref().unwrap_or(&zero), high.as_ref().unwrap_or(&zero));
+        if order::compare(high.as_value(), low.as_value()).is_lt() {
+            return Err(failure(5_339_900, "Lower bound must not exceed upper bound"));
+        }
+    }
+    Ok(Bounds(Ends::Range(low, high, unit)))
+}

@@ -1,0 +1,126 @@
+//! Goal: what is sorted or grouped on disk is what is sorted or grouped in memory. Method: the same
+//! random documents with much memory and with almost none, over files that are vectors.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_query::QueryError;
+use frond_query::expression::Variables;
+use frond_query::pipeline::{Pipeline, Resources, Spill, SpillFile};
+use frond_testkit::Random;
+use frond_testkit::random::for_seeds;
+
+use crate::pipelines::{Memory, canonical, json};
+
+#[derive(Default)]
+struct Files {
+    made: AtomicUsize,
+    open: Arc<AtomicUsize>,
+}
+
+struct File {
+    bytes: Mutex<Vec<u8>>,
+    open: Arc<AtomicUsize>,
+}
+
+impl Spill for Files {
+    fn create(&self) -> Result<Box<dyn SpillFile>, QueryError> {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(File { bytes: Mutex::default(), open: self.open.clone() }))
+    }
+}
+
+impl SpillFile for File {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), QueryError> {
+        self.bytes.lock().unwrap().extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), QueryError> {
+        let bytes = self.bytes.lock().unwrap();
+        buffer.copy_from_slice(&bytes[offset as usize..][..buffer.len()]);
+        Ok(())
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn documents(random: &mut Random) -> Vec<DocumentBuf> {
+    let count = random.below(400);
+    let make = |id: usize, random: &mut Random| {
+        let mut builder = DocumentBuilder::new();
+        builder.append("_id", Value::Int32(id as i32));
+        builder.append("k", Value::Int32(random.below(20) as i32));
+        if random.below(5) > 0 {
+            builder.append("v", Value::String(&"x".repeat(random.below(60))));
+        }
+        builder.build()
+    };
+    (0..count).map(|id| make(id, random)).collect()
+}
+
+fn run(
+    input: &[DocumentBuf],
+    stages: &str,
+    resources: Resources,
+) -> Result<Vec<String>, QueryError> {
+    let memory = Arc::new(Memory::default());
+    memory.limit(resources);
+    let wrapped = json(&format!("{{\"v\": {stages}}}"));
+    let array = wrapped.get("v").and_then(|value| value.as_array()).unwrap();
+    let input = Box::new(input.iter().cloned().map(Ok));
+    let found = Pipeline::parse(array)?.run(input, Variables::default(), memory)?;
+    Ok(canonical(&found.collect::<Result<Vec<_>, _>>()?))
+}
+
+#[test]
+fn spilled_is_as_in_memory() {
+    let files = Arc::new(Files::default());
+    for_seeds(60, |mut random| {
+        let input = documents(&mut random);
+        let bytes = 200 + random.below(4000);
+        for (stages, has_order) in [
+            (r#"[{"$sort": {"k": 1, "v": -1}}]"#, true),
+            (r#"[{"$sort": {"k": -1}}, {"$limit": 30}]"#, true),
+            (
+                r#"[{"$group": {"_id": "$k", "n": {"$sum": 1}, "f": {"$first": "$_id"}, "l": {"$last": "$v"}, "all": {"$push": "$v"}}}]"#,
+                false,
+            ),
+            (
+                r#"[{"$setWindowFields": {"partitionBy": "$_id", "output": {"n": {"$sum": "$k"}}}}]"#,
+                true,
+            ),
+            (r#"[{"$bucketAuto": {"groupBy": "$k", "buckets": 3}}]"#, true),
+        ] {
+            let spilling = Resources { memory_bytes_max: bytes, spill: Some(files.clone()) };
+            let mut spilled = run(&input, stages, spilling).unwrap();
+            let mut expected = run(&input, stages, Resources::default()).unwrap();
+            if !has_order {
+                spilled.sort();
+                expected.sort();
+            }
+            assert_eq!(spilled, expected, "{stages}");
+        }
+    });
+    assert!(files.made.load(Ordering::Relaxed) > 20, "nothing was written");
+    assert_eq!(files.open.load(Ordering::Relaxed), 0, "files are left");
+}
+
+#[test]
+fn without_files_too_much_is_refused() {
+    for_seeds(5, |mut random| {
+        let mut input = documents(&mut random);
+        input.extend(documents(&mut Random::new(7)));
+        let tight = Resources { memory_bytes_max: 10, spill: None };
+        for stages in [r#"[{"$sort": {"k": 1}}]"#, r#"[{"$group": {"_id": "$k"}}]"#] {
+            let error = run(&input, stages, tight.clone()).unwrap_err();
+            assert_eq!(error.code.number(), 292);
+        }
+    });
+}
