@@ -20,6 +20,9 @@ use crate::shared::{Shared, Signals};
 /// How long after a failed flush or fold the next one is tried: the disk may have room again.
 const RETRY: Duration = Duration::from_millis(100);
 
+/// How often the flushing thread looks for flushed memtables that nobody reads any more.
+const FREE_EVERY: Duration = Duration::from_millis(20);
+
 /// The running threads; dropping it stops them.
 pub(crate) struct Threads {
     shared: Arc<Shared>,
@@ -101,9 +104,11 @@ pub(crate) fn wait(
 
 fn flush_until_stopped(shared: &Shared) {
     let _panics = PoisonOnPanic(shared);
-    while wait(shared, None, |signals| std::mem::take(&mut signals.flush_wanted)) {
+    let mut free_every = None;
+    while wait(shared, free_every, |signals| std::mem::take(&mut signals.flush_wanted)) {
+        free_every = shared.free_flushed().then_some(FREE_EVERY);
         match shared.flush_sealed() {
-            Ok(_) => shared.signal(|signals| signals.flush_failure = None),
+            Ok(_) => shared.signals().flush_failure = None,
             Err(error) => {
                 shared.signal(|signals| {
                     signals.flush_failure = Some(refusal(&error));

@@ -12,6 +12,7 @@ use crate::background::Threads;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::opening;
+use crate::pace::SEALED_COUNT_MAX;
 use crate::reclaim::ReclaimOptions;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
@@ -31,7 +32,8 @@ pub struct EngineOptions {
     pub overlay_percent_max: u64,
     /// Most bytes a second that background collections read and write; `None`: there are none.
     pub reclaim_bytes_a_second: Option<u64>,
-    /// How often relaxed commits are synced, in milliseconds.
+    /// How often relaxed commits are synced, in milliseconds: a crash loses at most what they wrote in
+    /// this time, and in that of the sync itself.
     pub relaxed_sync_millis: u64,
     /// How many threads fold and merge in the background, beside the one that flushes. Without any,
     /// whoever commits flushes and folds first where that is due: for tests that must repeat.
@@ -47,6 +49,29 @@ impl Default for EngineOptions {
             reclaim_bytes_a_second: Some(64 << 20),
             relaxed_sync_millis: 100,
             fold_threads: 2,
+        }
+    }
+}
+
+/// Least bytes of a memtable: with less, flushes would be all that is done.
+const MEMTABLE_BYTES_MIN: u64 = 1 << 20;
+/// No memtable is larger than this, however much memory there is: a flush of more is a long one.
+const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
+/// How many memtables a twentieth of the memory each make a quarter of it: the active one and the
+/// sealed ones that may wait.
+const MEMTABLES_SHARE: u64 = 4 * (SEALED_COUNT_MAX as u64 + 1);
+
+impl EngineOptions {
+    /// The default options with one budget of memory: half of it for decompressed chunks, a quarter at
+    /// most for memtables (the active one and those that wait to be flushed), the rest for filters of
+    /// runs (about 10 bits for each key that was written since its tree was folded: at 20 GB and 100
+    /// bytes an entry some 40 MB), names of chunks and what is in work.
+    pub fn for_memory(bytes: u64) -> EngineOptions {
+        let memtable = (bytes / MEMTABLES_SHARE).clamp(MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);
+        EngineOptions {
+            cache_bytes: bytes / 2,
+            memtable_bytes_max: memtable,
+            ..EngineOptions::default()
         }
     }
 }
@@ -251,4 +276,20 @@ pub struct EngineCounters {
     pub filter_bytes: u64,
     /// Bytes in memtables now.
     pub memtable_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_of_memory_is_kept() {
+        for megabytes in [16, 256, 4096, 1 << 20] {
+            let options = EngineOptions::for_memory(megabytes << 20);
+            let memtables = options.memtable_bytes_max * (SEALED_COUNT_MAX as u64 + 1);
+            assert!(memtables <= (megabytes << 20) / 4 + (5 << 20), "{megabytes} MB");
+            assert_eq!(options.cache_bytes, megabytes << 19);
+        }
+        assert_eq!(EngineOptions::for_memory(256 << 20).memtable_bytes_max >> 20, 12);
+    }
 }

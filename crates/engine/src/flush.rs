@@ -18,6 +18,7 @@ use frond_tree::{Bounds, Direction};
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::Interleave;
+use crate::overlay::memtable::Memtable;
 use crate::overlay::run::{RUN_ENTRY_OVERHEAD_BYTES, Run};
 use crate::publish::{Advance, Outcome};
 use crate::shared::{Counters, Shared};
@@ -31,7 +32,8 @@ impl Shared {
     /// Flushes all sealed memtables. Returns whether there were any.
     pub fn flush_sealed(&self) -> Result<bool, EngineError> {
         let _session = self.store.session();
-        let _alone = self.flusher.lock().expect("no panic while the lock is held");
+        let mut flusher = self.flusher.lock().expect("no panic while the lock is held");
+        flusher.retain(|memtable| Arc::strong_count(memtable) > 1);
         let (state, _) = self.current();
         let Some((last, segment)) =
             state.sealed.last().map(|sealed| (sealed.last, sealed.segment_end))
@@ -49,6 +51,8 @@ impl Shared {
         let horizon = last.min(visible);
         let begun = self.machine.clock.now_micros();
         let sealed = &state.sealed[..sealed_count];
+        let memtables: Vec<Arc<Memtable>> =
+            sealed.iter().map(|sealed| Arc::clone(&sealed.memtable)).collect();
         let bytes = sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
         trees.extend(sealed.iter().flat_map(|sealed| sealed.memtable.trees()));
         let snapshot = Snapshot::new(Arc::clone(&self.store), state, horizon);
@@ -67,8 +71,20 @@ impl Shared {
         self.pace.note_flush(bytes, micros);
         self.counters.flush_micros.add(micros);
         Counters::count(&self.counters.flushes);
+        flusher.extend(memtables);
+        // The flushing thread frees them, whoever flushed.
+        self.signal(|signals| signals.flush_wanted = true);
         self.note_runs(&outcomes);
         Ok(true)
+    }
+
+    /// Frees flushed memtables that nobody reads any more; returns whether others are left. Freeing
+    /// takes a good part of a second: if the list didn't hold them, whichever reader or writer comes
+    /// last would wait for that.
+    pub fn free_flushed(&self) -> bool {
+        let mut flusher = self.flusher.lock().expect("no panic while the lock is held");
+        flusher.retain(|memtable| Arc::strong_count(memtable) > 1);
+        !flusher.is_empty()
     }
 
     /// Brings each tree that the memtables touch to the horizon.

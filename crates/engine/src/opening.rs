@@ -189,7 +189,7 @@ fn assemble(
         queue: Mutex::new(queue),
         queue_changed: Condvar::new(),
         transactions: Mutex::new(BTreeMap::new()),
-        flusher: Mutex::new(()),
+        flusher: Mutex::new(Vec::new()),
         publisher: Mutex::new(publisher),
         held: Mutex::new(Vec::new()),
         work: Mutex::new(Work::default()),

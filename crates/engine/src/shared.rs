@@ -19,6 +19,7 @@ use frond_tree::TreeFormat;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::overlay::memtable::Memtable;
 use crate::pace::Pace;
 use crate::queue::{Queue, Refusal};
 use crate::snapshot::Snapshot;
@@ -42,8 +43,8 @@ pub(crate) struct Shared {
     pub queue_changed: Condvar,
     /// How many transactions are open at each Sequence.
     pub transactions: Mutex<BTreeMap<Sequence, u64>>,
-    /// Held by the one flush that runs.
-    pub flusher: Mutex<()>,
+    /// Held by the one flush that runs: memtables that were flushed and may still be read.
+    pub flusher: Mutex<Vec<Arc<Memtable>>>,
     /// What is published; see `publish`.
     pub publisher: Mutex<Publisher>,
     /// Every State that somebody may still read.
@@ -134,11 +135,13 @@ impl Shared {
 
     /// Replaces the State by a changed copy. `change` is told the visible Sequence.
     pub fn change_state(&self, change: impl FnOnce(&mut State, Sequence)) {
+        // Dropped after the locks are released: it may be the last to hold what takes long to free.
+        let _before;
         let mut current = self.current.write().expect(NO_PANIC);
         let visible = current.visible;
         let mut state = State::clone(&current.state);
         change(&mut state, visible);
-        current.state = Arc::new(state);
+        _before = std::mem::replace(&mut current.state, Arc::new(state));
         let mut held = self.held.lock().expect(NO_PANIC);
         held.retain(|state| state.strong_count() > 0);
         held.push(Arc::downgrade(&current.state));

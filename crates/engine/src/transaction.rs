@@ -25,8 +25,10 @@ pub enum Durability {
     /// Once it is on the disk. Concurrent commits share one sync.
     #[default]
     Synced,
-    /// At once, unless synced ones that came before are still waiting; synced at an interval. A
-    /// crash may lose it, never half of it.
+    /// At once, unless synced ones that came before are still waiting; synced at an interval
+    /// ([`EngineOptions::relaxed_sync_millis`](crate::EngineOptions::relaxed_sync_millis)), or with
+    /// the next synced one. A crash may lose it, never half of it, and never one that came before
+    /// another that is kept.
     Relaxed,
 }
 

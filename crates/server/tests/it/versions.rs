@@ -38,11 +38,11 @@ fn a_branch_is_changed_compared_and_merged() {
     set(&mut client, "shop@feature", "a", 5);
     let diff = r#"{"collections": [{"collection": "c", "change": "modified", "added": [],
         "removed": [], "modified": [{"_id": 1, "changes": [
-            {"type": "modified", "path": "a", "from": 1, "to": 5}]}], "indexes": [], "indexChanges": []}], "ok": 1.0}"#;
+            {"type": "modified", "path": "a", "from": 1, "to": 5}]}], "indexes": []}], "ok": 1.0}"#;
     client.check("shop@feature", r#"{"frondDiff": 1}"#, diff);
     let theirs = r#"{"collections": [{"name": "c", "change": "modified", "added": [],
         "removed": [], "modified": [{"_id": 1, "diff": [
-            {"type": "modified", "path": "a", "from": 1, "to": 5}]}], "indexes": [], "indexChanges": []}], "ok": 1.0}"#;
+            {"type": "modified", "path": "a", "from": 1, "to": 5}]}], "indexes": []}], "ok": 1.0}"#;
     client.check("shop@feature", r#"{"dumboDiff": 1}"#, theirs);
     let status = client.ok("shop@feature", r#"{"doltStatus": 1}"#);
     assert_eq!(status.get("dirty"), Some(Value::Boolean(true)));
