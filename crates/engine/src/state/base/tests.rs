@@ -187,8 +187,7 @@ fn what_wins_nothing_is_not_taken() {
     let merged = Improvement::Merged { runs: runs[2..].to_vec(), into: Arc::clone(&runs[2]) };
     assert_eq!(half.improved(&merged), None, "runs that are gone");
     let upto = world.newest();
-    let stepped =
-        Improvement::Stepped { from: ChunkHash([1; 32]), tree, upto, is_last: false };
+    let stepped = Improvement::Stepped { from: ChunkHash([1; 32]), tree, upto, is_last: false };
     assert_eq!(half.improved(&stepped), None, "another tree");
     let all = half.improved(&folded(9)).unwrap();
     assert_eq!((all.runs.len(), all.folded_to), (0, Sequence(9)));
