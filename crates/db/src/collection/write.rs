@@ -242,8 +242,17 @@ impl<'t> CollectionWriter<'t> {
         if !began.has_tree(documents) || began.sequence() == latest.sequence() {
             return Ok(());
         }
-        let is_first = latest.has_tree(documents)
-            && began.get(documents, id_key)? == latest.get(documents, id_key)?;
+        if !latest.has_tree(documents) {
+            return Err(Error::write_conflict());
+        }
+        let (before, now) = (began.get(documents, id_key)?, latest.get(documents, id_key)?);
+        let is_first = match (&before, &now) {
+            // A fold meanwhile may have put the same bytes elsewhere: out of line, for instance.
+            (Some(before), Some(now)) if before != now => {
+                began.read(before)? == latest.read(now)?
+            }
+            _ => before == now,
+        };
         if is_first { Ok(()) } else { Err(Error::write_conflict()) }
     }
 

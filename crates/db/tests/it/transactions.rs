@@ -116,3 +116,22 @@ fn names_lead_to_what_is_there_now() {
         }
     });
 }
+
+#[test]
+fn a_document_that_only_moved_is_no_conflict() {
+    let frond = open();
+    let shop = frond.database("shop").expect("opens");
+    // Of these sizes values lie in line, out of line once they are folded, and in pieces.
+    for (id, bytes) in [(1, 100), (2, 20_000), (3, 200_000)] {
+        let text = "x".repeat(bytes);
+        insert(&shop, "things", &format!("[{{'_id': {id}, 'n': 0, 'text': '{text}'}}]"));
+        let transaction = frond.begin();
+        let inside = transaction.database("shop").expect("opens");
+        insert(&shop, "others", &format!("[{{'_id': {id}}}]"));
+        let options = frond_db::ReclaimOptions { thorough: true, ..Default::default() };
+        frond.reclaim(u64::MAX, options).expect("collected");
+        let change = statement(&format!("{{'_id': {id}}}"), "{'$set': {'n': 1}}");
+        assert_eq!(update(&inside, "things", change).modified, 1, "{bytes} bytes");
+        transaction.commit(Durability::Synced, None).expect("nobody else wrote it");
+    }
+}
