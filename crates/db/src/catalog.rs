@@ -2,10 +2,11 @@
 //!
 //! Reading order: [`IndexSpec`] (what an index is asked to be), `entry` (a collection in a commit),
 //! `view` (the catalog of one version at one moment), `adopt` (getting a collection into trees that
-//! can be written), then the operations: `collections`, `indexes` (with `build`), `stats`.
+//! can be written), `cache` (what was found last), then the operations: `collections`, `indexes` (with `build`), `stats`.
 
 pub(crate) mod adopt;
 pub(crate) mod build;
+pub(crate) mod cache;
 mod collections;
 pub(crate) mod entry;
 mod indexes;

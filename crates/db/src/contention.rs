@@ -32,6 +32,7 @@ use frond_engine::{Durability, Transaction};
 
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
+use crate::system;
 
 const ATTEMPTS_MAX: u32 = 2_000;
 const OPTIMISTIC_ATTEMPTS: u32 = 3;
@@ -221,6 +222,8 @@ impl Frond {
         transaction: Transaction,
         durability: Durability,
     ) -> Result<(), Error> {
+        let _change =
+            system::changes_catalog(&transaction).then(|| self.catalog_cache().begin_change());
         transaction.commit(durability)?;
         Ok(())
     }

@@ -7,6 +7,7 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::catalog::CatalogView;
+use crate::catalog::cache::{KnownDatabase, Moment};
 use crate::contention::{Outcome, Role, Scope};
 use crate::error::Error;
 use crate::frond::{DatabaseInfo, Frond};
@@ -27,6 +28,8 @@ pub struct Database {
     /// Whether writes ask validators.
     validates: bool,
     context: Context,
+    /// What was known of it when it was opened.
+    known: Option<Arc<KnownDatabase>>,
 }
 
 /// What the requests on a database belong to.
@@ -89,7 +92,34 @@ impl Database {
             target,
             validates: true,
             context,
+            known: None,
         })
+    }
+
+    /// A database whose name was found before.
+    pub(crate) fn known(frond: &Frond, known: Arc<KnownDatabase>) -> Database {
+        Database {
+            frond: frond.clone(),
+            name: Arc::clone(&known.name),
+            target: known.target.clone(),
+            validates: true,
+            context: Context::Alone,
+            known: Some(known),
+        }
+    }
+
+    /// This database, kept to be found by `name` at `moment`.
+    pub(crate) fn kept(self, moment: Moment, name: &str) -> Database {
+        let (parsed, target) = (Arc::clone(&self.name), self.target.clone());
+        let known = self.frond.catalog_cache().keep_database(moment, name, parsed, target);
+        Database { known: Some(known), ..self }
+    }
+
+    /// What is known of the collections that a reader sees: `None` if that may be something else.
+    pub(crate) fn known_to(&self, reader: &Reader<'_>) -> Option<&KnownDatabase> {
+        let moment = reader.moment()?;
+        let known = self.known.as_deref().filter(|known| known.moment == moment)?;
+        self.frond.catalog_cache().is_current(moment).then_some(known)
     }
 
     /// The same, whose writes ask no validators: `bypassDocumentValidation`.
@@ -172,7 +202,11 @@ impl Database {
     pub(crate) fn reader(&self) -> Reader<'static> {
         match &self.context {
             Context::Within(transaction) => transaction.reader(),
-            _ => Reader::now(self.frond.engine()),
+            _ => {
+                // Noted first: see the cache.
+                let moment = self.frond.catalog_cache().moment();
+                Reader::now(self.frond.engine()).at_moment(moment)
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use frond_store::StoreCounters;
 use frond_store::io::{Chance, Machine};
 use frond_tree::{Bounds, Direction};
 
+use crate::catalog::cache::CatalogCache;
 use crate::contention::Contention;
 use crate::database::{Context, Database};
 use crate::error::Error;
@@ -43,6 +44,7 @@ struct Inner {
     engine: Engine,
     machine: Machine,
     contention: Contention,
+    catalog: CatalogCache,
     spill: Arc<SpillSpace>,
     stage_memory_bytes_max: usize,
     /// The middle five bytes of every ObjectId made here.
@@ -85,6 +87,7 @@ impl Frond {
                 engine,
                 machine: machine.clone(),
                 contention: Contention::new(),
+                catalog: CatalogCache::new(),
                 spill: Arc::new(spill),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
                 object_id_process,
@@ -97,7 +100,16 @@ impl Frond {
     /// database that doesn't exist yet is empty and begins to exist with the first write; a branch
     /// or commit that doesn't exist is an error.
     pub fn database(&self, name: &str) -> Result<Database, Error> {
-        Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)
+        let cache = self.catalog_cache();
+        let moment = cache.moment();
+        if let Some(known) = moment.and_then(|moment| cache.database(moment, name)) {
+            return Ok(Database::known(self, known));
+        }
+        let database = Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)?;
+        Ok(match moment.filter(|moment| cache.is_current(*moment)) {
+            Some(moment) => database.kept(moment, name),
+            None => database,
+        })
     }
 
     /// Begins a transaction of several requests, at what is visible now.
@@ -152,6 +164,11 @@ impl Frond {
     pub fn close(&self) -> Result<(), Error> {
         self.inner.engine.checkpoint()?;
         Ok(self.inner.engine.close()?)
+    }
+
+    /// What names of databases and collections meant last.
+    pub(crate) fn catalog_cache(&self) -> &CatalogCache {
+        &self.inner.catalog
     }
 
     /// How much memory the stages of a query may use, and where the rest goes.

@@ -13,6 +13,7 @@ use frond_engine::{Engine, EntryCursor, Snapshot, Transaction, TreeId};
 use frond_store::ChunkStore;
 use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, Value};
 
+use crate::catalog::cache::Moment;
 use crate::collection::plan::FLAG_MULTIKEY;
 use crate::error::Error;
 use crate::large;
@@ -35,6 +36,8 @@ pub(crate) enum TreePlace {
 pub(crate) struct Reader<'a> {
     source: Source<'a>,
     store: Arc<dyn ChunkStore>,
+    /// Of the catalog, noted before the snapshot was taken.
+    moment: Option<Moment>,
 }
 
 #[derive(Clone)]
@@ -53,19 +56,33 @@ impl Reader<'static> {
 
     /// Reads at `snapshot`.
     pub fn at(engine: &Engine, snapshot: Snapshot) -> Reader<'static> {
-        Reader { source: Source::Snapshot(snapshot), store: engine.store().clone() }
+        Reader { source: Source::Snapshot(snapshot), store: engine.store().clone(), moment: None }
+    }
+
+    /// This reader, whose snapshot was taken after `moment` was noted.
+    pub fn at_moment(self, moment: Option<Moment>) -> Reader<'static> {
+        Reader { moment, ..self }
     }
 
     /// Reads what a transaction of several requests sees, at each call anew.
     pub fn shared(engine: &Engine, transaction: SharedTransaction) -> Reader<'static> {
-        Reader { source: Source::Shared(transaction), store: engine.store().clone() }
+        Reader { source: Source::Shared(transaction), store: engine.store().clone(), moment: None }
     }
 }
 
 impl<'a> Reader<'a> {
     /// Reads what `transaction` sees, its own writes included.
     pub fn within(engine: &Engine, transaction: &'a Transaction) -> Reader<'a> {
-        Reader { source: Source::Transaction(transaction), store: engine.store().clone() }
+        Reader {
+            source: Source::Transaction(transaction),
+            store: engine.store().clone(),
+            moment: None,
+        }
+    }
+
+    /// The moment of the catalog that was noted before the snapshot was taken.
+    pub fn moment(&self) -> Option<Moment> {
+        self.moment
     }
 
     /// Where chunks lie.

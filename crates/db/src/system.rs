@@ -27,9 +27,9 @@
 
 use bytes::Bytes;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, document};
-use frond_engine::TreeId;
+use frond_engine::{Transaction, TreeId};
 use frond_store::{Chunk, ChunkHash};
-use frond_tree::{Content, TreeFormat, Value as TreeValue};
+use frond_tree::{Bounds, Content, TreeFormat, Value as TreeValue};
 
 use crate::catalog::IndexSpec;
 use crate::error::Error;
@@ -246,6 +246,15 @@ pub(crate) fn sequence_at_end(key: &[u8]) -> Result<u64, Error> {
     let sequence = key.last_chunk::<8>();
     let sequence = sequence.ok_or_else(|| Error::damaged("a key ends with no Sequence"))?;
     Ok(u64::from_be_bytes(*sequence))
+}
+
+/// Whether a transaction has written a record by which databases and collections are found: any but
+/// those of sessions.
+pub(crate) fn changes_catalog(transaction: &Transaction) -> bool {
+    let sessions = Bounds::prefix(&sessions_prefix());
+    let before = Bounds { start: None, end: sessions.start };
+    let after = Bounds { start: sessions.end, end: None };
+    transaction.wrote(TreeId::SYSTEM, &before) || transaction.wrote(TreeId::SYSTEM, &after)
 }
 
 /// What the keys of everything else that a database has begin with: refs, commits, working

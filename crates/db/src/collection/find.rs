@@ -1,5 +1,7 @@
 //! `find`.
 
+use std::sync::Arc;
+
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
@@ -21,7 +23,7 @@ const CHECK_COUNT: usize = 64;
 /// A `find` whose parts are parsed and whose plan is made.
 pub(crate) struct Query {
     /// The collection; `None`: there is none, nothing is found.
-    pub collection: Option<(Collection, Access)>,
+    pub collection: Option<(Arc<Collection>, Access)>,
     /// Which documents.
     pub filter: Filter,
     /// In which order.
@@ -108,8 +110,8 @@ impl Database {
         filter: &Filter,
         order: &Order,
         hint: Option<&ValueBuf>,
-    ) -> Result<Option<(Collection, Access)>, Error> {
-        let Some(collection) = CatalogView::open(reader, self)?.collection(collection)? else {
+    ) -> Result<Option<(Arc<Collection>, Access)>, Error> {
+        let Some(collection) = self.find_collection(reader, collection)? else {
             return Ok(None);
         };
         let hint = match hint {
@@ -119,6 +121,23 @@ impl Database {
         let own = OwnFacts::default();
         let access = plan::choose(reader, &collection, &own, filter, order, hint)?;
         Ok(Some((collection, access)))
+    }
+
+    /// Finds a collection: where it was found before, if that is known to be right.
+    pub(crate) fn find_collection(
+        &self,
+        reader: &Reader<'_>,
+        name: &str,
+    ) -> Result<Option<Arc<Collection>>, Error> {
+        let known = self.known_to(reader);
+        if let Some(collection) = known.and_then(|known| known.collection(name)) {
+            return Ok(Some(collection));
+        }
+        let found = CatalogView::open(reader, self)?.collection(name)?.map(Arc::new);
+        if let (Some(known), Some(found)) = (known, &found) {
+            known.keep_collection(name, found);
+        }
+        Ok(found)
     }
 
     /// Evaluates a command's `let`, and notes the time for `$$NOW`.

@@ -4,7 +4,7 @@
 //! the documents' own tree *is* the index of `_id`, so a sort by `_id`, in either direction, costs
 //! nothing wherever the documents' tree is scanned.
 
-use frond_doc::{Document, Value, ValueBuf};
+use frond_doc::{Document, Value, ValueBuf, key};
 use frond_query::planner::{self, IndexFacts, Plan};
 use frond_query::{Code, Filter, SortPattern};
 use frond_tree::{Bounds, Direction};
@@ -164,6 +164,11 @@ pub(crate) fn choose(
     if let Some(direction) = natural {
         return Ok(Access::scan(AccessPath::Collection, vec![Bounds::all()], direction, order));
     }
+    if hint.is_none()
+        && let Some(access) = by_one_id(filter, order)
+    {
+        return Ok(access);
+    }
     let candidates: Vec<usize> = match hint {
         Some(Hint::Index(position)) => vec![position],
         Some(Hint::Id) => Vec::new(),
@@ -204,6 +209,24 @@ pub(crate) fn choose(
         }
         _ => access,
     })
+}
+
+/// The access of a filter that names one `_id`: nothing can be better, so nothing is asked about
+/// indexes.
+fn by_one_id(filter: &Filter, order: &Order) -> Option<Access> {
+    let mut names = filter.outermost_names()?;
+    if !names.any(|name| name == b"_id") {
+        return None;
+    }
+    let plan = planner::plan(filter, order.pattern(), &[], &mut |_, _| 0);
+    let Plan::IdScan { bounds } = &plan else { return None };
+    let [range] = &bounds[..] else { return None };
+    let start = range.start.as_ref()?;
+    // The beginnings of strings make such ranges too.
+    let mut rest = &start[..];
+    key::skip(&mut rest, false).ok()?;
+    (rest.is_empty() && Bounds::prefix(start) == *range)
+        .then(|| Access::of_plan(plan, &[], &[], order))
 }
 
 fn count_ranges(reader: &Reader<'_>, tree: TreePlace, ranges: &[Bounds]) -> Result<u64, Error> {

@@ -9,7 +9,6 @@ use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
 use frond_query::pipeline::Pipeline;
 
-use crate::catalog::CatalogView;
 use crate::collection::{AggregateRequest, Cursor, FindRequest};
 use crate::database::Database;
 use crate::error::Error;
@@ -83,7 +82,7 @@ pub(crate) fn refuse(options: Document<'_>, namespace: &str) -> Result<(), Error
 impl Database {
     /// The view called `name`, if it is one.
     pub(crate) fn view(&self, reader: &Reader<'_>, name: &str) -> Result<Option<View>, Error> {
-        let Some(found) = CatalogView::open(reader, self)?.collection(name)? else {
+        let Some(found) = self.find_collection(reader, name)? else {
             return Ok(None);
         };
         if found.options.get("viewOn").is_none() {

@@ -3,14 +3,13 @@
 //! the same; and it logs little. Method: random updates on a document of some 100 KB, and on its
 //! copy in memory.
 
-
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, Durability, Frond, FrondOptions};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, path::Path};
 use frond_query::Update;
 use frond_query::update::UpdateContext;
-use frond_testkit::random::{Random, for_seeds};
 use frond_testkit::SimDisk;
+use frond_testkit::random::{Random, for_seeds};
 
 use crate::support::*;
 

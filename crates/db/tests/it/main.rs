@@ -11,5 +11,6 @@ mod indexes;
 mod large;
 mod queries;
 mod support;
+mod transactions;
 mod validation;
 mod version;

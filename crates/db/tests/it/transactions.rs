@@ -1,0 +1,118 @@
+//! Goal: transactions of several requests are all or nothing, and names lead to what is there at each
+//! moment. Method: transactions beside whatever changes their collections; threads that replace a
+//! collection while others read it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use frond_db::{Durability, ErrorKind, FindRequest};
+use frond_doc::document;
+
+use crate::support::*;
+
+#[test]
+fn what_a_transaction_wrote_is_there_at_once_or_never() {
+    let frond = open();
+    let outside = frond.database("shop").expect("opens");
+    insert(&outside, "things", "[{'_id': 1}]");
+    for commits in [false, true] {
+        let transaction = frond.begin();
+        let inside = transaction.database("shop").expect("opens");
+        insert(&inside, "things", "[{'_id': 2}]");
+        insert(&transaction.database("other").expect("opens"), "new", "[{'_id': 3}]");
+        // A statement that fails is undone alone.
+        assert_eq!(try_insert(&inside, "things", &jsons("[{'_id': 2}]")).errors.len(), 1);
+        assert_eq!(all(&inside, "things"), "[{'_id':1},{'_id':2}]");
+        assert_eq!(inside.count("things", None, 0, None, None).expect("a count"), 2);
+        assert_eq!(all(&outside, "things"), "[{'_id':1}]");
+        if commits {
+            transaction.commit(Durability::Synced, None).expect("nobody else wrote");
+        } else {
+            transaction.abort();
+        }
+        assert!(inside.find("things", &FindRequest::default()).is_err(), "it has ended");
+        assert!(transaction.commit(Durability::Synced, None).is_err());
+    }
+    assert_eq!(all(&outside, "things"), "[{'_id':1},{'_id':2}]");
+    assert_eq!(all(&frond.database("other").expect("opens"), "new"), "[{'_id':3}]");
+}
+
+#[test]
+fn a_database_that_is_dropped_takes_what_transactions_add_with_it() {
+    for drops_first in [false, true] {
+        let frond = open();
+        let shop = frond.database("shop").expect("opens");
+        insert(&shop, "things", "[{'_id': 1}]");
+        let transaction = frond.begin();
+        insert(&transaction.database("shop").expect("opens"), "new", "[{'_id': 2}]");
+        if drops_first {
+            shop.drop_database().expect("dropped");
+            let error = transaction.commit(Durability::Synced, None).expect_err("it is gone");
+            assert_eq!(error.kind, ErrorKind::Conflict);
+        } else {
+            transaction.commit(Durability::Synced, None).expect("nobody else wrote");
+            shop.drop_database().expect("dropped");
+        }
+        assert!(frond.list_databases().expect("a list").is_empty());
+        insert(&frond.database("shop").expect("opens"), "things", "[{'_id': 7}]");
+        assert_eq!(all(&frond.database("shop").expect("opens"), "new"), "[]");
+    }
+}
+
+#[test]
+fn what_replaces_collections_is_no_statement() {
+    let frond = open();
+    insert(&frond.database("shop").expect("opens"), "things", "[{'_id': 1}]");
+    let transaction = frond.begin();
+    let inside = transaction.database("shop").expect("opens");
+    let code = |result: Result<(), frond_db::Error>| result.expect_err("refused").code.number();
+    assert_eq!(code(inside.drop_collection("things").map(drop)), 263);
+    assert_eq!(code(inside.rename_collection("things", "others", false)), 263);
+    assert_eq!(code(inside.drop_database()), 263);
+    assert_eq!(code(aggregate(&inside, Some("things"), "[{'$out': 'others'}]").map(drop)), 263);
+}
+
+/// Stops the threads that look at it when it goes, also by a failed assertion.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+const REPLACEMENTS: i32 = 150;
+
+#[test]
+fn names_lead_to_what_is_there_now() {
+    let frond = open();
+    let shop = frond.database("shop").expect("opens");
+    insert(&shop, "things", "[{'n': 0}]");
+    let stop = AtomicBool::new(false);
+    let number = |database: &frond_db::Database| {
+        let found = database.find("things", &FindRequest::default()).expect("finds");
+        let documents: Vec<_> = found.map(|document| document.expect("reads")).collect();
+        assert_eq!(documents.len(), 1, "the collection is replaced as a whole");
+        documents[0].get("n").and_then(|n| n.as_integer()).expect("a number")
+    };
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut last = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let now = number(&frond.database("shop").expect("opens"));
+                    assert!(last <= now, "{now} after {last}");
+                    last = now;
+                }
+            });
+        }
+        let _stop = StopAtEnd(&stop);
+        for n in 1..=REPLACEMENTS {
+            let next = [document! { "n": n }];
+            shop.insert("next", &next, true, Durability::Relaxed).expect("inserts");
+            shop.rename_collection("next", "things", true).expect("renames");
+            // Whoever was told sees it.
+            assert_eq!(number(&frond.database("shop").expect("opens")), i64::from(n));
+        }
+    });
+}
