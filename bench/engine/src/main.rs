@@ -28,6 +28,10 @@ use crate::report::{Outcome, Table};
 use crate::target::{Failure, Settings};
 use crate::workload::{Context, Scale, Workload};
 
+/// As in the `frond` command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A child says so on its own line if its target isn't there.
 const NOT_RUN: &str = "not run";
 /// A process that takes this much longer than its time for inserting is ended.

@@ -20,6 +20,10 @@ use clap::{Parser, Subcommand};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
+/// Faster than the system's where many threads take and free small pieces of memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const EXAMPLES: &str = "\
 Examples:
   frond tour                                    see what it does, in a second

@@ -17,6 +17,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
+use crate::conflict::Beginning;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
@@ -32,10 +33,10 @@ use crate::transaction::Durability;
 const PENDING_BYTES_MAX: usize = 1 << 20;
 
 impl Shared {
-    /// Commits the writes of a transaction that was begun at `since`.
+    /// Commits the writes of a transaction that was begun at `beginning`.
     pub fn commit(
         &self,
-        since: Sequence,
+        beginning: Beginning,
         own: OwnWrites,
         durability: Durability,
     ) -> Result<Sequence, EngineError> {
@@ -55,7 +56,7 @@ impl Shared {
 
         let mut queue = self.queue();
         queue.check_open()?;
-        if let Err(conflict) = queue.check_conflicts(since, &record, &validated) {
+        if let Err(conflict) = queue.check_conflicts(beginning, &record, &validated) {
             Counters::count(&self.counters.conflicts);
             return Err(conflict);
         }

@@ -10,6 +10,16 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::ids::{Sequence, TreeId};
 
+/// Where a transaction began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beginning {
+    /// Its snapshot.
+    pub sequence: Sequence,
+    /// Whether its writes may depend on what it saw there. One that saw nothing loses no update,
+    /// whatever was put since.
+    pub has_read: bool,
+}
+
 /// What a transaction wrote, or wants unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Subject<'a> {

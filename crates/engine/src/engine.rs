@@ -137,7 +137,7 @@ impl Engine {
 
     /// The Sequence of the last visible transaction.
     pub fn visible(&self) -> Sequence {
-        self.shared.current().1
+        self.shared.current.visible()
     }
 
     /// Reserves an id for a new tree. It exists once a transaction that called

@@ -16,6 +16,7 @@ mod background;
 mod check;
 mod commit;
 mod conflict;
+mod current;
 pub mod cursor;
 pub mod engine;
 pub mod error;

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex, RwLock};
+use std::sync::{Arc, Condvar, Mutex};
 
 use frond_store::io::{Chance, Disk, Machine};
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 
+use crate::current::Current;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
-
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::record::Record;
@@ -19,7 +19,7 @@ use crate::log::writer::Writer;
 use crate::pace::Pace;
 use crate::publish::{ROOT_NAME, swap_root};
 use crate::queue::Queue;
-use crate::shared::{Counters, Current, Publisher, Shared, Signals};
+use crate::shared::{Counters, Publisher, Shared, Signals};
 use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
 };
@@ -182,16 +182,15 @@ fn assemble(
     let shared = Shared {
         machine: machine.clone(),
         local_format: publisher.published.bases.format,
+        current: Current::new(Arc::clone(&store), parts.state, parts.last),
         store,
         options,
         next_tree_id: AtomicU64::new(parts.next_tree_id),
-        current: RwLock::new(Current { state: Arc::new(parts.state), visible: parts.last }),
         queue: Mutex::new(queue),
         queue_changed: Condvar::new(),
         transactions: Mutex::new(BTreeMap::new()),
         flusher: Mutex::new(Vec::new()),
         publisher: Mutex::new(publisher),
-        held: Mutex::new(Vec::new()),
         work: Mutex::new(Work::default()),
         unpublished: Mutex::new(parts.unpublished),
         signals: Mutex::new(Signals::default()),
@@ -199,7 +198,6 @@ fn assemble(
         pace: Pace::default(),
         counters: Counters::default(),
     };
-    shared.change_state(|_, _| {}); // The first State is listed too.
     shared.note_all_runs();
     let mut queue = shared.queue();
     let is_full = queue.active.bytes().max(end.bytes) >= options.memtable_bytes_max;

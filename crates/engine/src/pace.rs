@@ -100,11 +100,11 @@ impl Shared {
             while self.work_once()? {}
             return Ok(());
         }
-        let sealed_count = || self.current().0.sealed.len();
-        let (state, _) = self.current();
-        let waiting: u64 = state.sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
+        let sealed_count = || self.current.view().0.state.sealed.len();
+        let (view, _) = self.current.view();
+        let waiting: u64 = view.state.sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
         let allowed = self.options.memtable_bytes_max.max(1) * SEALED_COUNT_MAX as u64;
-        drop(state);
+        drop(view);
         let delay = self.pace.delay(bytes, waiting.saturating_mul(1000) / allowed);
         let begun = Instant::now();
         if !delay.is_zero()

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use frond_store::StoreError;
 
-use crate::conflict::{ConflictTable, Subject};
+use crate::conflict::{Beginning, ConflictTable, Subject};
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
@@ -136,14 +136,17 @@ impl Queue {
         self.closed.as_ref().map_or(Ok(()), |reason| Err(EngineError::Closed(reason.clone())))
     }
 
-    /// Fails if the transaction conflicts with one that was committed since `since`.
+    /// Fails if the transaction conflicts with one that was committed since its beginning. Where a
+    /// tree got another base, or was dropped, the transaction may have meant the one before: even
+    /// one that has read nothing conflicts with that.
     pub fn check_conflicts(
         &self,
-        since: Sequence,
+        beginning: Beginning,
         record: &Record,
         validated: &[(TreeId, Vec<u8>)],
     ) -> Result<(), EngineError> {
         let conflicts = &self.conflicts;
+        let since = beginning.sequence;
         let conflict = |tree, key: &[u8]| Err(EngineError::Conflict { tree, key: key.to_vec() });
         for (tree, _) in &record.bases {
             if conflicts.changed(Subject::Whole(*tree), since)
@@ -158,8 +161,8 @@ impl Queue {
             .flat_map(|(tree, entries)| entries.iter().map(|(key, _)| (*tree, &key[..])));
         let validated = validated.iter().map(|(tree, key)| (*tree, &key[..]));
         for (tree, key) in written.chain(validated) {
-            if conflicts.changed(Subject::Key(tree, key), since)
-                || conflicts.changed(Subject::Whole(tree), since)
+            if conflicts.changed(Subject::Whole(tree), since)
+                || (beginning.has_read && conflicts.changed(Subject::Key(tree, key), since))
             {
                 return conflict(tree, key);
             }

@@ -1,21 +1,22 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
 //! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`,
-//! `transactions`, `current`, `held`, `unpublished`, `work`, `signals`. None but the first two is
+//! `transactions`, `current`, `unpublished`, `work`, `signals`. None but the first two is
 //! held across a write or sync; these only keep two flushes, and two publications, apart, and no
 //! writer or reader waits for them.
 //!
-//! *Visibility*: `current` holds the State and the visible Sequence together, so that a snapshot
-//! takes both at one moment. The visible Sequence only rises, and only under the queue's lock.
+//! *Visibility*: [`crate::current`] gives a snapshot the State and the visible Sequence of one moment.
+//! The visible Sequence only rises, and only under the queue's lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use frond_store::io::Machine;
 use frond_store::{ChunkHash, ChunkStore, StoreError};
 use frond_tree::TreeFormat;
 
+use crate::current::Current;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
@@ -36,7 +37,8 @@ pub(crate) struct Shared {
     pub local_format: TreeFormat,
     /// Every reserved id is less.
     pub next_tree_id: AtomicU64,
-    pub current: RwLock<Current>,
+    /// What is visible now.
+    pub current: Current,
     /// Where transactions line up; see `commit`.
     pub queue: Mutex<Queue>,
     /// Something in the queue was written, refused or closed.
@@ -47,8 +49,6 @@ pub(crate) struct Shared {
     pub flusher: Mutex<Vec<Arc<Memtable>>>,
     /// What is published; see `publish`.
     pub publisher: Mutex<Publisher>,
-    /// Every State that somebody may still read.
-    pub held: Mutex<Vec<Weak<State>>>,
     /// Trees that got another base, or were dropped, and whose published base is not that yet. A
     /// tree that was only written to is found in the memtables.
     pub unpublished: Mutex<BTreeSet<TreeId>>,
@@ -60,12 +60,6 @@ pub(crate) struct Shared {
     /// How fast writers may go; see `pace`.
     pub pace: Pace,
     pub counters: Counters,
-}
-
-/// What is visible now.
-pub(crate) struct Current {
-    pub state: Arc<State>,
-    pub visible: Sequence,
 }
 
 /// What is published: only who holds its lock may change it.
@@ -123,42 +117,28 @@ const NO_PANIC: &str = "no panic while the lock is held";
 impl Shared {
     /// What is visible now.
     pub fn snapshot(&self) -> Snapshot {
-        let current = self.current.read().expect(NO_PANIC);
-        Snapshot::new(Arc::clone(&self.store), Arc::clone(&current.state), current.visible)
+        let (view, visible) = self.current.view();
+        Snapshot::new(view, visible)
     }
 
     /// The current State and the visible Sequence.
     pub fn current(&self) -> (Arc<State>, Sequence) {
-        let current = self.current.read().expect(NO_PANIC);
-        (Arc::clone(&current.state), current.visible)
+        self.current.state()
     }
 
     /// Replaces the State by a changed copy. `change` is told the visible Sequence.
     pub fn change_state(&self, change: impl FnOnce(&mut State, Sequence)) {
-        // Dropped after the locks are released: it may be the last to hold what takes long to free.
-        let _before;
-        let mut current = self.current.write().expect(NO_PANIC);
-        let visible = current.visible;
-        let mut state = State::clone(&current.state);
-        change(&mut state, visible);
-        _before = std::mem::replace(&mut current.state, Arc::new(state));
-        let mut held = self.held.lock().expect(NO_PANIC);
-        held.retain(|state| state.strong_count() > 0);
-        held.push(Arc::downgrade(&current.state));
+        self.current.change(change);
     }
 
     /// Every State that somebody may still read, the current one last.
     pub fn held_states(&self) -> Vec<Arc<State>> {
-        // A snapshot takes the current State under this lock: none can be missed meanwhile.
-        let _current = self.current.read().expect(NO_PANIC);
-        let held = self.held.lock().expect(NO_PANIC);
-        held.iter().filter_map(Weak::upgrade).collect()
+        self.current.held_states()
     }
 
     /// Makes everything up to `sequence` visible. The caller holds the queue's lock.
     pub fn make_visible(&self, sequence: Sequence) {
-        let mut current = self.current.write().expect(NO_PANIC);
-        current.visible = current.visible.max(sequence);
+        self.current.make_visible(sequence);
     }
 
     /// The snapshot for a new transaction, which must end with `end_transaction`.
@@ -184,7 +164,7 @@ impl Shared {
     /// No transaction that is open now, or begins later, has an older snapshot.
     pub fn oldest_transaction(&self) -> Sequence {
         let transactions = self.transactions.lock().expect(NO_PANIC);
-        let visible = || self.current.read().expect(NO_PANIC).visible;
+        let visible = || self.current.visible();
         transactions.keys().next().copied().unwrap_or_else(visible)
     }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use frond_store::{ChunkStore, Lifetime};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeError, TreeFormat, Value};
 
+use crate::current::View;
 use crate::cursor::EntryCursor;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
@@ -27,18 +28,13 @@ const ESTIMATE_COUNT_MAX: usize = 512;
 /// moment in memory, and the bases and runs of its moment on the disk, until it is dropped.
 #[derive(Clone)]
 pub struct Snapshot {
-    store: Arc<dyn ChunkStore>,
-    state: Arc<State>,
+    view: Arc<View>,
     sequence: Sequence,
 }
 
 impl Snapshot {
-    pub(crate) fn new(
-        store: Arc<dyn ChunkStore>,
-        state: Arc<State>,
-        sequence: Sequence,
-    ) -> Snapshot {
-        Snapshot { store, state, sequence }
+    pub(crate) fn new(view: Arc<View>, sequence: Sequence) -> Snapshot {
+        Snapshot { view, sequence }
     }
 
     /// The moment.
@@ -60,7 +56,7 @@ impl Snapshot {
     pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
         let base = self.base(tree)?;
         let window = self.window(base);
-        for memtable in self.state.memtables() {
+        for memtable in self.view.state.memtables() {
             if let Some(value) = memtable.get(tree, key, window) {
                 return Ok(value);
             }
@@ -73,12 +69,12 @@ impl Snapshot {
         if !base.runs.is_empty() {
             let hash = KeyHash::new(key);
             for run in &base.runs {
-                if let Some(value) = run.get(&*self.store, key, hash)? {
+                if let Some(value) = run.get(&*self.view.store, key, hash)? {
                     return Ok(value);
                 }
             }
         }
-        base.tree.get(&*self.store, key)
+        base.tree.get(&*self.view.store, key)
     }
 
     /// Returns the entries within `bounds`, in `direction`. The cursor owns what it needs.
@@ -102,14 +98,14 @@ impl Snapshot {
         let base = self.base(tree)?;
         let mut sources: Vec<Source> = newest.into_iter().collect();
         sources.extend(self.overlay_sources(tree, base, &bounds, direction));
-        let cursor = base.tree.range(&self.store, bounds, direction);
+        let cursor = base.tree.range(&self.view.store, bounds, direction);
         Ok(EntryCursor::new(Interleave::new(sources, direction), Some(cursor), direction))
     }
 
     /// How many entries: O(log n) plus the overlay's entries of this tree, those in runs too.
     pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
         let base = self.base(tree)?;
-        let counted = base.tree.count(&*self.store)?;
+        let counted = base.tree.count(&*self.view.store)?;
         self.add_overlay_count(counted, base, self.changes(tree, base))
     }
 
@@ -122,12 +118,12 @@ impl Snapshot {
             return Ok(0);
         }
         let below_start = match &bounds.start {
-            Some(start) => base.tree.rank(&*self.store, start)?,
+            Some(start) => base.tree.rank(&*self.view.store, start)?,
             None => 0,
         };
         let below_end = match &bounds.end {
-            Some(end) => base.tree.rank(&*self.store, end)?,
-            None => base.tree.count(&*self.store)?,
+            Some(end) => base.tree.rank(&*self.view.store, end)?,
+            None => base.tree.count(&*self.view.store)?,
         };
         let sources = self.overlay_sources(tree, base, bounds, Direction::Ascending);
         let entries = Interleave::new(sources, Direction::Ascending);
@@ -138,12 +134,13 @@ impl Snapshot {
     /// overlay's share is an upper bound, or, beyond some entries, half of what it has of the tree.
     pub fn estimate_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
         let base = self.base(tree)?;
-        let mut below = base.tree.count_range(&*self.store, bounds)?;
+        let mut below = base.tree.count_range(&*self.view.store, bounds)?;
         for run in &base.runs {
-            below = below.saturating_add(run.tree.count_range(&*self.store, bounds)?);
+            below = below.saturating_add(run.tree.count_range(&*self.view.store, bounds)?);
         }
         let window = self.window(base);
-        let touching = self.state.memtables().filter(|memtable| memtable.touches(tree, window));
+        let touching =
+            self.view.state.memtables().filter(|memtable| memtable.touches(tree, window));
         let writes: u64 = touching.map(|memtable| memtable.writes_max(tree)).sum();
         if writes == 0 || *bounds == Bounds::all() {
             return Ok(below.saturating_add(writes));
@@ -162,12 +159,12 @@ impl Snapshot {
     /// Bytes of all keys and values, those out of line too: costs as `count` does.
     pub fn bytes(&self, tree: TreeId) -> Result<u64, EngineError> {
         let base = self.base(tree)?;
-        let summary = base.tree.summary(&*self.store)?;
+        let summary = base.tree.summary(&*self.view.store)?;
         let mut bytes = summary.key_bytes.saturating_add(summary.value_bytes);
         for change in self.changes(tree, base) {
             let (key, written) = change?;
             let size = |value: &Value| value.bytes() + key.len() as u64;
-            let found = base.tree.get(&*self.store, &key)?;
+            let found = base.tree.get(&*self.view.store, &key)?;
             bytes = bytes.saturating_sub(found.as_ref().map_or(0, size));
             bytes = bytes.saturating_add(written.as_ref().map_or(0, size));
         }
@@ -178,33 +175,34 @@ impl Snapshot {
     pub fn flags(&self, tree: TreeId) -> Result<u8, EngineError> {
         let base = self.base(tree)?;
         let window = self.window(base);
-        let mut flags = base.tree.flags(&*self.store)?;
+        let mut flags = base.tree.flags(&*self.view.store)?;
         for run in &base.runs {
-            flags |= run.flags(&*self.store)?;
+            flags |= run.flags(&*self.view.store)?;
         }
-        let overlay = self.state.memtables().map(|memtable| memtable.flags(tree, window));
+        let overlay = self.view.state.memtables().map(|memtable| memtable.flags(tree, window));
         Ok(overlay.fold(flags, |all, flags| all | flags))
     }
 
     /// Reads a value's bytes, wherever they lie.
     pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
-        Ok(value.read(&*self.store)?)
+        Ok(value.read(&*self.view.store)?)
     }
 
     /// Returns the tree's base if the overlay holds nothing for it in this snapshot.
     pub fn clean_base(&self, tree: TreeId) -> Result<Option<Tree>, EngineError> {
         let base = self.base(tree)?;
-        let dirty = !base.runs.is_empty() || self.state.touches(tree, self.window(base));
+        let dirty = !base.runs.is_empty() || self.view.state.touches(tree, self.window(base));
         Ok((!dirty).then_some(base.tree))
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn ChunkStore> {
-        &self.store
+        &self.view.store
     }
 
     /// The era that `tree` is in, and its base.
     pub(crate) fn era(&self, tree: TreeId) -> Result<(&Era, &Base), EngineError> {
-        self.state
+        self.view
+            .state
             .era(tree, self.sequence)
             .and_then(|era| era.base.as_ref().map(|base| (era, base)))
             .ok_or(EngineError::NoTree(tree))
@@ -226,7 +224,8 @@ impl Snapshot {
         bounds: &Bounds,
         direction: Direction,
     ) -> Vec<Source> {
-        self.state
+        self.view
+            .state
             .memtables()
             .filter(|memtable| memtable.touches(tree, window))
             .map(|memtable| {
@@ -245,7 +244,7 @@ impl Snapshot {
         direction: Direction,
     ) -> Vec<Source> {
         let mut sources = self.memtable_sources(tree, self.window(base), bounds, direction);
-        sources.extend(run_sources(&self.store, &base.runs, bounds, direction));
+        sources.extend(run_sources(&self.view.store, &base.runs, bounds, direction));
         sources
     }
 
@@ -254,7 +253,7 @@ impl Snapshot {
     pub(crate) fn recent_changes(&self, tree: TreeId, base: &Base) -> Vec<Source> {
         let window = self.window(base);
         let folded = Window { after: Sequence::ZERO, upto: base.folded_to };
-        let memtables = || self.state.memtables();
+        let memtables = || self.view.state.memtables();
         if !memtables().any(|memtable| memtable.touches(tree, folded)) {
             // Everything in the memtables counts: reading them in order is the fastest.
             return self.memtable_sources(tree, window, &Bounds::all(), Direction::Ascending);
@@ -276,13 +275,13 @@ impl Snapshot {
     fn changes(&self, tree: TreeId, base: &Base) -> Interleave {
         let mut sources = self.recent_changes(tree, base);
         let ascending = Direction::Ascending;
-        sources.extend(run_sources(&self.store, &base.runs, &Bounds::all(), ascending));
+        sources.extend(run_sources(&self.view.store, &base.runs, &Bounds::all(), ascending));
         Interleave::new(sources, ascending)
     }
 
     /// Whether the memtables have something to say over `base`.
     pub(crate) fn is_written_since(&self, tree: TreeId, base: &Base) -> bool {
-        self.state.touches(tree, self.window(base))
+        self.view.state.touches(tree, self.window(base))
     }
 
     /// Folds everything that lies over the tree of `base` into it; new chunks are needed for
@@ -297,7 +296,7 @@ impl Snapshot {
             return Ok(None);
         }
         let mut edits = edits(self.changes(tree, base));
-        Ok(Some(base.tree.apply(&SteadyStore::new(&*self.store, lifetime), &mut edits)?))
+        Ok(Some(base.tree.apply(&SteadyStore::new(&*self.view.store, lifetime), &mut edits)?))
     }
 
     /// The least and the greatest key that the overlay of `base` names.
@@ -315,7 +314,7 @@ impl Snapshot {
     }
 
     pub(crate) fn state(&self) -> &Arc<State> {
-        &self.state
+        &self.view.state
     }
 
     /// Adds to `counted` what `changes`, whose keys ascend, add to the base.
@@ -334,7 +333,7 @@ impl Snapshot {
                 return Ok(counted);
             }
             let keys: Vec<&[u8]> = batch.iter().map(|(key, _)| &key[..]).collect();
-            let found = base.tree.get_many(&*self.store, &keys)?;
+            let found = base.tree.get_many(&*self.view.store, &keys)?;
             for ((_, written), found) in batch.iter().zip(found) {
                 match (written.is_some(), found.is_some()) {
                     (true, false) => counted += 1,

@@ -1,12 +1,14 @@
 //! Transactions: private writes over a snapshot.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkStore, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Bounds, Direction, Tree, TreeError, Value};
 
+use crate::conflict::Beginning;
 use crate::cursor::EntryCursor;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
@@ -35,10 +37,16 @@ pub enum Durability {
 /// A private set of writes over a snapshot, visible all at once when it commits, or never.
 ///
 /// Reads see the transaction's own writes. Dropping it aborts it.
+///
+/// *Blind writes*: as long as nothing was read (own writes aside), nothing that the transaction
+/// writes can depend on what others wrote. It is then as if it began when it commits: its puts and
+/// deletes are no conflict with earlier ones of the same keys, and share a sync with them.
 pub struct Transaction {
     shared: Arc<Shared>,
     snapshot: Snapshot,
     own: OwnWrites,
+    /// Whether the caller may know something of the snapshot.
+    has_read: AtomicBool,
     /// Protects from collection what is put for this transaction. Held until it is committed.
     _session: Session,
 }
@@ -51,17 +59,35 @@ impl Transaction {
     /// `snapshot` was registered as an open transaction's with `shared`.
     pub(crate) fn new(shared: Arc<Shared>, snapshot: Snapshot) -> Transaction {
         let session = shared.store.session();
-        Transaction { shared, snapshot, own: OwnWrites::default(), _session: session }
+        let (own, has_read) = (OwnWrites::default(), AtomicBool::new(false));
+        Transaction { shared, snapshot, own, has_read, _session: session }
     }
 
-    /// What the transaction was begun at, without its own writes.
+    /// What the transaction was begun at, without its own writes. Asking for it counts as reading.
     pub fn snapshot(&self) -> &Snapshot {
+        self.note_read();
         &self.snapshot
+    }
+
+    fn note_read(&self) {
+        // Whoever commits has the transaction for itself, and so sees what all threads noted.
+        self.has_read.store(true, Ordering::Relaxed);
     }
 
     /// Whether the tree exists, as this transaction sees it.
     pub fn has_tree(&self, tree: TreeId) -> bool {
-        self.own.base(tree).map_or_else(|| self.snapshot.has_tree(tree), |base| base.is_some())
+        self.own.base(tree).map_or_else(|| self.snapshot().has_tree(tree), |base| base.is_some())
+    }
+
+    /// Fails if there is no such tree. That there is one isn't noted as read: a write to it is
+    /// refused if it was replaced or dropped meanwhile, and what takes a write back notes a read.
+    fn check_tree(&self, tree: TreeId) -> Result<(), EngineError> {
+        let in_snapshot = || self.snapshot.has_tree(tree);
+        if self.own.base(tree).map_or_else(in_snapshot, |base| base.is_some()) {
+            return Ok(());
+        }
+        self.note_read();
+        Err(EngineError::NoTree(tree))
     }
 
     /// The base that this transaction gave the tree with [`Transaction::set_base`]; `None` if it gave
@@ -88,7 +114,7 @@ impl Transaction {
         match self.own.base(tree) {
             Some(Some(base)) => Ok(base.get(&**self.snapshot.store(), key)?),
             Some(None) => Err(EngineError::NoTree(tree)),
-            None => self.snapshot.get(tree, key),
+            None => self.snapshot().get(tree, key),
         }
     }
 
@@ -107,19 +133,20 @@ impl Transaction {
                 Ok(EntryCursor::new(overlay, Some(base), direction))
             }
             Some(None) => Err(EngineError::NoTree(tree)),
-            None => self.snapshot.range_under(tree, bounds, direction, own),
+            None => self.snapshot().range_under(tree, bounds, direction, own),
         }
     }
 
     /// Reads a value's bytes, wherever they lie (chunks put by this transaction included).
     pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
+        // Whoever has a value that isn't its own has read already: the bytes follow from it.
         let store = &**self.snapshot.store();
         Ok(value.read(&StoreWithOwn { own: &self.own, store })?)
     }
 
     /// The store as this transaction sees it: with the chunks that it put.
     pub fn store(&self) -> impl ChunkStore + '_ {
-        StoreWithOwn { own: &self.own, store: &**self.snapshot.store() }
+        StoreWithOwn { own: &self.own, store: &**self.snapshot().store() }
     }
 
     /// Gives `key` a value. The highest of its flags is the engine's and must not be set.
@@ -133,9 +160,7 @@ impl Transaction {
     }
 
     fn write(&mut self, tree: TreeId, key: Bytes, value: Option<Value>) -> Result<(), EngineError> {
-        if !self.has_tree(tree) {
-            return Err(EngineError::NoTree(tree));
-        }
+        self.check_tree(tree)?;
         if let Some(flags) = value.as_ref().map(|value| value.flags)
             && flags & DELETION_FLAG != 0
         {
@@ -154,6 +179,7 @@ impl Transaction {
     /// Asks that `key` be unchanged since the snapshot when this commits: else
     /// [`EngineError::Conflict`].
     pub fn validate(&mut self, tree: TreeId, key: Bytes) {
+        self.note_read();
         self.own.validate(tree, key);
     }
 
@@ -174,9 +200,7 @@ impl Transaction {
     /// If it is the system tree, which exists in every engine.
     pub fn drop_tree(&mut self, tree: TreeId) -> Result<(), EngineError> {
         assert!(tree != TreeId::SYSTEM);
-        if !self.has_tree(tree) {
-            return Err(EngineError::NoTree(tree));
-        }
+        self.check_tree(tree)?;
         self.own.set_base(tree, None);
         Ok(())
     }
@@ -205,6 +229,8 @@ impl Transaction {
 
     /// Undoes every write since `savepoint`, which stays valid.
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        // That what is undone now was possible told that its tree existed.
+        self.note_read();
         self.own.rollback_to(savepoint.0);
     }
 
@@ -213,7 +239,8 @@ impl Transaction {
     ///
     /// # Errors
     /// [`EngineError::Conflict`] if another transaction that wrote one of these keys committed
-    /// since the snapshot: nothing was written. [`EngineError::Store`] if the disk is full: nothing
+    /// since the snapshot, and this one has read something; or if a tree that it writes to was
+    /// replaced or dropped since: nothing was written. [`EngineError::Store`] if the disk is full: nothing
     /// was written either. [`EngineError::Closed`] if a write or sync failed, now or before: only
     /// opening the directory again tells whether this transaction survived.
     pub fn commit(mut self, durability: Durability) -> Result<Sequence, EngineError> {
@@ -222,7 +249,9 @@ impl Transaction {
             return Ok(self.snapshot.sequence());
         }
         let own = std::mem::take(&mut self.own);
-        self.shared.commit(self.snapshot.sequence(), own, durability)
+        let has_read = self.has_read.load(Ordering::Relaxed);
+        let beginning = Beginning { sequence: self.snapshot.sequence(), has_read };
+        self.shared.commit(beginning, own, durability)
     }
 
     fn check_size(&self) -> Result<(), EngineError> {

@@ -4,12 +4,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many lanes: more than processors that we expect to be busy in one store.
-pub(crate) const LANE_COUNT: usize = 8;
+pub const LANE_COUNT: usize = 8;
 
 /// Keeps lanes on different cache lines, and on different pairs of them.
 #[derive(Default)]
 #[repr(align(128))]
-pub(crate) struct Lane<T>(pub(crate) T);
+pub struct Lane<T>(pub T);
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
@@ -18,7 +18,7 @@ thread_local! {
 }
 
 /// The calling thread's lane.
-pub(crate) fn lane() -> usize {
+pub fn lane() -> usize {
     // While a thread ends its number may be gone: any lane will do.
     LANE.try_with(|lane| *lane).unwrap_or(0)
 }

@@ -17,7 +17,7 @@ mod collection;
 mod counters;
 mod hint;
 mod index;
-mod lane;
+pub mod lane;
 mod manifest;
 mod pack;
 mod session;

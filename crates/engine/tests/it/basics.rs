@@ -64,7 +64,8 @@ fn a_closed_engine_takes_no_writes() {
 fn the_first_committer_wins() {
     let engine = open(&SimDisk::new(3), quiet()).unwrap();
     let trees = make_trees(&engine, 2).unwrap();
-    // (what the first does, what the second does, whether the second is refused)
+    // (what the first does, what the second does, whether the second is refused if it has read
+    // something, and if not)
     type Act = fn(&mut frond_engine::Transaction, TreeId, Tree);
     let put_a: Act = |transaction, tree, _| put(transaction, tree, "a", "x");
     let put_b: Act = |transaction, tree, _| put(transaction, tree, "b", "x");
@@ -74,37 +75,115 @@ fn the_first_committer_wins() {
         put(transaction, tree, "v", "x");
     };
     let replace: Act = |transaction, tree, base| transaction.set_base(tree, base).unwrap();
-    let cases: [(Act, Act, bool); 11] = [
-        (put_a, put_a, true),
-        (put_a, put_b, false),
-        (put_a, delete_a, true),
-        (delete_a, put_a, true),
-        (put_a, validate_a, true),
-        (put_b, validate_a, false),
-        (validate_a, put_a, false),
-        (replace, put_a, true),
-        (put_b, replace, true),
-        (replace, replace, true),
-        (replace, validate_a, true),
+    let cases: [(Act, Act, bool, bool); 11] = [
+        (put_a, put_a, true, false),
+        (put_a, put_b, false, false),
+        (put_a, delete_a, true, false),
+        (delete_a, put_a, true, false),
+        (put_a, validate_a, true, true),
+        (put_b, validate_a, false, false),
+        (validate_a, put_a, false, false),
+        (replace, put_a, true, true),
+        (put_b, replace, true, true),
+        (replace, replace, true, true),
+        (replace, validate_a, true, true),
     ];
     let base = Tree::empty(&**engine.store(), small_nodes()).unwrap();
-    for (position, (first_act, second_act, refused)) in cases.into_iter().enumerate() {
-        let (mut first, mut second) = (engine.begin(), engine.begin());
-        first_act(&mut first, trees[0], base);
-        second_act(&mut second, trees[0], base);
-        put(&mut second, trees[1], "second", &position.to_string());
-        first.commit(Durability::Synced).unwrap();
-        let result = second.commit(Durability::Synced);
-        if refused {
-            let error = result.unwrap_err();
-            assert!(matches!(error, EngineError::Conflict { tree, .. } if tree == trees[0]));
-        } else {
-            result.unwrap();
+    for (position, (first_act, second_act, if_read, if_blind)) in cases.into_iter().enumerate() {
+        for (reads, refused) in [(true, if_read), (false, if_blind)] {
+            let (mut first, mut second) = (engine.begin(), engine.begin());
+            first_act(&mut first, trees[0], base);
+            if reads {
+                second.get(trees[1], b"something").unwrap();
+            }
+            second_act(&mut second, trees[0], base);
+            let mark = format!("{position} {reads}");
+            put(&mut second, trees[1], "second", &mark);
+            first.commit(Durability::Synced).unwrap();
+            let result = second.commit(Durability::Synced);
+            if refused {
+                let error = result.unwrap_err();
+                assert!(matches!(error, EngineError::Conflict { tree, .. } if tree == trees[0]));
+            } else {
+                result.unwrap();
+            }
+            let found = get(&engine.snapshot(), trees[1], "second");
+            assert_eq!(found == Some(mark), !refused, "case {position}, reads: {reads}");
         }
-        let found = get(&engine.snapshot(), trees[1], "second");
-        assert_eq!(found == Some(position.to_string()), !refused, "case {position}");
     }
-    assert_eq!(engine.counters().conflicts, 8);
+    assert_eq!(engine.counters().conflicts, 8 + 5);
+}
+
+#[test]
+fn whatever_tells_of_the_snapshot_counts_as_reading() {
+    let engine = open(&SimDisk::new(31), quiet()).unwrap();
+    let trees = make_trees(&engine, 2).unwrap();
+    let missing = engine.reserve_tree_id();
+    type Act = Box<dyn Fn(&mut frond_engine::Transaction)>;
+    let act = |act: fn(&mut frond_engine::Transaction, TreeId)| -> Act {
+        let tree = trees[1];
+        Box::new(move |transaction| act(transaction, tree))
+    };
+    let reads: [Act; 8] = [
+        act(|transaction, tree| drop(transaction.get(tree, b"x").unwrap())),
+        act(|transaction, tree| {
+            drop(transaction.range(tree, Bounds::all(), Direction::Ascending).unwrap());
+        }),
+        act(|transaction, tree| assert!(transaction.has_tree(tree))),
+        act(|transaction, _| drop(transaction.snapshot().clone())),
+        act(|transaction, _| drop(transaction.store())),
+        act(|transaction, tree| transaction.validate(tree, Bytes::from("x"))),
+        act(|transaction, tree| {
+            let savepoint = transaction.savepoint();
+            put(transaction, tree, "x", "undone");
+            transaction.rollback_to(savepoint);
+        }),
+        Box::new(move |transaction| {
+            let refused = transaction.put(missing, Bytes::from("x"), Value::inline("x"));
+            assert!(matches!(refused, Err(EngineError::NoTree(_))));
+        }),
+    ];
+    let writes: [Act; 3] = [
+        act(|transaction, tree| put(transaction, tree, "x", "1")),
+        act(|transaction, tree| delete(transaction, tree, "x")),
+        act(|transaction, tree| {
+            put(transaction, tree, "x", "1");
+            let own = transaction.get(tree, b"x").unwrap();
+            assert!(own.is_some() && transaction.wrote(tree, &Bounds::all()));
+            transaction.savepoint();
+        }),
+    ];
+    let refused = |act: &Act| {
+        let (mut first, mut second) = (engine.begin(), engine.begin());
+        put(&mut first, trees[0], "a", "first");
+        act(&mut second);
+        put(&mut second, trees[0], "a", "second");
+        first.commit(Durability::Synced).unwrap();
+        second.commit(Durability::Synced).is_err()
+    };
+    assert_eq!(reads.iter().map(refused).collect::<Vec<_>>(), [true; 8]);
+    assert_eq!(writes.iter().map(refused).collect::<Vec<_>>(), [false; 3]);
+}
+
+#[test]
+fn a_blind_write_conflicts_with_dropping_its_tree() {
+    let engine = open(&SimDisk::new(32), quiet()).unwrap();
+    let trees = make_trees(&engine, 2).unwrap();
+    let (mut writing, mut dropping) = (engine.begin(), engine.begin());
+    put(&mut writing, trees[0], "a", "1");
+    dropping.drop_tree(trees[0]).unwrap();
+    dropping.commit(Durability::Synced).unwrap();
+    let error = writing.commit(Durability::Synced).unwrap_err();
+    assert!(matches!(error, EngineError::Conflict { tree, .. } if tree == trees[0]));
+
+    let (mut writing, mut dropping) = (engine.begin(), engine.begin());
+    put(&mut writing, trees[1], "a", "1");
+    dropping.drop_tree(trees[1]).unwrap();
+    writing.commit(Durability::Synced).unwrap();
+    let error = dropping.commit(Durability::Synced).unwrap_err();
+    assert!(matches!(error, EngineError::Conflict { tree, .. } if tree == trees[1]));
+    assert_eq!(get(&engine.snapshot(), trees[1], "a").as_deref(), Some("1"));
+    engine.check().unwrap();
 }
 
 #[test]

@@ -189,6 +189,51 @@ fn commits_share_syncs_when_syncing_is_slow() {
 }
 
 #[test]
+fn blind_writes_of_one_key_never_conflict_and_share_syncs() {
+    let simulated = SimDisk::new(6);
+    let machine = simulated.machine();
+    let disk = SlowDisk { disk: Arc::clone(&machine.disk), syncs: Arc::default() };
+    let machine = Machine { disk: Arc::new(disk), ..machine };
+    let engine = Engine::open(&machine, quiet()).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let before = engine.counters();
+    let rounds = 25;
+    let last = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let engine = &engine;
+                scope.spawn(move || {
+                    let mut random = Random::new(thread);
+                    let commits = (0..rounds).map(|round| {
+                        let mut transaction = engine.begin();
+                        let text = format!("{thread} {round}");
+                        put(&mut transaction, tree, "hot", &text);
+                        let relaxed = random.one_in(5);
+                        let durability =
+                            if relaxed { Durability::Relaxed } else { Durability::Synced };
+                        (transaction.commit(durability).unwrap(), text)
+                    });
+                    commits.max().unwrap()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).max().unwrap()
+    });
+    let after = engine.counters();
+    assert_eq!(after.conflicts, before.conflicts);
+    let commits = after.commits - before.commits;
+    let log_syncs = after.log_syncs - before.log_syncs;
+    assert_eq!(commits, THREADS * rounds);
+    assert!(commits >= 3 * log_syncs, "{commits} commits, {log_syncs} syncs");
+    assert_eq!(get(&engine.snapshot(), tree, "hot").as_ref(), Some(&last.1));
+    engine.check().unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    let engine = open(&simulated.crash(), quiet()).unwrap();
+    assert_eq!(get(&engine.snapshot(), tree, "hot").as_ref(), Some(&last.1));
+}
+
+#[test]
 fn relaxed_commits_are_synced_at_the_interval() {
     let disk = SimDisk::new(4);
     let options = EngineOptions { relaxed_sync_millis: 1, ..EngineOptions::default() };

@@ -2,7 +2,8 @@
 //!
 //! *Method*: several transactions and snapshots are open at once, each with a copy of the model's
 //! trees from when it began. A commit must conflict exactly if a key that it wrote (or a tree that
-//! it replaced) was written since. Folds, checkpoints and reopenings happen in between and must
+//! it replaced) was written since; if it has read nothing, only if a tree that it wrote to was
+//! replaced since (or one that it replaced was written). Folds, checkpoints and reopenings happen in between and must
 //! change nothing that anybody sees; snapshots must show what they showed at first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ struct OpenTransaction {
     transaction: Transaction,
     trees: Trees,
     touched: Touched,
+    has_read: bool,
     /// How many transactions were committed when it began.
     began: usize,
     savepoints: Vec<(Savepoint, Trees, Touched)>,
@@ -82,6 +84,7 @@ impl World {
                     transaction,
                     trees: self.trees.clone(),
                     touched: Touched::new(),
+                    has_read: false,
                     began: self.committed.len(),
                     savepoints: Vec::new(),
                 });
@@ -102,8 +105,9 @@ impl World {
         if random.one_in(5) {
             return; // Dropped: nothing of it may ever show.
         }
-        let conflicts =
-            self.committed[open.began..].iter().any(|other| conflict(other, &open.touched));
+        let conflicts = self.committed[open.began..]
+            .iter()
+            .any(|other| conflict(other, &open.touched, open.has_read));
         let relaxed = random.one_in(3);
         let durability = if relaxed { Durability::Relaxed } else { Durability::Synced };
         match open.transaction.commit(durability) {
@@ -144,9 +148,12 @@ impl World {
 }
 
 /// Whether `mine` may not commit after `other`, which it has not seen.
-fn conflict(other: &Touched, mine: &Touched) -> bool {
+fn conflict(other: &Touched, mine: &Touched, has_read: bool) -> bool {
     mine.iter().any(|(tree, key)| match key {
-        Some(_) => other.contains(&(*tree, key.clone())) || other.contains(&(*tree, None)),
+        Some(_) => {
+            let same_key = has_read && other.contains(&(*tree, key.clone()));
+            same_key || other.contains(&(*tree, None))
+        }
         None => other.iter().any(|(written, _)| written == tree),
     })
 }
@@ -200,10 +207,14 @@ fn write(engine: &Engine, open: &mut OpenTransaction, random: &mut Random) {
             open.savepoints.truncate(keep + 1);
             let (savepoint, trees, touched) = open.savepoints[keep].clone();
             open.transaction.rollback_to(savepoint);
+            open.has_read = true;
             open.trees = trees;
             open.touched = touched;
         }
-        6..=8 => check_transaction(&open.transaction, tree, &open.trees[&tree], random),
+        6..=8 => {
+            check_transaction(&open.transaction, tree, &open.trees[&tree], random);
+            open.has_read = !open.touched.contains(&(tree, None)) || open.has_read;
+        }
         _ => {
             let content = open.trees.get_mut(&tree).unwrap();
             for _ in 0..1 + random.below(12) {

@@ -1,0 +1,183 @@
+//! What is visible now: the State and the visible Sequence, taken together at one moment.
+//!
+//! Readers take snapshots all the time, on all processors; the visible Sequence rises once a group of
+//! commits, the State changes seldom. So each lane of threads has a copy of its own of what a snapshot
+//! holds, with its own count of references, behind a lock that hardly anybody else takes.
+//!
+//! *Invariants*
+//! 1. `visible` only rises, and neither it nor the State changes but under `latest`.
+//! 2. While `latest` isn't locked, every lane has the latest State. While a change goes through the
+//!    lanes, some have the one before: both fit the visible Sequence, which stays what it is.
+//! 3. A reader loads `visible` with its lane locked. A State that came before a rise is in the lane by
+//!    then, and one that comes after it waits for the lane: the two belong together.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use frond_store::ChunkStore;
+use frond_store::lane::{LANE_COUNT, Lane, lane};
+
+use crate::ids::Sequence;
+use crate::state::State;
+
+const NO_PANIC: &str = "no panic while the lock is held";
+
+/// What every snapshot needs, behind one count of references.
+pub(crate) struct View {
+    pub store: Arc<dyn ChunkStore>,
+    pub state: Arc<State>,
+}
+
+/// What is visible now.
+pub(crate) struct Current {
+    store: Arc<dyn ChunkStore>,
+    latest: Mutex<Latest>,
+    visible: AtomicU64,
+    lanes: [Lane<Mutex<Arc<View>>>; LANE_COUNT],
+}
+
+struct Latest {
+    state: Arc<State>,
+    /// Every State that somebody may still read, the latest last.
+    held: Vec<Weak<State>>,
+}
+
+impl Current {
+    /// Begins with a State.
+    pub fn new(store: Arc<dyn ChunkStore>, state: State, visible: Sequence) -> Current {
+        let state = Arc::new(state);
+        let held = vec![Arc::downgrade(&state)];
+        let view = |_| {
+            let (store, state) = (Arc::clone(&store), Arc::clone(&state));
+            Lane(Mutex::new(Arc::new(View { store, state })))
+        };
+        let lanes = std::array::from_fn(view);
+        let visible = AtomicU64::new(visible.0);
+        Current { store, latest: Mutex::new(Latest { state, held }), visible, lanes }
+    }
+
+    /// What a snapshot of this moment holds, and its Sequence.
+    pub fn view(&self) -> (Arc<View>, Sequence) {
+        let view = self.lanes[lane()].0.lock().expect(NO_PANIC);
+        (Arc::clone(&view), self.visible())
+    }
+
+    /// The latest State, and the visible Sequence.
+    pub fn state(&self) -> (Arc<State>, Sequence) {
+        let latest = self.latest();
+        (Arc::clone(&latest.state), self.visible())
+    }
+
+    /// The visible Sequence.
+    pub fn visible(&self) -> Sequence {
+        Sequence(self.visible.load(Ordering::Acquire))
+    }
+
+    /// Makes everything up to `sequence` visible.
+    pub fn make_visible(&self, sequence: Sequence) {
+        let _latest = self.latest();
+        self.visible.fetch_max(sequence.0, Ordering::AcqRel);
+    }
+
+    /// Replaces the State by a changed copy. `change` is told the visible Sequence.
+    pub fn change(&self, change: impl FnOnce(&mut State, Sequence)) {
+        // Dropped after the locks are released: it may be the last to hold what takes long to free.
+        let mut before = Vec::with_capacity(LANE_COUNT + 1);
+        let mut latest = self.latest();
+        let mut state = State::clone(&latest.state);
+        change(&mut state, self.visible());
+        let state = Arc::new(state);
+        for lane in &self.lanes {
+            let (store, state) = (Arc::clone(&self.store), Arc::clone(&state));
+            let view = Arc::new(View { store, state });
+            before.push(std::mem::replace(&mut *lane.0.lock().expect(NO_PANIC), view));
+        }
+        latest.held.retain(|state| state.strong_count() > 0);
+        latest.held.push(Arc::downgrade(&state));
+        latest.state = state;
+    }
+
+    /// Every State that somebody may still read, the latest last.
+    pub fn held_states(&self) -> Vec<Arc<State>> {
+        // The lanes have the latest while this is locked: no snapshot begins with another.
+        self.latest().held.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn latest(&self) -> MutexGuard<'_, Latest> {
+        self.latest.lock().expect(NO_PANIC)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    use frond_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::ids::TreeId;
+    use crate::state::Era;
+
+    const TREE: TreeId = TreeId(2);
+
+    /// In a State made for `sequence` this is the last era's beginning.
+    fn last_era(state: &State) -> Sequence {
+        state.trees.get(TREE).last().map_or(Sequence::ZERO, |era| era.from)
+    }
+
+    #[test]
+    fn state_and_sequence_are_of_one_moment_in_every_lane() {
+        let current = Current::new(MemoryStore::new(), State::default(), Sequence::ZERO);
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let (current, stop) = (&current, &stop);
+            let readers: Vec<_> = (0..LANE_COUNT + 2)
+                .map(|_| {
+                    scope.spawn(move || {
+                        let mut seen = Sequence::ZERO;
+                        let mut reads = 0;
+                        while reads == 0 || !stop.load(Ordering::Relaxed) {
+                            let (view, visible) = current.view();
+                            // An era begins one ahead of what is visible, and that is made visible
+                            // before the next one begins.
+                            let era = last_era(&view.state);
+                            assert!(
+                                era == visible || era == Sequence(visible.0 + 1),
+                                "{era:?} {visible:?}"
+                            );
+                            assert!(seen <= visible);
+                            seen = visible;
+                            reads += 1;
+                        }
+                    })
+                })
+                .collect();
+            for number in 1..=3000 {
+                let sequence = Sequence(number);
+                current.change(|state, visible| {
+                    assert_eq!(visible, sequence.preceding());
+                    state.begin_era(TREE, Era { from: sequence, base: None }, visible);
+                });
+                current.make_visible(sequence);
+                assert_eq!(last_era(&current.view().0.state), sequence);
+            }
+            stop.store(true, Ordering::Relaxed);
+            readers.into_iter().for_each(|reader| reader.join().unwrap());
+        });
+        assert_eq!(current.state().1, Sequence(3000));
+        assert_eq!(current.held_states().len(), 1);
+    }
+
+    #[test]
+    fn states_are_held_as_long_as_a_view_of_them() {
+        let current = Current::new(MemoryStore::new(), State::default(), Sequence::ZERO);
+        let first = current.view().0;
+        current.change(|_, _| {});
+        current.change(|_, _| {});
+        let held = current.held_states();
+        assert_eq!(held.len(), 2);
+        assert!(Arc::ptr_eq(&held[0], &first.state));
+        assert!(Arc::ptr_eq(&held[1], &current.state().0));
+    }
+}
