@@ -115,7 +115,10 @@ impl Target for Frond {
             ("sync of a group, most, ms".to_owned(), engine.sync_micros.quantile(1.0) as f64 / 1e3),
             ("flush, most, ms".to_owned(), engine.flush_micros.quantile(1.0) as f64 / 1e3),
             ("step or merge, most, ms".to_owned(), engine.work_micros.quantile(1.0) as f64 / 1e3),
-            ("delay of a commit, most, ms".to_owned(), engine.delay_micros.quantile(1.0) as f64 / 1e3),
+            (
+                "delay of a commit, most, ms".to_owned(),
+                engine.delay_micros.quantile(1.0) as f64 / 1e3,
+            ),
             ("delays, s".to_owned(), engine.delay_micros.sum as f64 / 1e6),
             ("flushes".to_owned(), engine.flushes as f64),
             ("runs written".to_owned(), engine.runs_written as f64),
