@@ -8,6 +8,8 @@
 //! written), [`targets`] and [`workloads`] (one module each). The method is in `docs/benchmarks/`.
 
 mod arguments;
+#[cfg(all(test, feature = "sqlite"))]
+mod defects;
 mod drive;
 mod machine;
 mod noop;

@@ -70,6 +70,8 @@ pub enum Comparison {
     AtLeast,
     /// Less.
     Less,
+    /// Equal to one of an array's.
+    AnyOf,
 }
 
 /// A condition on a field; all of a query's hold together.

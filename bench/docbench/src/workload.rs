@@ -9,6 +9,8 @@
 //!    on this target;
 //! 3. warms up, measures, and checks again what the measured time left behind.
 
+use std::collections::BTreeMap;
+
 use crate::progress::Progress;
 use crate::results::Recorder;
 use crate::scale::Scale;
@@ -31,6 +33,31 @@ pub struct Original {
     pub finding: &'static str,
 }
 
+/// What `--set NAME=VALUE` gives in place of a scale's own number, such as `tpcc.warehouses=8`.
+#[derive(Clone, Debug, Default)]
+pub struct Parameters(pub BTreeMap<String, String>);
+
+impl Parameters {
+    /// The number called `name`, or the scale's own.
+    pub fn number(&self, name: &str, own: u64) -> Result<u64, Failure> {
+        match self.0.get(name) {
+            Some(text) => text
+                .parse()
+                .map_err(|_| Failure::Other(format!("--set {name}={text}: not a number"))),
+            None => Ok(own),
+        }
+    }
+
+    /// The numbers called `name`, joined by `+`, or the scale's own.
+    pub fn numbers(&self, name: &str, own: &[u64]) -> Result<Vec<u64>, Failure> {
+        let Some(text) = self.0.get(name) else {
+            return Ok(own.to_vec());
+        };
+        let numbers: Result<Vec<u64>, _> = text.split('+').map(str::parse).collect();
+        numbers.map_err(|_| Failure::Other(format!("--set {name}={text}: not numbers joined by +")))
+    }
+}
+
 /// One of the published results.
 pub trait Workload: Sync {
     /// Its name on the command line and in every row.
@@ -51,8 +78,8 @@ pub trait Workload: Sync {
     fn refuses(&self, capabilities: &Capabilities) -> Option<&'static str>;
 
     /// The database's cache, in bytes; the same for every target.
-    fn cache_bytes(&self, _scale: Scale) -> u64 {
-        256 << 20
+    fn cache_bytes(&self, _scale: Scale, parameters: &Parameters) -> Result<u64, Failure> {
+        Ok(parameters.number("cache-mb", 256)? << 20)
     }
 
     /// Runs once on one subject.
@@ -65,6 +92,8 @@ pub struct Context<'a> {
     pub subject: &'a str,
     /// How much.
     pub scale: Scale,
+    /// What was set in place of the scale's own numbers.
+    pub parameters: &'a Parameters,
     /// From 0.
     pub repetition: u32,
     /// From which all random numbers of this repetition follow; the same for every target.

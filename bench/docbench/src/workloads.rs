@@ -2,10 +2,12 @@
 
 use crate::workload::Workload;
 
+mod indexed_insert;
+mod tpcc;
 mod ycsb;
 
 /// All workloads, in the order of the report.
-pub const ALL: &[&dyn Workload] = &[&ycsb::Ycsb];
+pub const ALL: &[&dyn Workload] = &[&ycsb::Ycsb, &indexed_insert::IndexedInsert, &tpcc::Tpcc];
 
 /// The workload called `name`.
 pub fn find(name: &str) -> Option<&'static dyn Workload> {

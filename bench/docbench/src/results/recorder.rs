@@ -124,6 +124,14 @@ impl Recorder {
         gathered.row.samples.push(value);
     }
 
+    /// Adds one repetition's course over time to a row that has a value; `step` in seconds.
+    pub fn series(&mut self, target: &str, case: &Case, metric: &str, series: Vec<f64>, step: f64) {
+        let gathered = self.row(target, case, metric, ("", Better::Neither));
+        gathered.row.series.push(series);
+        gathered.row.series_step = Some(step);
+        gathered.row.series_warm_up = Some(0.0);
+    }
+
     /// Adds one repetition's load: `throughput` with its series (the headline, if the case is one), and
     /// `latency_p50`, `_p95`, `_p99`, `_p999` for each operation and, where there are several, for `all`;
     /// each `latency_p50` has the histogram.

@@ -60,17 +60,19 @@ impl Workload for Ycsb {
 
     fn run(&self, context: &mut Context<'_>) -> Result<(), Failure> {
         let shared = load(context)?;
+        client::check_updates(context, &shared)?;
         mixes(context, &shared)?;
         curve(context, &shared)?;
         open_rate(context, &shared)?;
-        let checked = client::check_all(context, &shared)?;
-        context.recorder.checked(context.subject, checked + shared.checked());
+        client::check_all(context, &shared)?;
+        context.recorder.checked(context.subject, shared.checked());
         Ok(())
     }
 }
 
-fn records(scale: Scale) -> u64 {
-    scale.pick(1_000, 20_000, 1_000_000)
+fn records(context: &Context<'_>) -> Result<u64, Failure> {
+    let own = context.scale.pick(1_000, 20_000, 1_000_000);
+    context.parameters.number("ycsb.records", own)
 }
 
 fn connections(scale: Scale) -> usize {
@@ -79,7 +81,7 @@ fn connections(scale: Scale) -> usize {
 
 fn load(context: &Context<'_>) -> Result<Arc<Shared>, Failure> {
     let target = context.target()?;
-    let count = records(context.scale);
+    let count = records(context)?;
     let mut session = target.session()?;
     session.create(&CollectionSpec::new(RECORDS, Kind::Text))?;
     for first in (0..count).step_by(BATCH as usize) {
@@ -134,9 +136,10 @@ fn mixes(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure>
 /// More clients until the 95th percentile is too long.
 fn curve(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
     let steps = [1, 8].into_iter().chain((1..).map(|step| step * 35));
-    let clients_max = context.scale.pick(70, 700, 2_100);
+    let clients_max = context.scale.pick(70, 700, 1_050);
+    let clients_max = context.parameters.number("ycsb.clients-max", clients_max)?;
     let mut below = 0;
-    for count in steps.take_while(|count| *count <= clients_max) {
+    for count in steps.take_while(|count| *count as u64 <= clients_max) {
         context.progress.say(&format!("mix A, {count} clients"));
         let span = span(context, 100 + count as u64);
         let measured = closed_loop(clients(context, shared, &MIXES[0], count)?, span)?;

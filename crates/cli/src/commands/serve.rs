@@ -40,13 +40,19 @@ pub struct Serve {
     /// Name of the replica set whose only member the server is: `replicaSet` in clients' URIs
     #[arg(long, value_name = "NAME", default_value = "rs0")]
     replica_set: String,
+
+    /// Megabytes of decompressed data kept in memory
+    #[arg(long, value_name = "MB", default_value_t = 128)]
+    cache: u64,
 }
 
 impl Serve {
     /// Runs until a signal.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let frond = Frond::open(&self.data, FrondOptions::default())
-            .map_err(|error| open_failure(&self.data, &error))?;
+        let mut options = FrondOptions::default();
+        options.engine.cache_bytes = self.cache << 20;
+        let frond =
+            Frond::open(&self.data, options).map_err(|error| open_failure(&self.data, &error))?;
         let options = ServerOptions {
             listen: self.listen.clone(),
             arguments: std::env::args().collect(),
