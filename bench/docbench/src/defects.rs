@@ -22,7 +22,7 @@ use crate::sync_check;
 use crate::target::{About, Durability, Encoded, Failure, Session, Target};
 use crate::targets::Settings;
 use crate::targets::sqlite::Sqlite;
-use crate::workload::{Context, Parameters, Workload};
+use crate::workload::{Context, Parameters};
 use crate::workloads;
 
 /// What is broken.
@@ -244,7 +244,8 @@ fn a_stall_of_100_ms_shows_in_the_open_loop() {
         let session = broken.session().expect("a file can be opened");
         Box::new(Reading { session }) as Box<dyn Client>
     });
-    let measured = open_loop(clients.collect(), 300.0, span).expect("nothing fails");
+    let mut clients: Vec<_> = clients.collect();
+    let measured = open_loop(&mut clients, 300.0, span).expect("nothing fails");
     assert!(measured.millis_at(0.999) >= 80.0, "{}", measured.millis_at(0.999));
 }
 

@@ -10,7 +10,7 @@ use bson::Bson;
 pub enum Kind {
     /// 64-bit integer.
     Integer,
-    /// Text of at most 200 bytes.
+    /// Text of at most 180 letters.
     Text,
 }
 

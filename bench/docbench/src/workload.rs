@@ -11,8 +11,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::drive::{Measured, Span};
+use crate::machine;
 use crate::progress::Progress;
-use crate::results::Recorder;
+use crate::results::{Better, Case, Recorder};
 use crate::scale::Scale;
 use crate::target::{About, Capabilities, Failure, Target};
 
@@ -110,6 +112,29 @@ impl<'a> Context<'a> {
     /// The database.
     pub fn target(&self) -> Result<&'a dyn Target, Failure> {
         self.database.ok_or_else(|| Failure::Other("this workload has no database".into()))
+    }
+
+    /// Runs `work`, a load under `case`, and records it, with the processor time of the database's
+    /// processes (an embedded one's is the generator's too).
+    pub fn load(
+        &mut self,
+        case: &Case,
+        span: &Span,
+        work: impl FnOnce() -> Result<Measured, Failure>,
+    ) -> Result<Measured, Failure> {
+        let processes = self.target()?.processes();
+        let before = machine::cpu_seconds(&processes);
+        let measured = work()?;
+        let seconds = machine::cpu_seconds(&processes) - before;
+        self.recorder.load(self.subject, case, span, &measured);
+        let all: u64 = measured.series.iter().sum();
+        if !processes.is_empty() {
+            let unit = ("µs", Better::Lower);
+            let micros = seconds * 1e6 / all.max(1) as f64;
+            let case = case.clone().detail();
+            self.recorder.value(self.subject, &case, "cpu_an_operation", unit, micros);
+        }
+        Ok(measured)
     }
 
     /// What the database is.

@@ -29,6 +29,12 @@ impl Case {
         self
     }
 
+    /// The same parameters, for a metric beside the headline's.
+    pub fn detail(mut self) -> Case {
+        self.headline = false;
+        self
+    }
+
     /// Its first metric stands in the summary matrix: see the recorder's methods.
     pub fn headline(mut self) -> Case {
         self.headline = true;

@@ -127,7 +127,7 @@ impl<'a> Inserting<'a> {
             time_max: Duration::from_secs(
                 context
                     .parameters
-                    .number("indexed-insert.seconds", context.scale.pick(3, 12, 36_000))?,
+                    .number("indexed-insert.seconds", context.scale.pick(3, 10, 36_000))?,
             ),
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),

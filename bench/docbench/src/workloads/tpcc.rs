@@ -105,9 +105,9 @@ fn measure(
 ) -> Result<(), Failure> {
     context.progress.say(&format!("{} clients, as {}", count, form.name()));
     let target = context.target()?;
-    let seconds = context.parameters.number("tpcc.seconds", context.scale.pick(1, 4, 300))?;
+    let seconds = context.parameters.number("tpcc.seconds", context.scale.pick(1, 3, 300))?;
     let span = Span {
-        warm_up: context.scale.millis(200, 600, 30_000),
+        warm_up: context.scale.millis(200, 500, 30_000),
         measured: Duration::from_secs(seconds),
         seed: context.seed ^ count,
     };
@@ -118,16 +118,15 @@ fn measure(
         let client = TpccClient::new(session, form.clone(), counts.clone(), sizes, position);
         clients.push(Box::new(client));
     }
-    let measured = closed_loop(clients, span)?;
     let case = Case::new()
         .with("form", form.name())
         .with("warehouses", sizes.warehouses)
         .with("divisor", sizes.divisor)
         .with("clients", count)
         .with("loop", "closed");
+    let measured = context.load(&case, &span, || closed_loop(&mut clients, span))?;
     let subject = context.subject;
     let recorder = &mut *context.recorder;
-    recorder.load(subject, &case, &span, &measured);
     let new_orders = measured.latencies.get("new order").map_or(0, |latencies| latencies.len());
     let rate = new_orders as f64 * 60.0 / measured.seconds;
     let headline = case.clone().headline();
@@ -136,7 +135,6 @@ fn measure(
     let conflicts = counts.conflicts.load(Ordering::Relaxed) as f64;
     let share = ("of attempts", Better::Lower);
     recorder.value(subject, &case, "abort_rate", share, conflicts / attempts);
-    let retried = counts.conflicts.load(Ordering::Relaxed) as f64;
-    recorder.value(subject, &case, "retries", ("retries", Better::Neither), retried);
+    recorder.value(subject, &case, "retries", ("retries", Better::Neither), conflicts);
     Ok(())
 }
