@@ -12,6 +12,7 @@ pub mod io;
 pub mod local;
 pub mod memory;
 
+mod buffers;
 mod cache;
 mod collection;
 mod counters;
@@ -39,6 +40,8 @@ pub enum Lifetime {
     Working,
     /// For good: what a version commit made.
     Lasting,
+    /// As `Working`, and so much at once that it isn't kept in the cache: what a load made.
+    Loaded,
 }
 
 /// A set of chunks named by their content, and the named roots that keep some of them alive.
@@ -48,7 +51,8 @@ pub enum Lifetime {
 /// *Invariants*
 /// 1. A chunk that `put_many` returned for is readable at once by every thread.
 /// 2. It is durable once a later `sync` has returned. A root never names a chunk that isn't.
-/// 3. Every chunk read from a disk was hashed and compared with its name.
+/// 3. Every chunk read from a disk is the one that was asked for, or damage is found: a checksum binds
+///    its bytes to its name.
 pub trait ChunkStore: Send + Sync {
     /// Returns the chunk named `hash`.
     ///
