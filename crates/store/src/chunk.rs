@@ -132,12 +132,7 @@ impl Chunk {
         Chunk::with_name(hash, encoded, payload_offset, kind)
     }
 
-    fn with_name(
-        hash: ChunkHash,
-        encoded: Bytes,
-        payload_offset: usize,
-        kind: ChunkKind,
-    ) -> Chunk {
+    fn with_name(hash: ChunkHash, encoded: Bytes, payload_offset: usize, kind: ChunkKind) -> Chunk {
         Chunk(Arc::new(Inner { hash, encoded, payload_offset, kind, mark: AtomicU8::new(0) }))
     }
 

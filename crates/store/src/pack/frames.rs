@@ -83,14 +83,13 @@ impl Frames {
         let frame = &mut self.buffer[start..self.end];
         FrameHead { codec, uncompressed, chunks }.write(frame);
         let first_chunk = self.chunks.len();
-        self.chunks.extend(chunks.iter().map(|chunk| NewChunk {
-            hash: chunk.hash(),
-            refers: chunk.reference_count() > 0,
-        }));
-        self.frames.push(NewFrame {
-            bytes: start..self.end,
-            chunks: first_chunk..self.chunks.len(),
-        });
+        self.chunks.extend(
+            chunks
+                .iter()
+                .map(|chunk| NewChunk { hash: chunk.hash(), refers: chunk.reference_count() > 0 }),
+        );
+        self.frames
+            .push(NewFrame { bytes: start..self.end, chunks: first_chunk..self.chunks.len() });
     }
 
     fn grow_to(&mut self, bytes: usize) {
