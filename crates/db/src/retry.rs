@@ -83,12 +83,15 @@ impl RetryableWrite {
         transaction: &Transaction,
     ) -> Result<Record, Error> {
         let fresh = || Record::new(self.key.number, frond.now_millis());
-        let Some(record) = read(&Reader::within(frond.engine(), transaction), self.key)? else {
+        let reader = Reader::within(frond.engine(), transaction);
+        let Some(stored) = read_bytes(&reader, self.key)? else {
             return Ok(fresh());
         };
-        if record.number < self.key.number {
+        // Mostly it is that of the number before: nothing else of it matters.
+        if Record::number_of(&stored)? < self.key.number {
             return Ok(fresh());
         }
+        let record = Record::decode(stored)?;
         check_not_too_old(&record, self.key)?;
         match record.what {
             Remembered::Committed => {
@@ -128,9 +131,11 @@ fn put(transaction: &mut Transaction, key: RetryKey, record: &Record) -> Result<
 }
 
 fn read(reader: &Reader<'_>, key: RetryKey) -> Result<Option<Record>, Error> {
-    let place = TreePlace::Live(TreeId::SYSTEM);
-    let stored = reader.get_bytes(place, &system::session_key(key.session))?;
-    stored.map(Record::decode).transpose()
+    read_bytes(reader, key)?.map(Record::decode).transpose()
+}
+
+fn read_bytes(reader: &Reader<'_>, key: RetryKey) -> Result<Option<Bytes>, Error> {
+    reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &system::session_key(key.session))
 }
 
 fn check_not_too_old(record: &Record, key: RetryKey) -> Result<(), Error> {

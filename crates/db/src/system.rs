@@ -251,9 +251,8 @@ pub(crate) fn sequence_at_end(key: &[u8]) -> Result<u64, Error> {
 /// Whether a transaction has written a record by which databases and collections are found: any but
 /// those of sessions.
 pub(crate) fn changes_catalog(transaction: &Transaction) -> bool {
-    let sessions = Bounds::prefix(&sessions_prefix());
-    let before = Bounds { start: None, end: sessions.start };
-    let after = Bounds { start: sessions.end, end: None };
+    let before = Bounds { start: None, end: Some(Bytes::from_static(b"s\0")) };
+    let after = Bounds { start: Some(Bytes::from_static(b"s\x01")), end: None };
     transaction.wrote(TreeId::SYSTEM, &before) || transaction.wrote(TreeId::SYSTEM, &after)
 }
 

@@ -9,9 +9,10 @@
 use frond_doc::ValueBuf;
 use frond_engine::{Durability, Transaction};
 
+use crate::catalog::cache::Moment;
 use crate::collection::WriteError;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::name;
@@ -78,10 +79,11 @@ impl Database {
         let mut begun = 0;
         while begun < count && (!options.ordered || report.errors.is_empty()) {
             let batch = prepare(begun);
-            let body = |transaction: &mut Transaction| {
+            let body = |transaction: &mut Transaction, moment: Option<Moment>| {
                 let record = self.retry().map(|write| write.remembered(self.frond(), transaction));
                 let mut memory = Memory { record: record.transpose()?, has_more: false };
-                let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
+                let mut writer =
+                    CollectionWriter::open_at(moment, transaction, self, branch, collection)?;
                 let mut done = BatchReport::default();
                 for (position, statement) in batch.iter().enumerate() {
                     let position = begun + position;
@@ -101,7 +103,7 @@ impl Database {
                 self.remember(transaction, &memory)?;
                 Ok(Outcome::commit_if(changed, done))
             };
-            report.append(self.transact(scope, Role::Writer, options.durability, body)?);
+            report.append(self.transact_noted(scope, options.durability, body)?);
             begun += batch.len();
         }
         Ok(report)
