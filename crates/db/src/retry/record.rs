@@ -58,6 +58,11 @@ impl Record {
         integer(&system::record(stored.clone())?, "number")
     }
 
+    /// Whether nothing was done.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.what, Remembered::Statements(runs) if runs.is_empty())
+    }
+
     /// What the statement `id` did, if it was run.
     pub fn statement(&self, id: i32) -> Option<&StatementDone> {
         let Remembered::Statements(runs) = &self.what else { return None };
