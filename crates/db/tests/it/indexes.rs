@@ -38,7 +38,7 @@ fn specifications() {
         "{'v':2,'key':{'a':1},'name':'a_1','include':['b','c.d']}",
         "{'v':2,'key':{'a':1},'name':'a_1','clustering':true}",
     ] {
-        assert_eq!(shown(&spec(told).to_document()), told);
+        assert_eq!(text(&spec(told).to_document()), told);
     }
     for (wrong, code) in [
         ("{}", Code::FailedToParse),
