@@ -146,7 +146,8 @@ impl LocalStore {
 
     /// The names of all chunks, sorted.
     pub fn chunk_hashes(&self) -> Vec<ChunkHash> {
-        let mut hashes: Vec<_> = self.index(|index| index.chunks.keys().copied().collect());
+        let mut hashes: Vec<_> =
+            self.index(|index| index.chunks.iter().map(|(hash, _)| *hash).collect());
         hashes.sort_unstable();
         hashes
     }
