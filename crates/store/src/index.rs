@@ -1,14 +1,11 @@
-//! Where each chunk lies, in memory: 48 bytes a chunk, and a part more for free slots ([`table`]).
+//! Where each chunk lies, in memory: 48 bytes a chunk.
 
-mod table;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use crate::chunk::{ChunkHash, HASH_BYTES};
 use crate::pack::{Pack, PackNumber};
-use table::ChunkTable;
 
 /// Where a chunk lies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -67,7 +64,7 @@ impl FramePlace {
 #[derive(Default)]
 pub(crate) struct Index {
     pub(crate) packs: BTreeMap<PackNumber, Arc<Pack>>,
-    pub(crate) chunks: ChunkTable,
+    pub(crate) chunks: HashMap<ChunkHash, Location, NameHasherBuilder>,
 }
 
 impl Index {
@@ -76,9 +73,7 @@ impl Index {
         for (ordinal, entry) in (0..).zip(entries) {
             let location =
                 Location { pack, place: entry.place, slot: Slot::new(ordinal, entry.refers) };
-            if !self.chunks.contains_key(&entry.hash) {
-                self.chunks.insert(entry.hash, location);
-            }
+            self.chunks.entry(entry.hash).or_insert(location);
         }
     }
 }

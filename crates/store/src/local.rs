@@ -146,8 +146,7 @@ impl LocalStore {
 
     /// The names of all chunks, sorted.
     pub fn chunk_hashes(&self) -> Vec<ChunkHash> {
-        let mut hashes: Vec<_> =
-            self.index(|index| index.chunks.iter().map(|(hash, _)| *hash).collect());
+        let mut hashes: Vec<_> = self.index(|index| index.chunks.keys().copied().collect());
         hashes.sort_unstable();
         hashes
     }

@@ -201,8 +201,7 @@ impl Collector<'_, '_> {
     /// The bytes of frames that hold live chunks.
     fn bytes_live(&self) -> u64 {
         self.store.index(|index| {
-            let all = index.chunks.iter().map(|(_, at)| at);
-            let live = all.filter(|at| self.marks.is_live(at));
+            let live = index.chunks.values().filter(|at| self.marks.is_live(at));
             let frames: HashSet<_> = live.map(|at| (at.pack, at.place)).collect();
             frames.iter().map(|(_, place)| u64::from(place.bytes)).sum()
         })
