@@ -39,7 +39,9 @@ pub(crate) fn writes_of(payload: &Bytes) -> Vec<TreeWrites> {
     let writes = (0..tree_count).map(|_| {
         let (tree, count) = walker.tree_head().expect(RIGHT);
         let start = walker.position();
-        (0..count).for_each(|_| drop(walker.entry().expect(RIGHT)));
+        for _ in 0..count {
+            walker.entry().expect(RIGHT);
+        }
         TreeWrites { tree, count, entries: payload.slice(start..walker.position()) }
     });
     writes.collect()
