@@ -16,10 +16,10 @@ use crate::error::EngineError;
 use crate::shared::Shared;
 
 /// With so many sealed memtables writers stop until one is flushed.
-pub(crate) const SEALED_COUNT_MAX: usize = 2;
+pub(crate) const SEALED_COUNT_MAX: usize = 3;
 /// The share of the allowance from which commits are delayed, in thousandths: a memtable that fills
 /// while another is flushed is as it should be.
-const PRESSURE_FREE: u64 = 650;
+const PRESSURE_FREE: u64 = 500;
 /// At full pressure by memtables a byte is delayed so many times as long as its flush takes, in
 /// thousandths: the work's own time would do, the rest makes up for bad measurements.
 const FLUSH_TIMES_MAX: u64 = 2_000;
@@ -113,9 +113,12 @@ impl Shared {
         {
             std::thread::sleep(wait);
         }
+        let failures_before = self.signals().flush_failure_count;
         while sealed_count() >= SEALED_COUNT_MAX {
             let signals = self.signals();
-            let refusal = signals.flush_failure.clone();
+            // One that failed before may be out of date: there may be room by now.
+            let is_new = failures_before < signals.flush_failure_count;
+            let refusal = signals.flush_failure.clone().filter(|_| is_new);
             drop(self.signalled.wait_timeout(signals, LOOK_EVERY));
             self.queue().check_open()?;
             if let Some(refusal) = refusal
