@@ -8,6 +8,7 @@
 //! written), [`targets`] and [`workloads`] (one module each). The method is in `docs/benchmarks/`.
 
 mod arguments;
+mod compare;
 #[cfg(all(test, feature = "sqlite"))]
 mod defects;
 mod drive;
@@ -16,6 +17,8 @@ mod noop;
 mod progress;
 mod query;
 mod random;
+mod ratio;
+mod report;
 mod results;
 mod runner;
 mod scale;
@@ -41,6 +44,8 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run(run) => run.run(),
         Command::List(list) => list.run(),
+        Command::Report(report) => report.run(),
+        Command::Compare(compare) => compare.run(),
     };
     match done {
         Ok(code) => code,

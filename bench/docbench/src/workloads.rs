@@ -3,11 +3,19 @@
 use crate::workload::Workload;
 
 mod indexed_insert;
+mod showdown;
 mod tpcc;
+mod updates;
 mod ycsb;
 
 /// All workloads, in the order of the report.
-pub const ALL: &[&dyn Workload] = &[&ycsb::Ycsb, &indexed_insert::IndexedInsert, &tpcc::Tpcc];
+pub const ALL: &[&dyn Workload] = &[
+    &showdown::Showdown,
+    &ycsb::Ycsb,
+    &indexed_insert::IndexedInsert,
+    &updates::Updates,
+    &tpcc::Tpcc,
+];
 
 /// The workload called `name`.
 pub fn find(name: &str) -> Option<&'static dyn Workload> {

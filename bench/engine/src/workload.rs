@@ -3,6 +3,7 @@
 mod commits;
 mod indexed_insert;
 mod scan;
+mod small_memory;
 mod tree;
 mod versions;
 mod ycsb;
@@ -28,6 +29,15 @@ pub struct Scale {
     pub scan_entries: u64,
     /// Entries of the larger tree of `versions`; the smaller has a tenth.
     pub version_entries: u64,
+    /// `commits` and `ycsb` run with so many threads only, if it is said.
+    pub threads: Option<u64>,
+}
+
+impl Scale {
+    /// Which of the numbers of threads that a workload has are measured.
+    pub fn threads<const COUNT: usize>(&self, all: [u64; COUNT]) -> Vec<u64> {
+        self.threads.map_or_else(|| all.to_vec(), |only| vec![only])
+    }
 }
 
 /// What a workload needs.
@@ -53,7 +63,7 @@ pub struct Workload {
 }
 
 /// All of them, in the order of the report.
-pub const ALL: [Workload; 8] = [
+pub const ALL: [Workload; 9] = [
     Workload {
         name: "indexed-insert",
         title: "Insert with four indexes, cache 128 MB",
@@ -82,4 +92,9 @@ pub const ALL: [Workload; 8] = [
     },
     Workload { name: "tree", title: "Prolly tree alone (Frond)", run: tree::run },
     Workload { name: "versions", title: "Versions (Frond alone)", run: versions::run },
+    Workload {
+        name: "small-memory",
+        title: "Data of eighty times the memory (Frond alone)",
+        run: small_memory::run,
+    },
 ];

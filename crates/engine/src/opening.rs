@@ -1,9 +1,10 @@
 //! Opening: what is published, then what the log says happened since.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex};
 
+use bytes::Bytes;
 use frond_store::io::{Chance, Disk, Machine};
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
@@ -16,6 +17,7 @@ use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::record::Record;
 use crate::log::recovery::{LogEnd, replay};
 use crate::log::writer::Writer;
+use crate::open_transactions::OpenTransactions;
 use crate::pace::Pace;
 use crate::publish::{ROOT_NAME, swap_root};
 use crate::queue::Queue;
@@ -44,8 +46,8 @@ pub(crate) fn open(
         None => create(machine, &*store)?,
     };
     let mut replayed = Replayed::new(&store, &published)?;
-    let end = replay(machine, published.segment, &mut |sequence, record| {
-        replayed.apply(sequence, record)
+    let end = replay(machine, published.segment, &mut |sequence, payload, record| {
+        replayed.apply(sequence, &payload, record)
     })?;
     replayed.put_chunks()?;
     let (parts, publisher) = (replayed.parts, Publisher { root, published });
@@ -121,7 +123,12 @@ impl<'a> Replayed<'a> {
         Ok(Replayed { store, parts, chunks: Vec::new(), chunk_bytes: 0 })
     }
 
-    fn apply(&mut self, sequence: Sequence, record: Record) -> Result<(), EngineError> {
+    fn apply(
+        &mut self,
+        sequence: Sequence,
+        payload: &Bytes,
+        record: Record,
+    ) -> Result<(), EngineError> {
         let parts = &mut self.parts;
         parts.next_tree_id = parts.next_tree_id.max(record.next_tree_id);
         parts.last = parts.last.max(sequence);
@@ -130,9 +137,7 @@ impl<'a> Replayed<'a> {
             parts.state.begin_era(tree, Era { from: sequence, base }, sequence);
             parts.unpublished.insert(tree);
         }
-        for (tree, entries) in record.writes {
-            parts.state.active.insert(tree, sequence, entries);
-        }
+        parts.state.active.insert(sequence, payload);
         self.chunk_bytes += record.chunks.iter().map(|chunk| chunk.encoded().len()).sum::<usize>();
         self.chunks.extend(record.chunks);
         if self.chunk_bytes >= CHUNKS_BATCH_BYTES { self.put_chunks() } else { Ok(()) }
@@ -176,8 +181,7 @@ fn assemble(
 ) -> Shared {
     let writer = Writer::new(machine, end.next, end.previous);
     let active = Arc::clone(&parts.state.active);
-    let seed = random(&*machine.chance);
-    let mut queue = Queue::new(writer, end.next, active, parts.last, seed);
+    let mut queue = Queue::new(writer, end.next, active, parts.last);
     queue.segment_bytes = end.bytes;
     let shared = Shared {
         machine: machine.clone(),
@@ -188,7 +192,8 @@ fn assemble(
         next_tree_id: AtomicU64::new(parts.next_tree_id),
         queue: Mutex::new(queue),
         queue_changed: Condvar::new(),
-        transactions: Mutex::new(BTreeMap::new()),
+        conflict_seed: random(&*machine.chance),
+        transactions: OpenTransactions::default(),
         flusher: Mutex::new(Vec::new()),
         publisher: Mutex::new(publisher),
         work: Mutex::new(Work::default()),
