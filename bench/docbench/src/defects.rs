@@ -181,7 +181,6 @@ fn verdict(name: &str, defect: Defect) -> Vec<(Status, String)> {
         subject: "broken",
         scale: Scale::Smoke,
         parameters: &Parameters(values.into_iter().collect()),
-        repetition: 0,
         seed: 1,
         progress: &Progress::new(1),
         recorder: &mut recorder,

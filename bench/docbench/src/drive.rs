@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Barrier, OnceLock};
+use std::sync::{Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -23,6 +23,8 @@ use crate::target::Failure;
 
 /// Latencies are recorded in microseconds with three digits, up to ten minutes.
 const LATENCY_MICROS_MAX: u64 = 600_000_000;
+/// Histograms that clients share.
+const PARTS_MAX: usize = 8;
 /// The parts of the throughput series.
 pub const SERIES_STEP: Duration = Duration::from_millis(200);
 
@@ -85,7 +87,7 @@ pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_MICROS_MAX, 3).expect("the bounds are right")
 }
 
-/// One client's part of what was measured.
+/// What some clients measured.
 struct Part {
     latencies: BTreeMap<Operation, Histogram<u64>>,
     series: Vec<u64>,
@@ -152,7 +154,8 @@ pub fn closed_loop(clients: &mut [Box<dyn Client + '_>], span: Span) -> Result<M
             let operation = client.operate(random).inspect_err(|_| {
                 stop.store(true, Ordering::Relaxed);
             })?;
-            part.add(&span, operation, begin, start.elapsed());
+            let answered = start.elapsed();
+            locked(part).add(&span, operation, begin, answered);
         }
         Ok(())
     })
@@ -177,10 +180,16 @@ pub fn open_loop(
             let operation = client.operate(random).inspect_err(|_| {
                 stop.store(true, Ordering::Relaxed);
             })?;
-            part.add(&span, operation, *intended, start.elapsed());
+            let answered = start.elapsed();
+            locked(part).add(&span, operation, *intended, answered);
         }
         Ok(())
     })
+}
+
+fn locked(part: &Mutex<Part>) -> MutexGuard<'_, Part> {
+    // A client that panicked has ended the run; what the others did is of no use then.
+    part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// When operations should begin, since the start.
@@ -199,19 +208,22 @@ fn arrivals(rate: f64, span: &Span) -> Vec<Duration> {
 fn in_threads(
     clients: &mut [Box<dyn Client + '_>],
     span: &Span,
-    work: impl Fn(&mut (dyn Client + '_), &mut Random, Instant, &mut Part) -> Result<(), Failure> + Sync,
+    work: impl Fn(&mut (dyn Client + '_), &mut Random, Instant, &Mutex<Part>) -> Result<(), Failure>
+    + Sync,
 ) -> Result<Measured, Failure> {
     let (barrier, started) = (Barrier::new(clients.len()), OnceLock::new());
-    let parts: Result<Vec<Part>, Failure> = std::thread::scope(|scope| {
+    // Shared by some clients each: hundreds of histograms would touch so much new memory that it shows.
+    let parts: Vec<_> = (0..PARTS_MAX).map(|_| Mutex::new(Part::new())).collect();
+    let done: Result<(), Failure> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(clients.len());
         for (position, client) in clients.iter_mut().enumerate() {
             let (barrier, started, work) = (&barrier, &started, &work);
+            let part = &parts[position % PARTS_MAX];
             threads.push(scope.spawn(move || {
                 let mut random = Random::of(span.seed, &[position as u64]);
-                let mut part = Part::new();
                 barrier.wait();
                 let start = *started.get_or_init(Instant::now);
-                work(&mut **client, &mut random, start, &mut part).map(|()| part)
+                work(&mut **client, &mut random, start, part)
             }));
         }
         let ended = threads.into_iter().map(|thread| {
@@ -220,7 +232,10 @@ fn in_threads(
         // All are waited for before the first failure is told.
         ended.collect::<Vec<_>>().into_iter().collect()
     });
-    Ok(together(span, parts?))
+    done?;
+    let parts =
+        parts.into_iter().map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok(together(span, parts.collect()))
 }
 
 #[cfg(test)]

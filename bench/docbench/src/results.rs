@@ -28,7 +28,6 @@ pub const SCHEMA: u32 = 1;
 /// A line of a results file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-#[expect(clippy::large_enum_variant, reason = "one of each rare line stands in a file")]
 pub enum Line {
     /// The first line.
     Run(RunHeader),

@@ -270,7 +270,6 @@ impl<'a> Run<'a> {
             subject: name,
             scale: self.plan.scale,
             parameters: &self.plan.parameters,
-            repetition,
             seed: Random::of(self.plan.seed, &[u64::from(repetition)]).next(),
             progress: &self.progress,
             recorder,

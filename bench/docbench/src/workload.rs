@@ -16,7 +16,7 @@ use crate::machine;
 use crate::progress::Progress;
 use crate::results::{Better, Case, Recorder};
 use crate::scale::Scale;
-use crate::target::{About, Capabilities, Failure, Target};
+use crate::target::{Capabilities, Failure, Target};
 
 /// What a workload runs on.
 pub enum Subjects {
@@ -96,8 +96,6 @@ pub struct Context<'a> {
     pub scale: Scale,
     /// What was set in place of the scale's own numbers.
     pub parameters: &'a Parameters,
-    /// From 0.
-    pub repetition: u32,
     /// From which all random numbers of this repetition follow; the same for every target.
     pub seed: u64,
     /// What is shown while it runs.
@@ -135,10 +133,5 @@ impl<'a> Context<'a> {
             self.recorder.value(self.subject, &case, "cpu_an_operation", unit, micros);
         }
         Ok(measured)
-    }
-
-    /// What the database is.
-    pub fn about(&self) -> Result<&'a About, Failure> {
-        Ok(self.target()?.about())
     }
 }

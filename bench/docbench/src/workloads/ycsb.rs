@@ -33,6 +33,8 @@ const LATENCY_MILLIS_MAX: f64 = 5.0;
 /// The open loop's search ends when the rate is known within this factor.
 const RATE_PRECISION: f64 = 1.1;
 const PROBES_MAX: u32 = 8;
+/// Fewer arrivals a second tell nothing in the time that a probe has.
+const RATE_MIN: f64 = 30.0;
 
 /// The workload.
 pub struct Ycsb;
@@ -199,6 +201,9 @@ fn open_rate(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Fail
             (true, false) => low * 2.0,
             (false, _) => high / 4.0,
         };
+        if rate < RATE_MIN {
+            break;
+        }
     }
     let case = Case::new().with("mix", "A").with("connections", count as u64).with("loop", "open");
     if let Some((span, measured)) = &best {
