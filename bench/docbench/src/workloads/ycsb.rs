@@ -15,6 +15,7 @@ mod client;
 mod record;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::drive::{Client, Measured, Span, closed_loop, open_loop};
 use crate::query::{CollectionSpec, Kind};
@@ -172,24 +173,64 @@ fn curve(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure>
     Ok(())
 }
 
+/// A rate of arrivals that is tried, and what came of it.
+struct Probe {
+    span: Span,
+    measured: Measured,
+    is_in_time: bool,
+}
+
+/// Tries a rate; a second time if it wasn't answered in time, since one pass may have been somebody else's
+/// doing.
+fn probe(
+    context: &mut Context<'_>,
+    connections: &mut [Box<dyn Client + '_>],
+    case: &Case,
+    rate: f64,
+    seeds: u64,
+) -> Result<Probe, Failure> {
+    let count = connections.len();
+    context.progress.say(&format!("mix A, {count} connections, {rate:.0} arrivals a second"));
+    let mut attempt = 0;
+    loop {
+        let span = Span {
+            warm_up: context.scale.millis(100, 300, 10_000),
+            measured: context.scale.millis(400, 1_000, 30_000),
+            seed: context.seed ^ (seeds + attempt),
+        };
+        let measured = open_loop(connections, rate, span)?;
+        let is_in_time = is_in_time(&measured) && measured.rate() > rate * 0.8;
+        attempt += 1;
+        if is_in_time || attempt == 2 {
+            let probed = case.clone().with("part", "probe").with("arrivals", rate.round());
+            context.recorder.load(context.subject, &probed, &span, &measured);
+            return Ok(Probe { span, measured, is_in_time });
+        }
+    }
+}
+
 /// The highest rate of arrivals that is answered in time.
 fn open_rate(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
     let count = connections(context.scale);
     let mut connections = clients(context, shared, &MIXES[0], count)?;
+    // A connection's first operations prepare statements and fill caches: that isn't what is asked.
+    let warming = Span {
+        warm_up: Duration::ZERO,
+        measured: context.scale.millis(200, 1_500, 5_000),
+        seed: context.seed ^ 199,
+    };
+    context.progress.say(&format!("mix A, {count} connections, warming up"));
+    closed_loop(&mut connections, warming)?;
+    let case = Case::new().with("mix", "A").with("connections", count as u64).with("loop", "open");
     // What is certainly too much is found first, then the interval is halved (geometrically).
     let (mut low, mut high, mut rate) = (0.0, f64::INFINITY, 500.0);
     let mut best = None;
-    for probe in 0..PROBES_MAX {
-        context.progress.say(&format!("mix A, {count} connections, {rate:.0} arrivals a second"));
-        let span = Span {
-            warm_up: context.scale.millis(100, 300, 10_000),
-            measured: context.scale.millis(400, 1_000, 30_000),
-            seed: context.seed ^ u64::from(200 + probe),
-        };
-        let measured = open_loop(&mut connections, rate, span)?;
-        if is_in_time(&measured) && measured.rate() > rate * 0.8 {
+    for number in 0..PROBES_MAX {
+        let seeds = 200 + u64::from(number) * 2;
+        let probe = probe(context, &mut connections, &case, rate, seeds)?;
+        if probe.is_in_time {
             low = rate;
-            best = Some((span, measured));
+            best = Some((probe.span, probe.measured));
         } else {
             high = rate;
         }
@@ -205,7 +246,6 @@ fn open_rate(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Fail
             break;
         }
     }
-    let case = Case::new().with("mix", "A").with("connections", count as u64).with("loop", "open");
     if let Some((span, measured)) = &best {
         context.recorder.load(context.subject, &case.clone().with("part", "best"), span, measured);
     }
