@@ -13,6 +13,7 @@ use frond_query::expression::Variables;
 use frond_query::pipeline::{Collections, Documents, Merge, Pipeline, Resources};
 use frond_query::{Code, Filter, QueryError};
 
+use crate::collection::find::Search;
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::collection::view::{self, View};
@@ -133,12 +134,12 @@ impl Database {
         if let Some(view) = self.view(reader, collection)? {
             return self.stream_view(reader, &view, filter, context);
         }
-        let access = self.access(reader, collection, filter, &Order::Any, hint)?;
+        let access = self.access(reader, collection, Search::of(filter, hint))?;
         let Some((collection, access)) = access else {
             return Ok(Box::new(std::iter::empty()));
         };
         let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
-        let scan = Scan::new(reader.clone(), &collection, access, filter.clone());
+        let scan = Scan::new(reader.clone(), &collection, access, filter.clone(), &Order::Any);
         let mut count: usize = 0;
         Ok(Box::new(scan.map(move |found| {
             count = count.wrapping_add(1);

@@ -6,6 +6,7 @@ use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf, key};
 use frond_query::Code;
 
+use crate::collection::find::Search;
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::database::Database;
@@ -40,11 +41,11 @@ impl Database {
             return values_at(path, found);
         }
         let filter = self.parse_filter(filter, None)?;
-        let access = self.access(&reader, collection, &filter, &Order::Any, hint)?;
-        let Some((collection, access)) = access else {
+        let search = Search { needs: Some(vec![path.to_owned()]), ..Search::of(&filter, hint) };
+        let Some((collection, access)) = self.access(&reader, collection, search)? else {
             return Ok(Vec::new());
         };
-        let scan = Scan::new(reader, &collection, access, filter);
+        let scan = Scan::new(reader, &collection, access, filter, &Order::Any);
         values_at(path, scan.map(|found| Ok(found?.document)))
     }
 }

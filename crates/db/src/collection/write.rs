@@ -129,7 +129,9 @@ impl<'t> CollectionWriter<'t> {
         hint: Option<&frond_doc::ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Vec<Found>, Error> {
-        let Some((scan, in_order)) = self.scan(filter, order, hint)? else { return Ok(Vec::new()) };
+        let Some((scan, in_order)) = self.scan(filter, order, hint, limit)? else {
+            return Ok(Vec::new());
+        };
         match order {
             Order::By(pattern) if !in_order => sort::sorted(scan, pattern, limit),
             _ => scan.take(limit.unwrap_or(usize::MAX)).collect(),
@@ -148,7 +150,7 @@ impl<'t> CollectionWriter<'t> {
         if !matches!(order, Order::Any) {
             return self.matching(filter, order, hint, limit);
         }
-        match self.scan(filter, order, hint)? {
+        match self.scan(filter, order, hint, limit)? {
             Some((scan, _)) => scan.for_update().take(limit.unwrap_or(usize::MAX)).collect(),
             None => Ok(Vec::new()),
         }
@@ -161,6 +163,7 @@ impl<'t> CollectionWriter<'t> {
         filter: &Filter,
         order: &Order,
         hint: Option<&frond_doc::ValueBuf>,
+        limit: Option<usize>,
     ) -> Result<Option<(Scan<'_>, bool)>, Error> {
         let Some(now) = &self.now else {
             return Ok(None);
@@ -170,12 +173,14 @@ impl<'t> CollectionWriter<'t> {
             Some(hint) => Hint::parse(hint, now)?,
             None => None,
         };
+        let limit = limit.and_then(|limit| u64::try_from(limit).ok());
+        let request = plan::Request { filter, order, hint, limit, needs: &None };
         let access = match &self.before {
-            Some(before) => plan::choose(&reader, before, &self.own, filter, order, hint)?,
-            None => Access::everything(order),
+            Some(before) => plan::choose(&reader, before, &self.own, request)?,
+            None => Access::everything(request),
         };
         let in_order = access.gives_order;
-        Ok(Some((Scan::new(reader, now, access, filter.clone()), in_order)))
+        Ok(Some((Scan::new(reader, now, access, filter.clone(), order), in_order)))
     }
 
     /// Inserts a document, normalised before.
