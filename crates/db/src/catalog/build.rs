@@ -176,7 +176,7 @@ impl Builder<'_> {
                 None
             }
         });
-        let built = Tree::build(&**self.frond.engine().store(), self.format, &mut entries);
+        let built = Tree::load(&**self.frond.engine().store(), self.format, &mut entries);
         match failure {
             Some(error) => Err(error),
             None => Ok(built?),

@@ -118,7 +118,7 @@ impl CollectionWriter<'_> {
     /// The outermost fields that decide about entries of indexes; the whole document if all may.
     fn indexed(&self, large: &LargeDocument) -> Result<DocumentBuf, Error> {
         let mut names: Vec<&[u8]> = vec![b"_id"];
-        for (index, _) in self.live.iter().flat_map(|live| &live.indexes) {
+        for index in self.live.iter().flat_map(|live| &live.collection.indexes) {
             let Some(more) = index.outermost_names() else {
                 return Ok(large::read(&self.transaction.store(), large)?);
             };
