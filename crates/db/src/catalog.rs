@@ -8,6 +8,7 @@ pub(crate) mod adopt;
 pub(crate) mod build;
 pub(crate) mod cache;
 mod change_index;
+pub(crate) mod clustered;
 mod collections;
 pub(crate) mod entry;
 pub(crate) mod index_entry;

@@ -11,7 +11,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Durability;
 use frond_query::Filter;
 
-use crate::catalog::IndexSpec;
+use crate::catalog::{IndexSpec, clustered};
 use crate::collection::Interrupt;
 use crate::collection::plan::Order;
 use crate::collection::write::CollectionWriter;
@@ -50,7 +50,13 @@ impl Database {
             if collection.options.get("viewOn").is_some() {
                 continue;
             }
-            for spec in self.list_indexes(&collection.name)? {
+            let mut specs = self.list_indexes(&collection.name)?;
+            // A clustered collection's documents may expire by their `_id`.
+            let by_id = clustered::expires_after(collection.options.view());
+            specs.iter_mut().filter(|spec| spec.is_id()).for_each(|spec| {
+                spec.expire_after_seconds = by_id;
+            });
+            for spec in specs {
                 let Some(seconds) = spec.expire_after_seconds else { continue };
                 let filter = Filter::parse(self.expired(&spec, seconds).view())?;
                 loop {

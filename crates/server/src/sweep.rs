@@ -26,6 +26,7 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
         let mut sessions = tokio::time::interval(SESSION_SWEEP_INTERVAL);
         let mut documents = tokio::time::interval(EXPIRE_INTERVAL);
         documents.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let stopping = stop.clone();
         let mut expiring: Option<JoinHandle<()>> = None;
         loop {
             let (work, shared): (fn(&Shared), _) = tokio::select! {
@@ -36,7 +37,7 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
                 _ = documents.tick() => {
                     // It may take long, and nothing else is to wait for it.
                     if expiring.as_ref().is_none_or(JoinHandle::is_finished) {
-                        let (shared, stop) = (Arc::clone(&shared), stop.clone());
+                        let (shared, stop) = (Arc::clone(&shared), stopping.clone());
                         let work = move || expire_documents(&shared, &stop);
                         expiring = Some(tokio::task::spawn_blocking(work));
                     }

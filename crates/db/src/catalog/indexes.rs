@@ -20,7 +20,7 @@ use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::build::{Builder, Progress};
 use crate::catalog::view::Index;
-use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME, IndexSpec, adopt};
+use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME, IndexSpec, adopt, clustered};
 use crate::collection::{Interrupt, view};
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
@@ -291,6 +291,16 @@ impl Database {
         let found = found.ok_or_else(|| self.no_collection(collection))?;
         let others = found.indexes.into_iter().map(|index| index.spec);
         Ok(std::iter::once(IndexSpec::of_id()).chain(others).collect())
+    }
+
+    /// The indexes of a collection as `listIndexes` tells them. `NamespaceNotFound` (26) if there is none.
+    pub fn describe_indexes(&self, collection: &str) -> Result<Vec<DocumentBuf>, Error> {
+        let reader = self.reader();
+        let found = CatalogView::open(&reader, self)?.collection(collection)?;
+        let found = found.ok_or_else(|| self.no_collection(collection))?;
+        let id = clustered::id_index(found.options.view());
+        let others = found.indexes.iter().map(|index| index.spec.to_document());
+        Ok(std::iter::once(id).chain(others).collect())
     }
 
     /// The indexes of a collection, and how often each was used since it was used first, or since the data

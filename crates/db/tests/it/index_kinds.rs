@@ -228,6 +228,17 @@ fn documents_expire() {
     assert_eq!(shop.frond().expire_documents(&Interrupt::default()).expect("done"), 1);
     assert_eq!(shop.count("things", None, 0, None, None).expect("right"), 3);
     check_valid(&shop);
+    let options =
+        json("{'clusteredIndex': {'key': {'_id': 1}, 'unique': true}, 'expireAfterSeconds': 5}");
+    shop.create_collection("clustered", options.view()).expect("made");
+    let documents = [document! { "_id": Value::DateTime(1_000) }, document! { "_id": 5 }];
+    try_insert(&shop, "clustered", &documents);
+    assert_eq!(shop.frond().expire_documents(&Interrupt::default()).expect("done"), 1);
+    let told = shop.describe_indexes("clustered").expect("listed");
+    assert_eq!(
+        text(&told[0]),
+        "{'v':2,'key':{'_id':1},'name':'_id_','unique':true,'clustered':true}"
+    );
 }
 
 #[test]

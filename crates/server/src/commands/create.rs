@@ -12,9 +12,7 @@ use crate::request::{Answer, Request};
 const REFUSED: &[&str] = &[
     "capped",
     "changeStreamPreAndPostImages",
-    "clusteredIndex",
     "encryptedFields",
-    "expireAfterSeconds",
     "indexOptionDefaults",
     "max",
     "size",
@@ -29,7 +27,14 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.refuse_all(REFUSED)?;
     fields.simple_collation()?;
-    let options = read_options(&mut fields)?;
+    let mut options = builder_of(&read_options(&mut fields)?);
+    // What they say is checked with the others.
+    for name in ["clusteredIndex", "expireAfterSeconds"] {
+        if let Some(value) = fields.value(name) {
+            options.append(name, value);
+        }
+    }
+    let options = options.build();
     // `_id` is indexed always; the old flags mean nothing.
     fields.ignore(&["autoIndexId", "flags", "idIndex"]);
     fields.finish()?;
@@ -95,6 +100,15 @@ fn read_index_change(index: Document<'_>) -> Result<(ValueBuf, IndexChange), Err
         return refuse("no expireAfterSeconds, hidden, unique, or newName field");
     }
     Ok((index, IndexChange { hidden, expire_after_seconds: seconds, name: new_name }))
+}
+
+/// The options that there are, to add to.
+fn builder_of(options: &DocumentBuf) -> DocumentBuilder {
+    let mut builder = DocumentBuilder::new();
+    for (name, value) in options.iter() {
+        builder.append(name, value);
+    }
+    builder
 }
 
 /// Takes the options that a collection or a view keeps, as they came.

@@ -183,12 +183,15 @@ pub fn aggregate(
     };
     let filter = stage(0, "$match");
     let sort = stage(usize::from(filter.is_some()), "$sort");
-    let read_by_search = usize::from(filter.is_some()) + usize::from(sort.is_some());
+    let mut read_by_search = usize::from(filter.is_some()) + usize::from(sort.is_some());
+    let limit = stages.get(read_by_search).and_then(|stage| stage.as_document()?.get("$limit"));
+    let limit = limit.and_then(|limit| u64::try_from(limit.as_integer()?).ok());
+    read_by_search += usize::from(limit.is_some());
     let mut explanation = DocumentBuilder::new();
     explanation.begin_array("stages");
     if let Some(collection) = collection {
         let hint = request.hint.clone();
-        let find = FindRequest { filter, sort, hint, ..FindRequest::default() };
+        let find = FindRequest { filter, sort, hint, limit, ..FindRequest::default() };
         if let Some((on, pipeline)) =
             database.pipeline_of_view(collection, &FindRequest::default())?
         {

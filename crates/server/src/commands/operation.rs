@@ -55,7 +55,10 @@ fn describe_build(build: &IndexBuild) -> DocumentBuf {
     }
     told.end().end();
     told.append("msg", Value::String(&format!("{message} {message}: {done}/{total} {percent}%")));
-    told.begin_document("progress").append("done", number(*done)).append("total", number(*total)).end();
+    told.begin_document("progress")
+        .append("done", number(*done))
+        .append("total", number(*total))
+        .end();
     told.build()
 }
 

@@ -99,8 +99,7 @@ fn index_stats(
         return Err(Error::invalid(Code::InvalidNamespace, message));
     };
     if options.as_document().is_none_or(|options| !options.is_empty()) {
-        let message =
-            "The $indexStats stage specification must be an empty object";
+        let message = "The $indexStats stage specification must be an empty object";
         return Err(Error::invalid(Code::Location(28803), message));
     }
     let server = request.server;
