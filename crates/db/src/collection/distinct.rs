@@ -51,7 +51,11 @@ impl Database {
             return values_at(path, found);
         }
         let filter = self.parse_filter(filter, None)?;
-        let search = Search { needs: Some(vec![path.to_owned()]), ..Search::of(&filter, hint) };
+        let search = Search {
+            needs: Some(vec![path.to_owned()]),
+            distinct: Some(path),
+            ..Search::of(&filter, hint)
+        };
         let Some((collection, access)) = self.access(&reader, collection, search)? else {
             return Ok(Vec::new());
         };

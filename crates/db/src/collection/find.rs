@@ -48,6 +48,8 @@ pub(crate) struct Search<'a> {
     pub needs: Needs,
     /// Between which keys of the hinted index.
     pub between: Between<'a>,
+    /// The field whose distinct values alone are wanted.
+    pub distinct: Option<&'a str>,
 }
 
 impl<'a> Search<'a> {
@@ -60,6 +62,7 @@ impl<'a> Search<'a> {
             limit: None,
             needs: None,
             between: Between::default(),
+            distinct: None,
         }
     }
 }
@@ -155,6 +158,12 @@ impl Database {
                 max: request.max.as_ref().map(DocumentBuf::view),
             },
             needs,
+            distinct: match (purpose, &request.projection) {
+                (Purpose::Distinct, Some(projection)) => {
+                    projection.iter().map(|(name, _)| name).find(|name| *name != "_id")
+                }
+                _ => None,
+            },
         };
         let collection = self.access(reader, collection, search)?;
         Ok(Query { collection, filter, order, projection })
@@ -174,9 +183,17 @@ impl Database {
             Some(hint) => Hint::parse(hint, &collection)?,
             None => None,
         };
-        let Search { filter, order, limit, needs, between, .. } = &search;
+        let Search { filter, order, limit, needs, between, distinct, .. } = &search;
         let request =
-            plan::Request { filter, order, hint, limit: *limit, needs, between: *between };
+            plan::Request {
+            filter,
+            order,
+            hint,
+            limit: *limit,
+            needs,
+            between: *between,
+            distinct: *distinct,
+        };
         let access = plan::choose(reader, &collection, &OwnFacts::default(), request)?;
         for path in &access.paths {
             let name = match path.source {

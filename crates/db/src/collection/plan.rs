@@ -79,6 +79,8 @@ pub(crate) struct Request<'a> {
     pub needs: &'a Needs,
     /// Between which keys of the hinted index.
     pub between: Between<'a>,
+    /// The field whose distinct values alone are wanted.
+    pub distinct: Option<&'a str>,
 }
 
 /// The `min` and `max` of a `find`: the first key of the hinted index that is read, and the first that
@@ -298,7 +300,8 @@ pub(crate) fn choose(
         })
     };
     let (sort, limit) = (order.pattern(), request.limit);
-    let question = Question { filter, sort, limit, indexes: &facts };
+    let distinct = request.distinct;
+    let question = Question { filter, sort, limit, distinct, indexes: &facts };
     let plan = planner::plan(question, &mut range_count);
     match failure {
         Some(error) => Err(error),
@@ -426,7 +429,8 @@ fn by_one_id(request: Request<'_>) -> Option<Access> {
         return None;
     }
     let sort = request.order.pattern();
-    let question = Question { filter: request.filter, sort, limit: None, indexes: &[] };
+    let filter = request.filter;
+    let question = Question { filter, sort, limit: None, distinct: None, indexes: &[] };
     let plan = planner::plan(question, &mut |_, _| 0);
     let Plan::IdScan(scan) = &plan else { return None };
     let [range] = &scan.ranges[..] else { return None };

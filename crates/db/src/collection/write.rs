@@ -207,7 +207,7 @@ impl<'t> CollectionWriter<'t> {
         };
         let limit = limit.and_then(|limit| u64::try_from(limit).ok());
         let request =
-            plan::Request { filter, order, hint, limit, needs: &None, between: Between::default() };
+            plan::Request { filter, order, hint, limit, needs: &None, between: Between::default(), distinct: None };
         let access = match &self.before {
             Some(before) => plan::choose(&reader, before, &self.own, request)?,
             None => Access::everything(request),
