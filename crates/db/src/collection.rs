@@ -6,7 +6,9 @@
 
 mod aggregate;
 pub(crate) mod batch;
+mod check;
 mod count;
+pub(crate) mod covered;
 mod cursor;
 mod delete;
 mod distinct;
@@ -24,9 +26,12 @@ mod sort;
 mod update;
 pub(crate) mod validation;
 pub(crate) mod view;
+pub(crate) mod walk;
 pub(crate) mod write;
 
+pub use check::{Checked, CheckedIndex};
 pub use cursor::Cursor;
+pub use explain::{Effort, Purpose};
 pub use interrupt::Interrupt;
 
 use frond_doc::{DocumentBuf, ValueBuf};
@@ -133,6 +138,10 @@ pub struct FindRequest {
     pub limit: Option<u64>,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
+    /// The first key of the hinted index that is read.
+    pub min: Option<DocumentBuf>,
+    /// The first key of the hinted index that isn't read any more.
+    pub max: Option<DocumentBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
     /// Whether a sort may not go to disk.

@@ -81,6 +81,7 @@ codes! {
     InvalidViewDefinition = 182,
     ClientMetadataCannotBeMutated = 186,
     InvalidIndexSpecificationOption = 197,
+    NoQueryExecutionPlans = 291,
     QueryExceededMemoryLimitNoDiskUseAllowed = 292,
     NoSuchTransaction = 251,
     ConflictingOperationInProgress = 117,

@@ -36,6 +36,7 @@ use evaluate::Run;
 use tree::{Condition, Node};
 
 pub(crate) use compare::{Comparison, Relation};
+pub(crate) use membership::Membership;
 pub(crate) use pattern::Pattern;
 
 /// A parsed filter. Cloning is cheap: the tree is shared.
@@ -123,6 +124,12 @@ impl Filter {
     /// The outermost fields that decide whether a document passes; `None` if others may.
     pub fn outermost_names(&self) -> Option<impl Iterator<Item = &[u8]>> {
         self.asks_names_only.then(|| self.names.iter())
+    }
+
+    /// The paths that decide whether a document passes; `None` if others may.
+    pub fn paths(&self) -> Option<Vec<&str>> {
+        let mut paths = Vec::new();
+        self.root.add_paths(&mut paths).then_some(paths)
     }
 
     /// The tree, for the planner.

@@ -7,8 +7,10 @@ use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
 use frond_query::{Filter, Projection};
 
-use crate::catalog::{CatalogView, Collection};
-use crate::collection::plan::{self, Access, Hint, Order, OwnFacts};
+use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME};
+use crate::collection::covered::Needs;
+use crate::collection::explain::Purpose;
+use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::Scan;
 use crate::collection::{Cursor, FindRequest};
 use crate::database::Database;
@@ -32,6 +34,39 @@ pub(crate) struct Query {
     pub projection: Option<Projection>,
 }
 
+/// What is looked for in a collection.
+pub(crate) struct Search<'a> {
+    /// Which documents.
+    pub filter: &'a Filter,
+    /// In which order.
+    pub order: &'a Order,
+    /// Index name or key.
+    pub hint: Option<&'a ValueBuf>,
+    /// At most how many, those that are passed over counted.
+    pub limit: Option<u64>,
+    /// What of them.
+    pub needs: Needs,
+    /// Between which keys of the hinted index.
+    pub between: Between<'a>,
+    /// The field whose distinct values alone are wanted.
+    pub distinct: Option<&'a str>,
+}
+
+impl<'a> Search<'a> {
+    /// All documents that pass `filter`, whole and in any order.
+    pub fn of(filter: &'a Filter, hint: Option<&'a ValueBuf>) -> Search<'a> {
+        Search {
+            filter,
+            order: &Order::Any,
+            hint,
+            limit: None,
+            needs: None,
+            between: Between::default(),
+            distinct: None,
+        }
+    }
+}
+
 impl Database {
     /// Finds documents.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
@@ -45,7 +80,7 @@ impl Database {
             return Ok(Cursor::empty());
         };
         let in_order = access.gives_order;
-        let mut scan = Scan::new(reader, &collection, access, filter.clone());
+        let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order);
         let is_sorted = matches!(order, Order::By(_)) && !in_order;
         if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
             && !is_sorted
@@ -83,11 +118,22 @@ impl Database {
     }
 
     /// Parses a `find` and chooses its plan.
-    pub(crate) fn query(
+    fn query(
         &self,
         reader: &Reader<'_>,
         collection: &str,
         request: &FindRequest,
+    ) -> Result<Query, Error> {
+        self.query_for(reader, collection, request, Purpose::Find)
+    }
+
+    /// Parses a search, and chooses its plan as the command does that it is for.
+    pub(crate) fn query_for(
+        &self,
+        reader: &Reader<'_>,
+        collection: &str,
+        request: &FindRequest,
+        purpose: Purpose,
     ) -> Result<Query, Error> {
         let filter = self.parse_filter(
             request.filter.as_ref().map(DocumentBuf::view),
@@ -97,8 +143,29 @@ impl Database {
         let projection = request.projection.as_ref().map(DocumentBuf::view);
         let variables = request.variables.as_ref().map(DocumentBuf::view);
         let projection = self.parse_projection(projection, variables)?;
-        let hint = request.hint.as_ref();
-        let collection = self.access(reader, collection, &filter, &order, hint)?;
+        let needs = match purpose {
+            Purpose::Count => Some(Vec::new()),
+            Purpose::Find | Purpose::Distinct => projection.as_ref().and_then(Projection::paths),
+            Purpose::Update | Purpose::Delete => None,
+        };
+        let search = Search {
+            filter: &filter,
+            order: &order,
+            hint: request.hint.as_ref(),
+            limit: request.limit.map(|limit| limit.saturating_add(request.skip)),
+            between: Between {
+                min: request.min.as_ref().map(DocumentBuf::view),
+                max: request.max.as_ref().map(DocumentBuf::view),
+            },
+            needs,
+            distinct: match (purpose, &request.projection) {
+                (Purpose::Distinct, Some(projection)) => {
+                    projection.iter().map(|(name, _)| name).find(|name| *name != "_id")
+                }
+                _ => None,
+            },
+        };
+        let collection = self.access(reader, collection, search)?;
         Ok(Query { collection, filter, order, projection })
     }
 
@@ -107,19 +174,35 @@ impl Database {
         &self,
         reader: &Reader<'_>,
         collection: &str,
-        filter: &Filter,
-        order: &Order,
-        hint: Option<&ValueBuf>,
+        search: Search<'_>,
     ) -> Result<Option<(Arc<Collection>, Access)>, Error> {
         let Some(collection) = self.find_collection(reader, collection)? else {
             return Ok(None);
         };
-        let hint = match hint {
+        let hint = match search.hint {
             Some(hint) => Hint::parse(hint, &collection)?,
             None => None,
         };
-        let own = OwnFacts::default();
-        let access = plan::choose(reader, &collection, &own, filter, order, hint)?;
+        let Search { filter, order, limit, needs, between, distinct, .. } = &search;
+        let request =
+            plan::Request {
+            filter,
+            order,
+            hint,
+            limit: *limit,
+            needs,
+            between: *between,
+            distinct: *distinct,
+        };
+        let access = plan::choose(reader, &collection, &OwnFacts::default(), request)?;
+        for path in &access.paths {
+            let name = match path.source {
+                plan::Source::Collection => continue,
+                plan::Source::Id => ID_INDEX_NAME,
+                plan::Source::Index(position) => &collection.indexes[position].spec.name,
+            };
+            self.frond().usage().count(collection.uuid, name);
+        }
         Ok(Some((collection, access)))
     }
 

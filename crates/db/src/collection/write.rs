@@ -25,7 +25,7 @@ use crate::catalog::index_entry::{checked_key, entries, is_of_document};
 use crate::catalog::view::Index;
 use crate::catalog::{Collection, adopt};
 use crate::collection::duplicate;
-use crate::collection::plan::{self, Access, Hint, Order, OwnFacts};
+use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::{Found, Scan};
 use crate::collection::validation::Validator;
 use crate::collection::{sort, view};
@@ -161,7 +161,9 @@ impl<'t> CollectionWriter<'t> {
         hint: Option<&frond_doc::ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Vec<Found>, Error> {
-        let Some((scan, in_order)) = self.scan(filter, order, hint)? else { return Ok(Vec::new()) };
+        let Some((scan, in_order)) = self.scan(filter, order, hint, limit)? else {
+            return Ok(Vec::new());
+        };
         match order {
             Order::By(pattern) if !in_order => sort::sorted(scan, pattern, limit),
             _ => scan.take(limit.unwrap_or(usize::MAX)).collect(),
@@ -180,7 +182,7 @@ impl<'t> CollectionWriter<'t> {
         if !matches!(order, Order::Any) {
             return self.matching(filter, order, hint, limit);
         }
-        match self.scan(filter, order, hint)? {
+        match self.scan(filter, order, hint, limit)? {
             Some((scan, _)) => scan.for_update().take(limit.unwrap_or(usize::MAX)).collect(),
             None => Ok(Vec::new()),
         }
@@ -193,6 +195,7 @@ impl<'t> CollectionWriter<'t> {
         filter: &Filter,
         order: &Order,
         hint: Option<&frond_doc::ValueBuf>,
+        limit: Option<usize>,
     ) -> Result<Option<(Scan<'_>, bool)>, Error> {
         let Some(now) = &self.now else {
             return Ok(None);
@@ -202,12 +205,15 @@ impl<'t> CollectionWriter<'t> {
             Some(hint) => Hint::parse(hint, now)?,
             None => None,
         };
+        let limit = limit.and_then(|limit| u64::try_from(limit).ok());
+        let request =
+            plan::Request { filter, order, hint, limit, needs: &None, between: Between::default(), distinct: None };
         let access = match &self.before {
-            Some(before) => plan::choose(&reader, before, &self.own, filter, order, hint)?,
-            None => Access::everything(order),
+            Some(before) => plan::choose(&reader, before, &self.own, request)?,
+            None => Access::everything(request),
         };
         let in_order = access.gives_order;
-        Ok(Some((Scan::new(reader, now, access, filter.clone()), in_order)))
+        Ok(Some((Scan::new(reader, now, access, filter.clone(), order), in_order)))
     }
 
     /// Inserts a document, normalised before.

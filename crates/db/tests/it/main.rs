@@ -7,6 +7,7 @@ mod crud;
 mod durability;
 mod equivalence;
 mod errors;
+mod index_kinds;
 mod indexes;
 mod large;
 mod queries;

@@ -113,6 +113,23 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Adds the paths that the filter asks for, and tells whether it asks for nothing else.
+    pub(crate) fn add_paths<'n>(&'n self, paths: &mut Vec<&'n str>) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter().all(|node| node.add_paths(paths))
+            }
+            Node::Field(field) => {
+                paths.push(&field.dotted);
+                true
+            }
+            Node::Constant(_) => true,
+            Node::Expression(_) | Node::Schema(_) | Node::Sample(_) => false,
+        }
+    }
+}
+
 impl Test {
     /// Whether the test asks arrays as a whole only, so that their elements are not asked.
     pub(crate) fn is_on_whole_arrays(&self) -> bool {

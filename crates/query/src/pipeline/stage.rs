@@ -7,6 +7,7 @@ use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::filter::Filter;
+use crate::sort::SortPattern;
 
 /// What stages see besides the documents.
 #[derive(Clone)]
@@ -43,6 +44,11 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
 
     /// The filter, if this is a `$match`.
     fn filter(&self) -> Option<&Filter> {
+        None
+    }
+
+    /// The order, if this is a `$sort`.
+    fn order(&self) -> Option<&SortPattern> {
         None
     }
 
