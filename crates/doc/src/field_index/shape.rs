@@ -268,7 +268,9 @@ impl Shape {
             let value_offset = offset + usize::from(step.name_bytes) + 2;
             offset = match is_document {
                 true => value_offset + size_of::<i32>(),
-                false => value_offset.checked_add(value_bytes(kind, bytes.get(value_offset..)?)?)?,
+                false => {
+                    value_offset.checked_add(value_bytes(kind, bytes.get(value_offset..)?)?)?
+                }
             };
         }
         (bytes.get(offset) == Some(&0) && offset + 1 == bytes.len()).then_some(offsets)

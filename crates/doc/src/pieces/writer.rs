@@ -19,9 +19,7 @@ use frond_tree::{GrowingSequence, Sequence, TreeFormat};
 
 use super::build::{Builder, has_long_name, is_large};
 use super::item::{Body, Item, ItemRef, Layout, refers};
-use super::{
-    Container, Edited, ITEM_VALUE_BYTES_MAX, NAME_BYTES_MAX, PiecesError, piece_format,
-};
+use super::{Container, Edited, ITEM_VALUE_BYTES_MAX, NAME_BYTES_MAX, PiecesError, piece_format};
 use crate::builder::position_name;
 use crate::document::DEPTH_MAX;
 use crate::error::DocError;
