@@ -32,6 +32,9 @@ pub struct FrondOptions {
     /// Bytes that a stage of a query keeps in memory at most; what is more goes to disk. `None` is
     /// MongoDB's 100 MB.
     pub stage_memory_bytes_max: Option<usize>,
+    /// The largest document that is stored, in bytes of BSON. `None` is what BSON can be, 2 GiB: who
+    /// serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
+    pub document_bytes_max: Option<u64>,
 }
 
 /// A data directory, open: many databases, each a repository. Cloning shares it.
@@ -40,7 +43,12 @@ pub struct FrondOptions {
 #[derive(Clone)]
 pub struct Frond {
     inner: Arc<Inner>,
+    /// Of those that this handle writes.
+    document_bytes_max: u64,
 }
+
+/// BSON's lengths are signed, of 32 bits.
+const DOCUMENT_BYTES_MAX: u64 = i32::MAX as u64;
 
 struct Inner {
     engine: Engine,
@@ -87,6 +95,7 @@ impl Frond {
         let mut counter = [0; 4];
         machine.chance.fill(&mut counter);
         Ok(Frond {
+            document_bytes_max: options.document_bytes_max.unwrap_or(DOCUMENT_BYTES_MAX),
             inner: Arc::new(Inner {
                 engine,
                 machine: machine.clone(),
@@ -100,6 +109,16 @@ impl Frond {
                 object_id_counter: AtomicU32::new(u32::from_le_bytes(counter)),
             }),
         })
+    }
+
+    /// The same data directory, for writers whose documents are at most so large.
+    pub fn with_document_bytes_max(self, bytes_max: u64) -> Frond {
+        Frond { document_bytes_max: bytes_max.min(DOCUMENT_BYTES_MAX), ..self }
+    }
+
+    /// The largest document that is stored by this handle, in bytes of BSON.
+    pub fn document_bytes_max(&self) -> u64 {
+        self.document_bytes_max
     }
 
     /// The version of a database that `name` (as it comes over the wire: `shop@feature`) names. A

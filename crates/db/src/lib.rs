@@ -42,6 +42,7 @@ pub use frond::{Frond, FrondOptions};
 pub use frond_engine::{Durability, ReclaimOptions};
 pub use frond_store::Collected;
 pub use fsck::{FsckReport, fsck};
+pub use large::stream::StoredDocument;
 pub use name::{DatabaseName, VersionName};
 pub use reclaim::Reclaimed;
 pub use retry::{RetryKey, RetryableWrite};

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use frond_db::{Frond, FrondOptions};
+use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{MemberOptions, Server, ServerOptions};
 
 use crate::backend::open_failure;
@@ -40,6 +41,13 @@ pub struct Serve {
     /// Name of the replica set whose only member the server is: `replicaSet` in clients' URIs
     #[arg(long, value_name = "NAME", default_value = "rs0")]
     replica_set: String,
+
+    /// Largest document that clients may store, in bytes, from 16 MiB (MongoDB's, which all drivers
+    /// know) to what a message holds
+    #[arg(long, value_name = "BYTES", default_value_t = DOCUMENT_BYTES_MAX as u64,
+          value_parser = clap::value_parser!(u64).range(
+              DOCUMENT_BYTES_MAX as u64..=DOCUMENT_BYTES_LIMIT as u64))]
+    max_document_bytes: u64,
 }
 
 impl Serve {
@@ -55,6 +63,7 @@ impl Serve {
                 replica_set: self.replica_set.clone(),
                 advertise: self.advertise.clone(),
             },
+            document_bytes_max: self.max_document_bytes as usize,
             ..ServerOptions::default()
         };
         let server =

@@ -20,7 +20,6 @@ use crate::catalog::build::Builder;
 use crate::catalog::view::Index;
 use crate::catalog::{CatalogView, IndexSpec, adopt};
 use crate::collection::Interrupt;
-use crate::collection::insert::check_document;
 use crate::collection::{duplicate, view};
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
@@ -49,7 +48,7 @@ impl Database {
         let mut content = BTreeMap::new();
         for document in documents {
             let document = normalise::for_insert(&document?, || self.frond().new_object_id())?;
-            check_document(document.view())?;
+            self.check_document(document.view())?;
             let id_key = key::of_value(document.get("_id").unwrap_or(BsonValue::Null));
             if content.contains_key(&id_key) {
                 return Err(duplicate::of_id(&self.namespace(collection), document.view()));
@@ -74,7 +73,11 @@ impl Database {
     }
 
     /// Makes the repository if it isn't there, so that its trees' format is known.
-    fn begin_to_exist(&self, branch: &str, durability: Durability) -> Result<TreeFormat, Error> {
+    pub(crate) fn begin_to_exist(
+        &self,
+        branch: &str,
+        durability: Durability,
+    ) -> Result<TreeFormat, Error> {
         let scope = Scope::branch(self.repository_name(), branch);
         self.transact(scope, Role::Writer, durability, |transaction| {
             let repository = adopt::ensure_repository(transaction, self, branch)?;

@@ -1,13 +1,12 @@
 //! `update`.
 
-use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
+use frond_doc::{Array, Document, DocumentBuf, Value, ValueBuf};
 use frond_engine::Durability;
 use frond_query::expression::Variables;
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Filter, Update};
 
 use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
-use crate::collection::insert::check_document;
 use crate::collection::plan::Order;
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
@@ -31,6 +30,7 @@ pub(crate) struct ParsedUpdate {
     update: Update,
     /// As it came.
     pub source: ValueBuf,
+    array_filters: Option<ValueBuf>,
     pub context: UpdateContext,
 }
 
@@ -105,7 +105,9 @@ impl Database {
         let matching = writer.matching_in_part(&statement.filter, &statement.order, hint, limit)?;
         let mut done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
         for found in matching {
-            if let Some(modified) = writer.update_large(&found, &statement.update)? {
+            if let Some(modified) =
+                writer.update_large(&found, &statement.update, &statement.filter)?
+            {
                 done.modified += u64::from(modified);
                 continue;
             }
@@ -139,11 +141,13 @@ impl Database {
             }
         };
         let source = update.clone();
+        let filters_source = array_filters.map(|filters| Value::Array(filters).to_buf());
         let mut update = Update::parse(update.as_value(), array_filters)?;
         update.bind(variables, constants)?;
         Ok(ParsedUpdate {
             update,
             source,
+            array_filters: filters_source,
             context: UpdateContext {
                 now_millis: self.frond().now_millis(),
                 timestamp: self.frond().engine().visible().0,
@@ -161,20 +165,29 @@ impl Database {
     ) -> Result<DocumentBuf, Error> {
         let mut new_id = || self.frond().new_object_id();
         let document = update.update.upsert(filter, &update.context, &mut new_id)?;
-        check_document(document.view())?;
+        self.check_document(document.view())?;
         writer.insert(&document)?;
         Ok(document)
     }
 }
 
 impl ParsedUpdate {
-    /// The document that was found, changed; `None` if nothing changes.
-    pub fn apply(&self, filter: &Filter, found: &Found) -> Result<Option<DocumentBuf>, Error> {
-        let document = found.document.view();
+    /// What `$[x]` stands for, as it came.
+    pub fn array_filters(&self) -> Option<Array<'_>> {
+        self.array_filters.as_ref().and_then(|filters| filters.as_value().as_array())
+    }
+
+    /// What the update needs to know besides the document, the position that the filter found too.
+    pub fn context_of(&self, filter: &Filter, found: &Found) -> UpdateContext {
         let position = match self.update.needs_position() {
-            true => filter.matches_position(document).1,
+            true => filter.matches_position(found.document.view()).1,
             false => None,
         };
-        Ok(self.update.apply(document, &UpdateContext { position, ..self.context })?)
+        UpdateContext { position, ..self.context }
+    }
+
+    /// The document that was found, changed; `None` if nothing changes.
+    pub fn apply(&self, filter: &Filter, found: &Found) -> Result<Option<DocumentBuf>, Error> {
+        Ok(self.update.apply(found.document.view(), &self.context_of(filter, found))?)
     }
 }

@@ -16,6 +16,7 @@ mod large;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use frond_doc::pieces::HEAD_FLAG;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
 use frond_engine::{Snapshot, Transaction, TreeId};
 use frond_query::{Code, Filter};
@@ -33,8 +34,6 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
 
-/// The largest document that is stored, as over the wire.
-pub(crate) const DOCUMENT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
 /// MongoDB's code of an update whose result is too large.
 const RESULT_TOO_LARGE: Code = Code::Location(17419);
 
@@ -238,11 +237,7 @@ impl<'t> CollectionWriter<'t> {
 
     /// Puts `after` in the place of the document that was found.
     pub fn replace(&mut self, found: &Found, after: &DocumentBuf) -> Result<(), Error> {
-        if after.as_bytes().len() > DOCUMENT_BYTES_MAX {
-            let message =
-                format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
-            return Err(Error::invalid(RESULT_TOO_LARGE, message));
-        }
+        self.check_result(after.as_bytes().len() as u64)?;
         if let Some(validator) = &self.validator {
             validator.check(Some(found.document.view()), after.view())?;
         }
@@ -283,11 +278,22 @@ impl<'t> CollectionWriter<'t> {
         let is_first = match (&before, &now) {
             // A fold meanwhile may have put the same bytes elsewhere: out of line, for instance.
             (Some(before), Some(now)) if before != now => {
-                began.read(before)? == latest.read(now)?
+                let is_large = (before.flags | now.flags) & HEAD_FLAG != 0;
+                !is_large && began.read(before)? == latest.read(now)?
             }
             _ => before == now,
         };
         if is_first { Ok(()) } else { Err(Error::write_conflict()) }
+    }
+
+    /// Refuses what an update would make too large.
+    fn check_result(&self, bytes: u64) -> Result<(), Error> {
+        let max = self.database.frond().document_bytes_max();
+        if bytes > max {
+            let message = format!("Resulting document after update is larger than {max}");
+            return Err(Error::invalid(RESULT_TOO_LARGE, message));
+        }
+        Ok(())
     }
 
     fn undoing(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {

@@ -102,6 +102,7 @@ impl CatalogMerge<'_> {
             let ours = state::catalog_entry(store, ours, &changed.name)?;
             let merge = CollectionMerge {
                 store,
+                document_bytes_max: self.database.frond().document_bytes_max(),
                 format: self.format,
                 namespace: self.database.namespace(&changed.name),
                 collection: &changed.name,

@@ -18,7 +18,6 @@ use frond_tree::{Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as Tree
 
 use crate::catalog::entry::CatalogEntry;
 use crate::catalog::{INDEXES_MAX, IndexSpec};
-use crate::collection::write::DOCUMENT_BYTES_MAX;
 use crate::error::Error;
 use crate::large::{read_document, value_of};
 use crate::version::conflict::StoredConflict;
@@ -34,6 +33,8 @@ const THEIRS: usize = 2;
 /// A collection on the three sides; `None` where it doesn't exist.
 pub(crate) struct CollectionMerge<'a> {
     pub store: &'a Arc<dyn ChunkStore>,
+    /// A merge that makes a larger one is refused.
+    pub document_bytes_max: u64,
     pub format: TreeFormat,
     /// For messages.
     pub namespace: String,
@@ -239,9 +240,9 @@ impl CollectionMerge<'_> {
             let merged = self.merge_document(conflict, rules, &mut conflicts)?;
             let Some(merged) = merged else { return Ok(None) };
             let Some(document) = merged else { return Ok(Some(Edit::Delete)) };
-            let bytes = document.as_bytes().len();
-            if bytes > DOCUMENT_BYTES_MAX {
-                too_large.get_or_insert(bytes as u64);
+            let bytes = document.as_bytes().len() as u64;
+            if bytes > self.document_bytes_max {
+                too_large.get_or_insert(bytes);
             }
             Ok(Some(Edit::Put(value_of(&**self.store, self.format, &document)?)))
         };
@@ -250,8 +251,8 @@ impl CollectionMerge<'_> {
             None => Ok((merged, conflicts)),
             Some(bytes) => Err(format!(
                 "a document of collection {} would have {bytes} bytes, at most \
-                 {DOCUMENT_BYTES_MAX} are allowed",
-                self.namespace
+                 {} are allowed",
+                self.namespace, self.document_bytes_max
             )),
         })
     }

@@ -21,7 +21,7 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Filter};
 
 use crate::catalog::CatalogView;
-use crate::collection::insert::check_document;
+use crate::collection::insert::check_id;
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{Outcome, Role, Scope};
@@ -167,6 +167,9 @@ impl Database {
                 }
                 _ => resolve(found, now.as_ref(), resolution, &rules)?,
             };
+            if let Some(resolved) = &resolved {
+                self.check_size(resolved.as_bytes().len() as u64)?;
+            }
             self.write_resolved(transaction, branch, found, now, resolved)?;
         }
         Ok(())
@@ -252,7 +255,7 @@ fn resolve(
             }
             let no_id = || frond_doc::ObjectId([0; 12]); // Never asked for: there is one.
             let document = normalise::for_insert(document, no_id)?;
-            check_document(document.view())?;
+            check_id(document.view())?;
             Ok(Some(document))
         }
     }
