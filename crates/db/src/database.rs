@@ -15,7 +15,7 @@ use crate::name::{DatabaseName, VersionName};
 use crate::reader::{Reader, TreePlace};
 use crate::retry::RetryableWrite;
 use crate::system::{self, BranchRef, Repository};
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, not_in_transaction};
 use crate::version::CommitId;
 
 /// A database at a version: the working state of a branch (read and written) or a commit (read
@@ -217,11 +217,52 @@ impl Database {
         scope: Scope,
         role: Role,
         durability: Durability,
-        body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
+        mut body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        match &self.context {
+        let mut bytes = 0;
+        let body = |transaction: &mut frond_engine::Transaction| {
+            self.refuse_closed(transaction)?;
+            let before = transaction.bytes();
+            let outcome = body(transaction)?;
+            bytes = transaction.bytes().saturating_sub(before);
+            Ok(outcome)
+        };
+        let answer = match &self.context {
             Context::Within(transaction) => transaction.run(scope, role, body),
             _ => self.frond.transact(scope, role, durability, body),
+        }?;
+        if let Some(branch) = self.branch() {
+            let now = || self.frond.now_millis();
+            self.frond.automatic().note(self.repository_name(), branch, bytes, now);
+        }
+        Ok(answer)
+    }
+
+    /// Runs `body` in a transaction of its own ([`Frond::transact`]): what concerns versions takes no
+    /// part in transactions of several requests, and beside one it would see and move other things
+    /// than its client means.
+    ///
+    /// # Errors
+    /// `OperationNotSupportedInTransaction` if this database belongs to one.
+    pub(crate) fn transact_alone<T>(
+        &self,
+        scope: Scope,
+        role: Role,
+        durability: Durability,
+        body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        self.refuse_in_transaction("a command of versions")?;
+        self.frond.transact(scope, role, durability, body)
+    }
+
+    /// Refuses what can't be part of a transaction of several requests.
+    ///
+    /// # Errors
+    /// `OperationNotSupportedInTransaction` if this database belongs to one.
+    pub(crate) fn refuse_in_transaction(&self, what: &str) -> Result<(), Error> {
+        match &self.context {
+            Context::Within(_) => Err(not_in_transaction(what)),
+            _ => Ok(()),
         }
     }
 

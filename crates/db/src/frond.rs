@@ -21,6 +21,7 @@ use crate::reader::{Reader, TreePlace};
 use crate::spill::SpillSpace;
 use crate::system::{self, Repository};
 use crate::transaction::Transaction;
+use crate::version::automatic::Automatic;
 
 /// Settings of a data directory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,6 +46,7 @@ struct Inner {
     machine: Machine,
     contention: Contention,
     catalog: CatalogCache,
+    automatic: Automatic,
     spill: Arc<SpillSpace>,
     stage_memory_bytes_max: usize,
     /// The middle five bytes of every ObjectId made here.
@@ -78,6 +80,7 @@ impl Frond {
             let message = format!("temporary files can't be removed: {error}");
             Error::from(QueryError::new(Code::InternalError, message))
         })?;
+        let automatic = Automatic::open(&Reader::now(&engine))?;
         let mut object_id_process = [0; 5];
         machine.chance.fill(&mut object_id_process);
         let mut counter = [0; 4];
@@ -88,6 +91,7 @@ impl Frond {
                 machine: machine.clone(),
                 contention: Contention::new(),
                 catalog: CatalogCache::new(),
+                automatic,
                 spill: Arc::new(spill),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
                 object_id_process,
@@ -178,6 +182,11 @@ impl Frond {
             memory_bytes_max: self.inner.stage_memory_bytes_max,
             spill: Some(spill).filter(|_| !in_memory_only),
         }
+    }
+
+    /// What policies do by themselves.
+    pub(crate) fn automatic(&self) -> &Automatic {
+        &self.inner.automatic
     }
 
     pub(crate) fn contention(&self) -> &Contention {

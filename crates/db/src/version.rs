@@ -3,7 +3,7 @@
 //! Reading order: what stands alone (`commit_id`, `format`, `revision`, `fields`, `field_diff`,
 //! `field_merge`, `merge_base`), reading history (`history`, `log`), a branch at one moment (`state`,
 //! `reflog`), what compares (`diff`, `status`), what makes history (`commit`, `branch`, `adopt`,
-//! `reset`), and merging (`merge`, `merge_collection`, `merge_index`, `conflict`, `resolve`).
+//! `reset`; by themselves `commit_policy`, `automatic`, `thinning`), and merging (`merge`, `merge_collection`, `merge_index`, `conflict`, `resolve`).
 //!
 //! *One idea carries it*: a version is a catalog, a tree of collections; the working state has one too,
 //! once its changes are folded. The same content has the same root, so comparing costs what differs.
@@ -38,11 +38,14 @@ pub mod rows;
 pub(crate) mod source;
 
 mod adopt;
+pub(crate) mod automatic;
 mod blame;
 mod branch;
 mod commit;
+mod commit_policy;
 pub(crate) mod dropped;
 mod reset;
+mod thinning;
 mod undo;
 
 pub(crate) mod conflict;
@@ -60,9 +63,11 @@ pub mod remote;
 
 use frond_doc::{DocumentBuf, ValueBuf};
 
+pub use automatic::PolicyRun;
 pub use blame::{Blame, BlamedField};
 pub use commit::CommitRequest;
 pub use commit_id::CommitId;
+pub use commit_policy::CommitPolicy;
 pub use diff_rows::{DiffDetail, DiffRequest, DiffRow, DiffRows};
 pub use document_history::{DocumentHistory, DocumentVersion};
 pub use dropped::DroppedDatabase;
@@ -98,6 +103,8 @@ pub struct CommitInfo {
     pub committer: String,
     /// When the changes were made; mostly when it was.
     pub authored_millis: i64,
+    /// Whether a policy made it.
+    pub automatic: bool,
 }
 
 /// What differs in one collection.

@@ -1,5 +1,5 @@
 //! What a server does from time to time: aborts transactions that are open for too long, forgets
-//! sessions that nobody uses and what is remembered of their writes.
+//! sessions that nobody uses and what is remembered of their writes, does what policies ask for.
 //!
 //! One task wakes up; the work blocks, so it runs on a blocking thread, one piece at a time.
 
@@ -9,7 +9,9 @@ use std::time::Instant;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::limits::{SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL, TRANSACTION_SWEEP_INTERVAL};
+use crate::limits::{
+    POLICY_INTERVAL, SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL, TRANSACTION_SWEEP_INTERVAL,
+};
 use crate::shared::Shared;
 use crate::transactions;
 
@@ -18,18 +20,27 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
     let (shared, mut stop) = (Arc::clone(shared), stop.subscribe());
     tokio::spawn(async move {
         let mut transactions = tokio::time::interval(TRANSACTION_SWEEP_INTERVAL);
+        let mut policies = tokio::time::interval(POLICY_INTERVAL);
         let mut sessions = tokio::time::interval(SESSION_SWEEP_INTERVAL);
         loop {
             let (work, shared): (fn(&Shared), _) = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 _ = sessions.tick() => (forget_sessions, Arc::clone(&shared)),
+                _ = policies.tick() => (run_policies, Arc::clone(&shared)),
                 _ = transactions.tick() => (abort_expired, Arc::clone(&shared)),
             };
             // A panic in it ends this turn alone.
             let _ = tokio::task::spawn_blocking(move || work(&shared)).await;
         }
     })
+}
+
+/// Makes automatic commits, and removes branches whose time is over.
+pub fn run_policies(shared: &Shared) {
+    for (database, error) in shared.frond.run_policies().failed {
+        eprintln!("frond: the policy of {database}: {error}");
+    }
 }
 
 /// Aborts the transactions that are open for too long. One whose statement runs is left for the next

@@ -20,7 +20,7 @@ use crate::version::merge_rules;
 const ACCEPTED_OPTIONS: &[&str] = &["autoIndexId", "flags", "storageEngine", "indexOptionDefaults"];
 /// Options that say something.
 const KEPT_OPTIONS: &[&str] =
-    &["pipeline", "validationAction", "validationLevel", "validator", "viewOn"];
+    &["pipeline", "validationAction", "validationLevel", "validator", "versioned", "viewOn"];
 
 /// What `listCollections` tells of a collection.
 #[derive(Clone, Debug)]
@@ -259,6 +259,7 @@ fn check_options(options: Document<'_>) -> Result<(), Error> {
                 locale == Some(BsonValue::String("simple"))
             }
             // How its documents are merged; refused here if it isn't proper.
+            system::VERSIONED => matches!(value, BsonValue::Boolean(_)),
             merge_rules::OPTION => merge_rules::DocumentRules::parse(value).map(|_| true)?,
             _ => ACCEPTED_OPTIONS.contains(&option) || KEPT_OPTIONS.contains(&option),
         };

@@ -36,6 +36,7 @@ pub(crate) fn info(hash: ChunkHash, commit: &Commit) -> CommitInfo {
         timestamp_millis: commit.timestamp_millis,
         committer: commit.committer.clone().unwrap_or_else(|| commit.author.clone()),
         authored_millis: commit.authored_millis.unwrap_or(commit.timestamp_millis),
+        automatic: commit.automatic,
     }
 }
 

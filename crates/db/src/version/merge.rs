@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash};
+use frond_store::ChunkHash;
 use frond_tree::Tree;
 
 use crate::contention::{Outcome, Role, Scope};
@@ -34,7 +34,7 @@ use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::adopt::Adoption;
-use crate::version::commit::{self, AUTHOR_DEFAULT, Signature};
+use crate::version::commit::{AUTHOR_DEFAULT, Signature};
 use crate::version::conflict::{MergeKind, MergeState, StoredConflict};
 use crate::version::format::{self, Commit};
 use crate::version::merge_catalogs::{CatalogMerge, MergedCatalog};
@@ -148,7 +148,7 @@ impl Database {
         let name = self.repository_name();
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
             let Some(merge) = state.merging.as_ref().filter(|merge| merge.decisions.is_none())
             else {
@@ -171,7 +171,7 @@ impl Database {
             let catalog = state.working_catalog(engine, transaction.snapshot())?;
             let other = (merge.kind == MergeKind::Merge).then_some(theirs);
             let parents: Vec<ChunkHash> = state.head_chunk().into_iter().chain(other).collect();
-            let (chunk, commit) = commit::make(engine, catalog, &parents, &signature)?;
+            let (chunk, commit) = self.make_commit(transaction, catalog, &parents, &signature)?;
             state.forget_dropped(transaction)?;
             conflict::clear(engine, transaction, name, branch)?;
             state.register(transaction, &chunk)?;
@@ -307,7 +307,8 @@ impl Merge<'_> {
         self.state.adopt(engine, transaction, &adoption)?;
         let parents = [ours, theirs];
         let parents = if self.request.squash { &parents[..1] } else { &parents };
-        let (chunk, commit): (Chunk, _) = commit::make(engine, catalog, parents, &self.signature)?;
+        let (chunk, commit) =
+            self.database.make_commit(transaction, catalog, parents, &self.signature)?;
         let why = self.signature.why("merge");
         self.state.register(transaction, &chunk)?;
         let why = RefWhy::replacing(&why, self.signature.time_millis, clean);

@@ -19,7 +19,7 @@ use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::adopt::Adoption;
-use crate::version::commit::{self, AUTHOR_DEFAULT, Signature};
+use crate::version::commit::{AUTHOR_DEFAULT, Signature};
 use crate::version::conflict::{self, MergeKind, MergeState};
 use crate::version::format::{self, Commit};
 use crate::version::merge_catalogs::{CatalogMerge, MergedCatalog};
@@ -68,6 +68,7 @@ impl Database {
         let name = self.repository_name();
         let engine = self.frond().engine();
         self.replace_working_state(branch, |transaction| {
+            self.refuse_closed(transaction)?;
             if database::repository(&self.reader(), name)?.is_none() {
                 let message = format!("no branch or revision {} in {name}", request.revision);
                 return Err(Error::invalid(Code::BadValue, message));
@@ -188,7 +189,7 @@ impl Database {
         let adoption = Adoption { head: catalog, before: clean, after: catalog };
         state.adopt(engine, transaction, &adoption)?;
         let parents: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
-        let (chunk, commit) = commit::make(engine, catalog, &parents, &signature)?;
+        let (chunk, commit) = self.make_commit(transaction, catalog, &parents, &signature)?;
         state.register(transaction, &chunk)?;
         let why = signature.why(request.kind.verb());
         let why = RefWhy::replacing(&why, signature.time_millis, clean);

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use frond_engine::Transaction;
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash};
 
@@ -15,7 +16,7 @@ use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::adopt::Adoption;
-use crate::version::commit::{self, Signature};
+use crate::version::commit::Signature;
 use crate::version::format::{self, Commit};
 use crate::version::merge_catalogs::CatalogMerge;
 use crate::version::merge_rules::MergeRules;
@@ -59,7 +60,7 @@ impl Database {
             }
             let clean = state.clean_catalog(engine, transaction)?;
             let own = self.own_commits(&state, onto_chunk)?;
-            let (chunks, commits) = self.remake(&state, onto_chunk, &own, rules)?;
+            let (chunks, commits) = self.remake(transaction, &state, onto_chunk, &own, rules)?;
             let head = chunks.last().map_or(onto_chunk, Chunk::hash);
             let catalog = history::load(&**engine.store(), head)?.catalog;
             let adoption = Adoption { head: catalog, before: clean, after: catalog };
@@ -99,6 +100,7 @@ impl Database {
 
     fn remake(
         &self,
+        transaction: &mut Transaction,
         state: &BranchState,
         onto: ChunkHash,
         own: &[(ChunkHash, Commit)],
@@ -133,7 +135,7 @@ impl Database {
                 authored_millis: Some(commit.authored_millis.unwrap_or(commit.timestamp_millis)),
                 ..Signature::new(&commit.author, &commit.message, self.frond().now_millis())?
             };
-            let (chunk, info) = commit::make(engine, catalog, &[parent], &signature)?;
+            let (chunk, info) = self.make_commit(transaction, catalog, &[parent], &signature)?;
             parent = chunk.hash();
             chunks.push(chunk);
             commits.push(info);

@@ -68,7 +68,7 @@ impl Database {
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
         let merge_key = crate::system::merge_key(name, branch);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let (mut merge, conflicts) = {
                 let reader = Reader::within(engine, transaction);
                 if crate::database::branch_ref(&reader, name, branch)?.is_none() {

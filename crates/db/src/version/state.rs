@@ -112,7 +112,8 @@ impl BranchState {
     pub fn working_catalog(&self, engine: &Engine, snapshot: &Snapshot) -> Result<Tree, Error> {
         let store = PutFor { store: &**engine.store(), lifetime: Lifetime::Lasting };
         let head = self.head_catalog(&store)?;
-        let trees: Vec<TreeId> = self.live().flat_map(|(_, live)| live.trees()).collect();
+        let versioned = self.live().filter(|(_, live)| live.is_versioned());
+        let trees: Vec<TreeId> = versioned.flat_map(|(_, live)| live.trees()).collect();
         let mut folded = engine.fold(snapshot, &trees)?.into_iter();
         let mut chunks = Vec::new();
         let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
@@ -120,7 +121,7 @@ impl BranchState {
             let key = Bytes::copy_from_slice(name.as_bytes());
             let committed = head.get(&store, &key)?;
             match entry {
-                WorkingEntry::Live(live) => {
+                WorkingEntry::Live(live) if live.is_versioned() => {
                     let roots = folded.by_ref().take(live.trees().len());
                     let chunk = committed_form(live, roots)?.encode();
                     let value = entry_value(&chunk);
@@ -129,10 +130,9 @@ impl BranchState {
                         chunks.push(chunk);
                     }
                 }
-                WorkingEntry::Dropped if committed.is_some() => {
-                    edits.push(Ok((key, Edit::Delete)));
-                }
-                WorkingEntry::Dropped => {}
+                // Dropped, or left out of commits.
+                _ if committed.is_some() => edits.push(Ok((key, Edit::Delete))),
+                _ => {}
             }
         }
         store.put_many(&chunks)?;
@@ -252,6 +252,7 @@ impl Database {
         branch: &str,
         body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
+        self.refuse_in_transaction("a command of versions")?;
         let name = self.repository_name();
         let prefix = system::working_prefix(name, branch);
         let scopes: Vec<Scope> = view::working_entries(&self.reader(), &prefix)?

@@ -9,6 +9,7 @@ mod limits;
 mod merge_options;
 mod merging;
 mod model;
+mod policies;
 mod races;
 mod reclaim;
 mod remotes;

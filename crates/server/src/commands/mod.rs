@@ -25,6 +25,7 @@ mod merge;
 mod operation;
 mod parameters;
 mod pick;
+mod policy;
 mod reflog;
 mod replica_set;
 mod reply;
@@ -177,6 +178,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondLog", history::log).also(&["doltLog", "dumboLog"]),
     Command::new("frondMerge", merge::run).also(&["doltMerge", "dumboMerge"]),
     Command::new("frondMergeRules", merge::collection_rules),
+    Command::new("frondPolicy", policy::run),
     Command::new("frondRebase", pick::rebase).also(&["doltRebase", "dumboRebase"]),
     Command::new("frondReflog", reflog::run).also(&["doltReflog", "dumboReflog"]),
     Command::new("frondReset", history::reset).also(&["doltReset", "dumboReset"]),

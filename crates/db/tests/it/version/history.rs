@@ -394,7 +394,7 @@ fn dropped_collections_branches_and_databases_come_back() {
 fn protected_branches_only_move_forward() {
     use frond_db::version::BranchPolicy;
     let (frond, main) = history();
-    main.set_branch_policy("main", BranchPolicy { protected: true, expires_millis: None })
+    main.set_branch_policy("main", BranchPolicy { protected: true, ..BranchPolicy::default() })
         .expect("the branch is there");
     assert!(main.reset(Some("main~1"), false).is_err());
     assert!(main.reset(None, true).is_ok(), "HEAD is no step back");
@@ -405,8 +405,11 @@ fn protected_branches_only_move_forward() {
     insert(&main, "others", &[document! { "_id": 50_i32 }]);
     assert!(main.commit("more", "Ada").is_ok());
     main.create_branch("soon", None).expect("a good name");
-    main.set_branch_policy("soon", BranchPolicy { protected: false, expires_millis: Some(1) })
-        .expect("the branch is there");
+    main.set_branch_policy(
+        "soon",
+        BranchPolicy { expires_millis: Some(1), ..BranchPolicy::default() },
+    )
+    .expect("the branch is there");
     assert_eq!(main.remove_expired_branches().expect("removed"), ["soon"]);
     assert!(frond.database("shop@soon").is_err());
     assert!(main.branch_policy("soon").is_err());
