@@ -40,5 +40,5 @@ pub(crate) fn index_tree(
         }
     }
     let mut entries = entries.into_iter().map(|(key, value)| Ok(Entry { key, value }));
-    Ok(Tree::build(store, format, &mut entries)?)
+    Ok(Tree::load(store, format, &mut entries)?)
 }

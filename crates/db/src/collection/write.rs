@@ -14,6 +14,7 @@
 mod large;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
@@ -23,6 +24,7 @@ use frond_query::{Code, Filter};
 use frond_tree::Value;
 use frond_tree::format::KEY_BYTES_MAX;
 
+use crate::catalog::cache::Moment;
 use crate::catalog::view::Index;
 use crate::catalog::{Collection, adopt};
 use crate::collection::duplicate;
@@ -49,9 +51,9 @@ pub(crate) struct CollectionWriter<'t> {
     name: &'t str,
     transaction: &'t mut Transaction,
     /// The collection as the snapshot has it; `None` if it isn't there.
-    before: Option<Collection>,
+    before: Option<Arc<Collection>>,
     /// The collection as the transaction has it.
-    now: Option<Collection>,
+    now: Option<Arc<Collection>>,
     /// Where documents are written: there since the first write.
     live: Option<LiveTrees>,
     validator: Option<Validator>,
@@ -66,7 +68,25 @@ pub(crate) struct CollectionWriter<'t> {
 
 struct LiveTrees {
     documents: TreeId,
-    indexes: Vec<(Index, TreeId)>,
+    /// Those of the collection's indexes, in their order.
+    indexes: Vec<TreeId>,
+    collection: Arc<Collection>,
+}
+
+impl LiveTrees {
+    /// The trees of a collection, if all of them are the engine's already.
+    fn of(collection: &Arc<Collection>) -> Option<LiveTrees> {
+        let live = |place| match place {
+            TreePlace::Live(id) => Some(id),
+            TreePlace::Committed(_) => None,
+        };
+        let indexes = collection.indexes.iter().map(|index| live(index.tree));
+        Some(LiveTrees {
+            documents: live(collection.documents)?,
+            indexes: indexes.collect::<Option<_>>()?,
+            collection: Arc::clone(collection),
+        })
+    }
 }
 
 impl<'t> CollectionWriter<'t> {
@@ -77,7 +97,18 @@ impl<'t> CollectionWriter<'t> {
         branch: &'t str,
         name: &'t str,
     ) -> Result<CollectionWriter<'t>, Error> {
-        let before = adopt::find(transaction, database, branch, name)?;
+        CollectionWriter::open_at(None, transaction, database, branch, name)
+    }
+
+    /// As `open`, in a transaction that has written nothing and began after `moment` was noted.
+    pub fn open_at(
+        moment: Option<Moment>,
+        transaction: &'t mut Transaction,
+        database: &'t Database,
+        branch: &'t str,
+        name: &'t str,
+    ) -> Result<CollectionWriter<'t>, Error> {
+        let before = adopt::find_known(moment, transaction, database, branch, name)?;
         let validator = match &before {
             Some(before) => {
                 view::refuse(before.options.view(), &database.namespace(name))?;
@@ -268,6 +299,9 @@ impl<'t> CollectionWriter<'t> {
 
     fn live(&mut self) -> Result<&LiveTrees, Error> {
         if self.live.is_none() {
+            self.live = self.before.as_ref().and_then(LiveTrees::of);
+        }
+        if self.live.is_none() {
             let Self { transaction, database, branch, name, .. } = self;
             let live = match &self.before {
                 Some(found) => adopt::adopt(transaction, database, branch, name, found)?,
@@ -276,11 +310,11 @@ impl<'t> CollectionWriter<'t> {
                     adopt::create(transaction, database, branch, name, options)?
                 }
             };
-            let now = Collection::live(&live);
-            let ids = live.indexes.iter().map(|index| index.tree);
+            let now = Arc::new(Collection::live(&live));
             self.live = Some(LiveTrees {
                 documents: live.documents,
-                indexes: now.indexes.iter().cloned().zip(ids).collect(),
+                indexes: live.indexes.iter().map(|index| index.tree).collect(),
+                collection: Arc::clone(&now),
             });
             self.now = Some(now);
         }
@@ -295,7 +329,8 @@ impl<'t> CollectionWriter<'t> {
     ) -> Result<(), Error> {
         let namespace = &self.namespace;
         let live = self.live.as_ref().expect("the collection was adopted before the write");
-        for (position, (index, tree)) in live.indexes.iter().enumerate() {
+        let indexes = live.collection.indexes.iter().zip(&live.indexes);
+        for (position, (index, tree)) in indexes.enumerate() {
             let old = before.map(|document| entries(index, id_key, document, namespace));
             let new = after.map(|document| entries(index, id_key, document, namespace));
             let (old, new) = (old.transpose()?.unwrap_or_default(), new.transpose()?);

@@ -118,8 +118,8 @@ impl CollectionWriter<'_> {
     /// The outermost fields in which indexes' paths begin.
     fn indexed(&self, large: &LargeDocument) -> Result<DocumentBuf, Error> {
         let mut names: Vec<&[u8]> = vec![b"_id"];
-        let live = self.live.iter().flat_map(|live| &live.indexes);
-        for field in live.flat_map(|(index, _)| &index.fields) {
+        let indexes = self.live.iter().flat_map(|live| &live.collection.indexes);
+        for field in indexes.flat_map(|index| &index.fields) {
             let name = field.path.split('.').next().unwrap_or_default().as_bytes();
             if !names.contains(&name) {
                 names.push(name);
