@@ -6,6 +6,7 @@ pub mod commit;
 pub mod conflicts;
 pub mod diff;
 pub mod doctor;
+pub mod erase;
 pub mod export;
 pub mod fsck;
 pub mod gc;

@@ -225,21 +225,36 @@ impl Database {
     ) -> Result<T, Error> {
         let mut bytes = 0;
         let body = |transaction: &mut frond_engine::Transaction| {
-            self.refuse_closed(transaction)?;
-            let before = transaction.bytes();
-            let outcome = body(transaction)?;
-            bytes = transaction.bytes().saturating_sub(before);
-            Ok(outcome)
+            self.directly(transaction, &mut bytes, &mut body)
         };
         let answer = match &self.context {
             Context::Within(transaction) => transaction.run(scope, role, body),
             _ => self.frond.transact(scope, role, durability, body),
         }?;
+        self.note_written(bytes);
+        Ok(answer)
+    }
+
+    /// Runs `body`, a direct write; tells how many bytes it wrote.
+    fn directly<T>(
+        &self,
+        transaction: &mut frond_engine::Transaction,
+        bytes: &mut u64,
+        body: &mut impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<Outcome<T>, Error> {
+        self.refuse_closed(transaction)?;
+        let before = transaction.bytes();
+        let outcome = body(transaction)?;
+        *bytes = transaction.bytes().saturating_sub(before);
+        Ok(outcome)
+    }
+
+    /// Tells policies that something was written.
+    fn note_written(&self, bytes: u64) {
         if let Some(branch) = self.branch() {
             let now = || self.frond.now_millis();
             self.frond.automatic().note(self.repository_name(), branch, bytes, now);
         }
-        Ok(answer)
     }
 
     /// Runs `body` in a transaction of its own ([`Frond::transact`]): what concerns versions takes no
@@ -295,13 +310,18 @@ impl Database {
             Option<Moment>,
         ) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        match &self.context {
+        let mut bytes = 0;
+        let answer = match &self.context {
             // It may have changed the catalog itself.
-            Context::Within(transaction) => {
-                transaction.run(scope, Role::Writer, |transaction| body(transaction, None))
-            }
-            _ => self.frond.transact_noted(scope, durability, body),
-        }
+            Context::Within(transaction) => transaction.run(scope, Role::Writer, |transaction| {
+                self.directly(transaction, &mut bytes, &mut |transaction| body(transaction, None))
+            }),
+            _ => self.frond.transact_noted(scope, durability, |transaction, moment| {
+                self.directly(transaction, &mut bytes, &mut |transaction| body(transaction, moment))
+            }),
+        }?;
+        self.note_written(bytes);
+        Ok(answer)
     }
 
     /// What `listDatabases` tells.

@@ -44,6 +44,8 @@ mod branch;
 mod commit;
 mod commit_policy;
 pub(crate) mod dropped;
+mod erase;
+mod erase_rewrite;
 mod reset;
 mod thinning;
 mod undo;
@@ -52,6 +54,7 @@ pub(crate) mod conflict;
 mod merge;
 mod merge_catalogs;
 mod merge_collection;
+mod merge_hold_back;
 mod merge_index;
 mod resolve;
 
@@ -71,6 +74,7 @@ pub use commit_policy::CommitPolicy;
 pub use diff_rows::{DiffDetail, DiffRequest, DiffRow, DiffRows};
 pub use document_history::{DocumentHistory, DocumentVersion};
 pub use dropped::DroppedDatabase;
+pub use erase::{EraseRequest, Erased, Replaced};
 pub use history::NOTHING;
 pub(crate) use history::resolve;
 pub use log::{Log, LogRequest};
@@ -314,24 +318,37 @@ pub enum ConflictKind {
     Options,
     /// An index of a collection.
     Index,
+    /// A document that a unique index won't have beside another one.
+    Unique,
+    /// A document that the collection's validator refuses as it was merged.
+    Validator,
 }
 
 impl ConflictKind {
     /// Every kind.
-    pub(crate) const ALL: [ConflictKind; 4] = [
+    pub(crate) const ALL: [ConflictKind; 6] = [
         ConflictKind::Document,
         ConflictKind::Collection,
         ConflictKind::Options,
         ConflictKind::Index,
+        ConflictKind::Unique,
+        ConflictKind::Validator,
     ];
 
-    /// `document`, `collection`, `options` or `index`.
+    /// Whether it is about a document, and not about the collection itself.
+    pub fn is_document(self) -> bool {
+        matches!(self, ConflictKind::Document | ConflictKind::Unique | ConflictKind::Validator)
+    }
+
+    /// `document`, `collection`, `options`, `index`, `unique` or `validator`.
     pub fn name(self) -> &'static str {
         match self {
             ConflictKind::Document => "document",
             ConflictKind::Collection => "collection",
             ConflictKind::Options => "options",
             ConflictKind::Index => "index",
+            ConflictKind::Unique => "unique",
+            ConflictKind::Validator => "validator",
         }
     }
 }

@@ -129,7 +129,7 @@ impl BranchState {
     }
 
     /// Gives a live collection the trees of `after`.
-    fn rebase(
+    pub fn rebase(
         &self,
         engine: &Engine,
         transaction: &mut Transaction,

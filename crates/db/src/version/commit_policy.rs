@@ -19,7 +19,7 @@
 //!
 //! The policy is local to the data directory, as refs are: a clone makes its own.
 
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, extended_json};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::expression::Variables;
 use frond_query::{Code, Filter};
@@ -297,9 +297,9 @@ impl Violations {
         let rule = first.get("rule").and_then(|rule| rule.as_str()).unwrap_or_default();
         let message = format!(
             "the commit breaks rule {rule} of the commit policy: {} documents of {namespace}, the \
-             first with _id {:?}",
+             first with _id {}",
             self.count,
-            first.get("failingDocumentId").unwrap_or(Value::Null)
+            shown(first.get("failingDocumentId").unwrap_or(Value::Null))
         );
         let mut details = DocumentBuilder::new();
         details.begin_document("errInfo").begin_array("violations");
@@ -310,6 +310,13 @@ impl Violations {
         let error = Error::invalid(Code::DocumentValidationFailure, message);
         Err(error.with_details(details.build()))
     }
+}
+
+/// A value as JSON shows it.
+fn shown(value: Value<'_>) -> String {
+    let mut text = String::new();
+    extended_json::write_value(value, extended_json::Form::Relaxed, &mut text);
+    text
 }
 
 /// The policy that `database` has.
@@ -386,7 +393,6 @@ impl Database {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frond_doc::extended_json;
 
     fn parse(text: &str) -> Result<CommitPolicy, Error> {
         CommitPolicy::parse(extended_json::parse(text).expect("a document").view(), 0)

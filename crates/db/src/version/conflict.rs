@@ -243,9 +243,9 @@ impl StoredConflict {
         let name = self.id_key.get(2..).unwrap_or_default();
         let name = String::from_utf8_lossy(name);
         let document_id = match self.kind {
-            ConflictKind::Document => any.and_then(|document| document.get("_id")),
+            kind if kind.is_document() => any.and_then(|document| document.get("_id")),
             ConflictKind::Index => Some(Value::String(&name)),
-            ConflictKind::Collection | ConflictKind::Options => None,
+            _ => None,
         };
         Conflict {
             id: self.id(),

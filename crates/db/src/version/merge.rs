@@ -19,8 +19,8 @@
 //!    index changed differently on both) wait alone, and nothing else is merged before they are
 //!    decided: then it all runs again with the decisions.
 //!
-//! *Squash*: the merge is a commit of one parent. *Refused as a whole*, with nothing changed: documents
-//! that a unique index won't have together, more indexes than there may be. The error names them all.
+//! *Squash*: the merge is a commit of one parent. *Refused as a whole*, with nothing changed: more indexes
+//! than there may be, documents that become too large. The error names them all.
 
 use std::collections::BTreeMap;
 
@@ -52,8 +52,8 @@ impl Database {
     /// # Errors
     /// `BadValue` if `merge_in` names no commit; `IllegalOperation` if this is a commit, the working
     /// state has changes, another merge waits, or the request wants a fast-forward only and there is
-    /// none; `DuplicateKey` if unique indexes refuse the result: then nothing was changed, and the
-    /// details' `conflicts` name them.
+    /// none; `OperationFailed` if the result can't be (a document that is too large): then nothing was
+    /// changed, and the details' `conflicts` say why.
     pub fn merge(&self, request: &MergeRequest) -> Result<MergeOutcome, Error> {
         self.merge_decided(request, None)
     }

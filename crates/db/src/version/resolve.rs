@@ -85,7 +85,7 @@ impl Database {
             let mut by_collection: BTreeMap<String, Vec<StoredConflict>> = BTreeMap::new();
             for found in conflicts {
                 found.remove(transaction, name, branch)?;
-                if found.kind == ConflictKind::Document {
+                if found.kind.is_document() {
                     by_collection.entry(found.collection.clone()).or_default().push(found);
                 } else {
                     decide(&mut merge, &found, resolution)?;
@@ -268,7 +268,11 @@ fn take_theirs(
     }
     let sides = [&conflict.base, &conflict.ours, &conflict.theirs]
         .map(|side| side.as_ref().map(DocumentBuf::view));
-    let left = merge_by_rules(sides, Prefer::Ours, rules).document;
+    // What is held back is in the working state as ours has it, without what merged cleanly.
+    let left = match conflict.kind {
+        ConflictKind::Document => merge_by_rules(sides, Prefer::Ours, rules).document,
+        _ => conflict.ours.clone(),
+    };
     let wanted = merge_by_rules(sides, Prefer::Theirs, rules).document;
     let sides = [left.as_ref(), now, wanted.as_ref()].map(|side| side.map(DocumentBuf::view));
     merge_by_rules(sides, Prefer::Theirs, &DocumentRules::default()).document

@@ -4,6 +4,8 @@ mod basics;
 mod concurrency;
 mod cost;
 mod crash;
+mod erase;
+mod held_back;
 mod history;
 mod limits;
 mod merge_options;

@@ -13,6 +13,7 @@ mod databases;
 mod delete;
 mod diagnostics;
 mod distinct;
+mod erase;
 mod explain;
 mod find;
 mod find_and_modify;
@@ -173,6 +174,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondCommit", history::commit).also(&["doltCommit", "dumboCommit"]),
     Command::new("frondConflicts", merge::conflicts).also(&["doltConflicts", "dumboConflicts"]),
     Command::new("frondDiff", status::diff).also(&["doltDiff", "dumboDiff"]),
+    Command::new("frondErase", erase::run),
     Command::new("frondGc", gc::run).on_admin(),
     Command::new("frondHistory", history::document_history).also(&["doltHistory", "dumboHistory"]),
     Command::new("frondLog", history::log).also(&["doltLog", "dumboLog"]),
