@@ -108,9 +108,9 @@ impl Database {
                 self.move_branches(transaction, &mut rewrite, &map, &mut erased)?;
                 self.move_tags(transaction, &reader, &map, &mut erased)?;
                 for (old, _) in &erased.commits {
-                transaction.delete(TreeId::SYSTEM, system::commit_key(name, &old.0))?;
-            }
-            erased.documents = rewrite.documents;
+                    transaction.delete(TreeId::SYSTEM, system::commit_key(name, &old.0))?;
+                }
+                erased.documents = rewrite.documents;
                 let changed = !erased.commits.is_empty() || !erased.branches.is_empty();
                 if !changed || request.dry_run {
                     return Ok(Outcome::Discard(erased));

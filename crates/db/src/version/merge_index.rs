@@ -14,9 +14,9 @@ use frond_store::ChunkStore;
 use frond_tree::{Change, Edit, Tree, TreeError, Value};
 
 use crate::catalog::IndexSpec;
+use crate::catalog::index_entry::{entries, id_key_of};
 use crate::catalog::view::Index;
 use crate::collection::duplicate;
-use crate::collection::write::entries;
 use crate::error::Error;
 use crate::large::read_document;
 use crate::reader::TreePlace;
@@ -49,8 +49,7 @@ pub(crate) fn apply(
     changes: impl Iterator<Item = Result<Change, TreeError>>,
     namespace: &str,
 ) -> Result<(Tree, Vec<Duplicate>), Error> {
-    let index =
-        Index { spec: spec.clone(), fields: spec.fields(), tree: TreePlace::Committed(*tree) };
+    let index = Index::new(spec.clone(), TreePlace::Committed(*tree));
     let mut slots: BTreeMap<Bytes, Slot> = BTreeMap::new();
     let mut duplicates = Vec::new();
     for change in changes {
@@ -120,7 +119,7 @@ fn check_taken(
         duplicates.push(Duplicate {
             message: duplicate_message(index, key, document, namespace),
             brought: Bytes::clone(id_key),
-            other: taken.read(&**store)?,
+            other: id_key_of(index, key, &taken.read(&**store)?)?,
         });
     }
     Ok(())
@@ -134,6 +133,6 @@ fn duplicate_message(
 ) -> String {
     let (name, pattern) = (&index.spec.name, &index.spec.key);
     let error =
-        duplicate::of_index(namespace, name, pattern, &index.fields, index_key, document.view());
+        duplicate::of_index(namespace, name, pattern, &index.shape, index_key, document.view());
     error.message
 }
