@@ -60,6 +60,7 @@ mod resolve;
 
 mod pick;
 mod rebase;
+mod replay;
 mod restore;
 
 pub mod remote;

@@ -129,7 +129,11 @@ impl Database {
             }
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
             // A merge that waits for decisions about the schema has merged nothing yet.
-            if state.merging.as_ref().is_some_and(|merge| merge.decisions.is_none()) {
+            if state
+                .merging
+                .as_ref()
+                .is_some_and(|merge| merge.decisions.is_none() || merge.kind.is_replay())
+            {
                 state.refuse_while_merging("a commit")?;
             }
             let catalog = state.working_catalog(engine, transaction.snapshot())?;

@@ -40,6 +40,7 @@ use crate::version::format::{self, Commit};
 use crate::version::merge_catalogs::{CatalogMerge, MergedCatalog};
 use crate::version::merge_rules::MergeSide;
 use crate::version::reflog::RefWhy;
+use crate::version::replay::Resume;
 use crate::version::state::BranchState;
 use crate::version::{MergeOutcome, MergeRequest, conflict, history, merge_base};
 
@@ -103,8 +104,8 @@ impl Database {
         Err(Error::invalid(Code::IllegalOperation, message))
     }
 
-    /// Ends a merge whose conflicts are all resolved: a commit, of two parents unless it was a
-    /// squash, a pick or a revert. Where the schema's were resolved, it goes on with the documents,
+    /// Ends a merge whose conflicts are all resolved: a commit, of two parents unless it was a squash.
+    /// A pick, a revert or a rebase goes on, and may wait again. Where the schema's were resolved, it goes on with the documents,
     /// and may wait again.
     ///
     /// # Errors
@@ -124,6 +125,9 @@ impl Database {
         let Some(merge) = waiting else {
             return Err(conflict::no_merge(branch));
         };
+        if merge.kind.is_replay() {
+            return self.resume_replay(Resume::Continue, message, author);
+        }
         if let Some(decisions) = &merge.decisions {
             refuse_conflicts(&conflict::counts(&reader, name, branch)?)?;
             let request = MergeRequest {
@@ -189,7 +193,8 @@ fn nothing_there(merge_in: &str, database: &str) -> Error {
     Error::invalid(Code::BadValue, format!("no branch or revision {merge_in} in {database}"))
 }
 
-fn refuse_conflicts(counts: &[(String, u64)]) -> Result<(), Error> {
+/// Refuses to go on while conflicts are left.
+pub(crate) fn refuse_conflicts(counts: &[(String, u64)]) -> Result<(), Error> {
     if counts.is_empty() {
         return Ok(());
     }
@@ -351,6 +356,10 @@ impl Merge<'_> {
             message: self.signature.message.to_owned(),
             author: self.signature.author.to_owned(),
             kind: if self.request.squash { MergeKind::Squash } else { MergeKind::Merge },
+            parent: None,
+            tip: None,
+            rest: Vec::new(),
+            why: String::new(),
             rules: self.request.rules.clone(),
             decisions,
             remaining: conflicts.len() as u64,

@@ -15,6 +15,7 @@ mod policies;
 mod races;
 mod reclaim;
 mod remotes;
+mod replays;
 mod storm;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};
