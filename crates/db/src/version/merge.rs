@@ -1,7 +1,7 @@
 //! Merging another version into a branch.
 //!
 //! 1. Read the branch; its working state must be HEAD's, so that every change of it is in a commit:
-//!    what isn't committed yet is, first, unless the request refuses that.
+//!    what isn't committed yet is, first, in the same transaction, unless the request refuses that.
 //! 2. Nothing to merge if the other commit is an ancestor of HEAD. If HEAD is one of the other, the
 //!    branch moves there (fast-forward), unless a merge commit is asked for.
 //! 3. Otherwise merge three ways, from the best common ancestor (of several, from their merge): the collections that the other side
@@ -44,9 +44,6 @@ use crate::version::replay::Resume;
 use crate::version::state::BranchState;
 use crate::version::{MergeOutcome, MergeRequest, conflict, history, merge_base};
 
-/// How often the working state is committed before a merge that writers keep making dirty.
-const DIRTY_ATTEMPTS_MAX: usize = 8;
-
 impl Database {
     /// Merges another version into this branch. Changes that aren't committed are, first.
     ///
@@ -73,35 +70,55 @@ impl Database {
         };
         let author = request.author.as_deref().unwrap_or(AUTHOR_DEFAULT);
         let signature = Signature::new(author, &message, self.frond().now_millis())?;
-        for _ in 0..DIRTY_ATTEMPTS_MAX {
-            let merged = self.replace_working_state(branch, |transaction| {
-                if database::repository(&self.reader(), name)?.is_none() {
-                    return Err(nothing_there(&request.merge_in, name));
-                }
-                let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
-                let waits = state.merging.as_ref().map(|merge| &merge.decisions);
-                if decisions.is_some() && waits == Some(&decisions.cloned()) {
-                    conflict::clear(self.frond().engine(), transaction, name, branch)?;
-                    state.merging = None;
-                }
-                let none = BTreeMap::new();
-                let decisions = decisions.unwrap_or(&none);
-                Merge { database: self, state: &state, request, signature, decisions }
-                    .run(transaction)
-            })?;
-            if let Some(outcome) = merged {
-                return Ok(outcome);
+        let merged = self.replace_working_state(branch, |transaction| {
+            if database::repository(&self.reader(), name)?.is_none() {
+                return Err(nothing_there(&request.merge_in, name));
             }
-            if request.refuse_dirty {
-                break;
+            let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            let waits = state.merging.as_ref().map(|merge| &merge.decisions);
+            if decisions.is_some() && waits == Some(&decisions.cloned()) {
+                conflict::clear(self.frond().engine(), transaction, name, branch)?;
+                state.merging = None;
             }
-            let message = format!("Working state of {branch} before merging {}", request.merge_in);
-            self.commit(&message, author)?;
-        }
-        let message = format!(
-            "{branch} has changes that are not committed: commit them or reset the branch first"
-        );
-        Err(Error::invalid(Code::IllegalOperation, message))
+            let none = BTreeMap::new();
+            let decisions = decisions.unwrap_or(&none);
+            let merge = Merge { database: self, state: &state, request, signature, decisions };
+            match merge.run(transaction)? {
+                // In the same transaction: busy writers would make it dirty again before another one.
+                Outcome::Discard(None) if !request.refuse_dirty => {
+                    self.commit_working(transaction, &mut state, &request.merge_in, author)?;
+                    Merge { database: self, state: &state, request, signature, decisions }
+                        .run(transaction)
+                }
+                outcome => Ok(outcome),
+            }
+        })?;
+        merged.ok_or_else(|| {
+            let message = format!(
+                "{branch} has changes that are not committed: commit them or reset the branch first"
+            );
+            Error::invalid(Code::IllegalOperation, message)
+        })
+    }
+
+    /// Makes a commit of what the branch has not committed: HEAD of what `state` says from then on.
+    fn commit_working(
+        &self,
+        transaction: &mut Transaction,
+        state: &mut BranchState,
+        merge_in: &str,
+        author: &str,
+    ) -> Result<(), Error> {
+        let engine = self.frond().engine();
+        let catalog = state.working_catalog(engine, transaction.snapshot())?;
+        let message = format!("Working state of {} before merging {merge_in}", state.branch);
+        let signature = Signature::new(author, &message, self.frond().now_millis())?;
+        let parents: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
+        let (chunk, _) = self.make_commit(transaction, catalog, &parents, &signature)?;
+        // If the merge is made in this transaction, its own move of the branch takes the place of this one.
+        state.record(transaction, &chunk, &signature.why("commit"), &signature)?;
+        state.head = Some((chunk.hash(), Commit::decode(&chunk)?));
+        Ok(())
     }
 
     /// Ends a merge whose conflicts are all resolved: a commit, of two parents unless it was a squash.

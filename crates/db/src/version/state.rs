@@ -39,6 +39,8 @@ pub(crate) struct BranchState {
     pub repository: Repository,
     /// The chunk of HEAD and what it says; `None` before the first commit.
     pub head: Option<(ChunkHash, Commit)>,
+    /// The commit that the ref names: HEAD, until a transaction makes another one.
+    pub at: Option<CommitId>,
     /// Working entries, ascending by the collection's name.
     pub entries: Vec<(String, WorkingEntry)>,
     /// The merge that waits for its conflicts.
@@ -66,6 +68,7 @@ impl BranchState {
             database: database.to_owned(),
             branch: branch.to_owned(),
             repository,
+            at: head.as_ref().map(|(chunk, _)| format::id_of(*chunk)),
             head,
             entries,
             merging: merging.map(MergeState::decode).transpose()?,
@@ -190,7 +193,7 @@ impl BranchState {
         let record = Value::inline(BranchRef { commit: to }.encode());
         let key = system::branch_key(&self.database, &self.branch);
         transaction.put(TreeId::SYSTEM, key, record)?;
-        let change = RefChange { from: self.head_id(), to, why };
+        let change = RefChange { from: self.at, to, why };
         change.log(transaction, &self.database, &self.branch)
     }
 }

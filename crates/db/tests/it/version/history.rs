@@ -240,7 +240,29 @@ fn pipelines_begin_with_history() {
         "[{'$unionWith': {'db': 'shop@side', 'coll': 'others'}}, {'$count': 'n'}]",
     );
     assert_eq!(crate::support::texts(&union), "[{'n':3}]");
+    // History within other stages' pipelines, of other versions too.
+    let logs = stages(
+        &main,
+        None,
+        "[{'$log': {'limit': 1}},
+          {'$unionWith': {'db': 'shop@side', 'pipeline': [{'$log': {'limit': 1}}]}},
+          {'$unionWith': {'coll': 'things', 'pipeline': [{'$history': {'_id': 1}}, {'$count': 'n'}]}},
+          {'$project': {'_id': 0, 'message': 1, 'n': 1}}]",
+    );
+    assert_eq!(crate::support::texts(&logs), "[{'message':'five'},{'message':'three'},{'n':5}]");
+    let blamed = stages(
+        &main,
+        Some("things"),
+        "[{'$lookup': {'from': 'things', 'as': 'blame',
+                       'pipeline': [{'$blame': {'_id': 1}}, {'$match': {'path': 'a'}}]}},
+          {'$project': {'_id': 0, 'n': {'$size': '$blame'}}}]",
+    );
+    assert_eq!(crate::support::texts(&blamed), "[{'n':1}]");
     for wrong in [
+        "[{'$facet': {'a': [{'$log': {}}]}}]",
+        "[{'$unionWith': {'pipeline': [{'$match': {}}, {'$log': {}}]}}]",
+        "[{'$lookup': {'from': 'things', 'localField': 'a', 'foreignField': 'a', 'as': 'x',
+                       'pipeline': [{'$log': {}}]}}]",
         "[{'$diff': {'nothing': 1}}]",
         "[{'$diff': {'from': 5}}]",
         "[{'$diff': {'collection': 'others'}}]",
