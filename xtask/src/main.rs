@@ -60,6 +60,8 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &["build", "--release", "--bin", "frond"])?;
     run(root, "python3", &["conformance/run.py", "--frond", FROND])?;
     run(root, PYTHON, &["conformance/kill.py", "--frond", FROND, "--rounds", "100"])?;
+    let swaps = ["conformance/compare_and_swap.py", "--frond", FROND, "--seconds", "10"];
+    run(root, PYTHON, &swaps)?;
     run(root, "cargo", &["build", "--release", "-p", "frond-bench"])?;
     let bench = ["--targets", "frond", "--count", "2000", "--repetitions", "1"];
     run(root, "target/release/frond-bench", &bench)

@@ -23,7 +23,7 @@ pub(crate) mod plan;
 mod replace;
 pub(crate) mod scan;
 mod sort;
-mod update;
+pub(crate) mod update;
 pub(crate) mod validation;
 pub(crate) mod view;
 pub(crate) mod walk;

@@ -23,6 +23,7 @@ use crate::reader::{Reader, TreePlace};
 use crate::spill::SpillSpace;
 use crate::system::{self, Repository};
 use crate::transaction::Transaction;
+use crate::version::automatic::Automatic;
 
 /// Settings of a data directory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +58,7 @@ struct Inner {
     catalog: CatalogCache,
     builds: Builds,
     usage: IndexUsage,
+    automatic: Automatic,
     spill: Arc<SpillSpace>,
     stage_memory_bytes_max: usize,
     /// The middle five bytes of every ObjectId made here.
@@ -90,6 +92,7 @@ impl Frond {
             let message = format!("temporary files can't be removed: {error}");
             Error::from(QueryError::new(Code::InternalError, message))
         })?;
+        let automatic = Automatic::open(&Reader::now(&engine))?;
         let mut object_id_process = [0; 5];
         machine.chance.fill(&mut object_id_process);
         let mut counter = [0; 4];
@@ -103,6 +106,7 @@ impl Frond {
                 catalog: CatalogCache::new(),
                 builds: Builds::default(),
                 usage: IndexUsage::default(),
+                automatic,
                 spill: Arc::new(spill),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
                 object_id_process,
@@ -216,6 +220,11 @@ impl Frond {
 
     pub(crate) fn usage(&self) -> &IndexUsage {
         &self.inner.usage
+    }
+
+    /// What policies do by themselves.
+    pub(crate) fn automatic(&self) -> &Automatic {
+        &self.inner.automatic
     }
 
     pub(crate) fn contention(&self) -> &Contention {

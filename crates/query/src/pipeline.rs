@@ -20,6 +20,7 @@ mod fill;
 mod granularity;
 mod graph_lookup;
 mod group;
+mod history;
 mod limit;
 mod lookup;
 mod matching;
@@ -98,6 +99,22 @@ pub trait Collections: Send + Sync {
         merge: &Merge,
         documents: Documents<'_>,
     ) -> Result<(), QueryError>;
+
+    /// The documents of a stage that tells of history (`$diff` and so on), of a database or a
+    /// collection of it.
+    ///
+    /// # Errors
+    /// What is wrong with the stage; that there is no history here.
+    fn history(
+        &self,
+        _database: Option<&str>,
+        _collection: Option<&str>,
+        stage: &DocumentBuf,
+    ) -> Result<Documents<'static>, QueryError> {
+        let name = stage.iter().next().map_or("", |(name, _)| name);
+        let message = format!("Unrecognized pipeline stage name: '{name}'");
+        Err(crate::expression::failure(40324, message))
+    }
 
     /// How much memory stages may use, and where the rest goes.
     fn resources(&self) -> Resources {
@@ -184,6 +201,18 @@ impl Pipeline {
         if self.stages.first().is_some_and(|stage| stage.order().is_some()) {
             self.stages.remove(0);
         }
+    }
+
+    /// Cuts off a first stage that tells of history, for [`Collections::history`].
+    pub fn take_history(&mut self) -> Option<DocumentBuf> {
+        let stage = self.stages.first()?.history()?.clone();
+        self.stages.remove(0);
+        Some(stage)
+    }
+
+    /// Whether the first stage tells of history.
+    pub(crate) fn is_history(&self) -> bool {
+        self.stages.first().is_some_and(|stage| stage.history().is_some())
     }
 
     /// The collection that the last stage writes, if there is one: (database, collection).

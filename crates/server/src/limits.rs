@@ -86,6 +86,9 @@ pub const TRANSACTION_LIFETIME_MAX: Duration = Duration::from_secs(60);
 /// How often transactions that are open for too long are looked for.
 pub const TRANSACTION_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How often policies are asked what they want done.
+pub const POLICY_INTERVAL: Duration = Duration::from_secs(1);
+
 /// How often old sessions, and what is remembered of their writes, are looked for.
 pub const SESSION_SWEEP_INTERVAL: Duration = Duration::from_secs(300);
 

@@ -1,5 +1,6 @@
 //! What a server does from time to time: aborts transactions that are open for too long, forgets
-//! sessions that nobody uses and what is remembered of their writes, removes documents that have expired.
+//! sessions that nobody uses and what is remembered of their writes, removes documents that have expired,
+//! does what policies ask for.
 //!
 //! One task wakes up; the work blocks, so it runs on a blocking thread, one piece at a time.
 
@@ -13,7 +14,8 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::limits::{
-    EXPIRE_INTERVAL, SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL, TRANSACTION_SWEEP_INTERVAL,
+    EXPIRE_INTERVAL, POLICY_INTERVAL, SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL,
+    TRANSACTION_SWEEP_INTERVAL,
 };
 use crate::shared::Shared;
 use crate::transactions;
@@ -23,6 +25,7 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
     let (shared, mut stop) = (Arc::clone(shared), stop.subscribe());
     tokio::spawn(async move {
         let mut transactions = tokio::time::interval(TRANSACTION_SWEEP_INTERVAL);
+        let mut policies = tokio::time::interval(POLICY_INTERVAL);
         let mut sessions = tokio::time::interval(SESSION_SWEEP_INTERVAL);
         let mut documents = tokio::time::interval(EXPIRE_INTERVAL);
         documents.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -33,6 +36,7 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 _ = sessions.tick() => (forget_sessions, Arc::clone(&shared)),
+                _ = policies.tick() => (run_policies, Arc::clone(&shared)),
                 _ = transactions.tick() => (abort_expired, Arc::clone(&shared)),
                 _ = documents.tick() => {
                     // It may take long, and nothing else is to wait for it.
@@ -59,6 +63,13 @@ pub fn expire_documents(shared: &Shared, stop: &watch::Receiver<bool>) {
     });
     // What couldn't be removed now (the disk is full, say) is removed the next time.
     let _ = shared.frond.expire_documents(&interrupt);
+}
+
+/// Makes automatic commits, and removes branches whose time is over.
+pub fn run_policies(shared: &Shared) {
+    for (database, error) in shared.frond.run_policies().failed {
+        eprintln!("frond: the policy of {database}: {error}");
+    }
 }
 
 /// Aborts the transactions that are open for too long. One whose statement runs is left for the next

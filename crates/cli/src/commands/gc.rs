@@ -31,6 +31,10 @@ pub struct Gc {
     #[arg(long)]
     quick: bool,
 
+    /// Write every pack again, so that nothing dead stays on the disk (after frond erase)
+    #[arg(long, conflicts_with = "quick")]
+    purge: bool,
+
     /// How many days what was dropped, deleted or replaced can still be brought back (frond undo)
     #[arg(long, value_name = "DAYS", default_value_t = 14)]
     #[arg(value_parser = clap::value_parser!(i64).range(0..=36_500))]
@@ -51,6 +55,7 @@ impl Gc {
         command
             .append("frondGc", Value::Int32(1))
             .append("quick", Value::Boolean(self.quick))
+            .append("purge", Value::Boolean(self.purge))
             .append("undoSeconds", Value::Int64(self.undo_days * SECONDS_A_DAY));
         if let Some(rate) = self.rate {
             command.append("bytesPerSecond", Value::Int64(rate.saturating_mul(1_000_000)));

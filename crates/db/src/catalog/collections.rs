@@ -26,6 +26,7 @@ const KEPT_OPTIONS: &[&str] = &[
     "validationAction",
     "validationLevel",
     "validator",
+    "versioned",
     "viewOn",
 ];
 
@@ -268,6 +269,7 @@ fn check_options(options: Document<'_>) -> Result<(), Error> {
                 locale == Some(BsonValue::String("simple"))
             }
             // How its documents are merged; refused here if it isn't proper.
+            system::VERSIONED => matches!(value, BsonValue::Boolean(_)),
             merge_rules::OPTION => merge_rules::DocumentRules::parse(value).map(|_| true)?,
             _ => ACCEPTED_OPTIONS.contains(&option) || KEPT_OPTIONS.contains(&option),
         };

@@ -227,6 +227,19 @@ impl Collections for Stages {
             .map_err(|error| self.put_aside.keep(error))
     }
 
+    fn history(
+        &self,
+        database: Option<&str>,
+        collection: Option<&str>,
+        stage: &DocumentBuf,
+    ) -> Result<Documents<'static>, QueryError> {
+        let database = self.database.output_database(database);
+        let rows = database.and_then(|database| database.source(collection, stage.view()));
+        let rows = rows.map_err(|error| self.put_aside.keep(error))?;
+        let put_aside = self.put_aside.clone();
+        Ok(Box::new(rows.map(move |row| row.map_err(|error| put_aside.keep(error)))))
+    }
+
     fn replace(
         &self,
         database: Option<&str>,

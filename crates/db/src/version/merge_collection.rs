@@ -6,12 +6,14 @@
 //!    a conflict of the schema: it is decided as the caller was told to, or told.
 //! 3. Documents: the trees' differences from the base are interleaved; what both sides changed is
 //!    merged field by field, or as the rules say.
-//! 4. Each index starts from a side that has it, ours first, and gets the entries of the documents
+//! 4. What the validator or a unique index won't have is held back ([`super::merge_hold_back`]).
+//! 5. Each index starts from a side that has it, ours first, and gets the entries of the documents
 //!    that differ between that side and the result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as TreeValue};
@@ -22,6 +24,8 @@ use crate::error::Error;
 use crate::large::{read_document, value_of};
 use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::{Prefer, merge_by_rules};
+use crate::version::merge_hold_back::Sides;
+use crate::version::merge_index::Duplicate;
 use crate::version::merge_rules::{DocumentRules, MergeRules, MergeSide};
 use crate::version::{ConflictKind, merge_index};
 
@@ -48,10 +52,17 @@ pub(crate) struct CollectionMerge<'a> {
     pub rules: &'a MergeRules,
     /// Conflicts of the schema that were decided before, by id.
     pub decisions: &'a BTreeMap<String, MergeSide>,
+    /// What validators call now.
+    pub now_millis: i64,
 }
 
-/// What a merge of the documents gives: a tree and conflicts; or, in words, why it is refused.
-type MergedDocuments = Result<(Tree, Vec<StoredConflict>), String>;
+/// What a merge of the documents gives.
+struct MergedDocuments {
+    sides: Sides,
+    conflicts: Vec<StoredConflict>,
+    /// Keys of documents that both sides changed.
+    both: BTreeSet<Bytes>,
+}
 
 /// What a merge of a collection gives.
 pub(crate) struct MergedCollection {
@@ -60,14 +71,12 @@ pub(crate) struct MergedCollection {
     pub conflicts: Vec<StoredConflict>,
     /// Conflicts of the schema that nobody decided; the entry has ours there.
     pub schema: Vec<StoredConflict>,
-    /// What unique indexes refuse, in words.
-    pub duplicates: Vec<String>,
 }
 
 impl MergedCollection {
     fn whole(entry: Option<&CatalogEntry>, schema: Vec<StoredConflict>) -> MergedCollection {
         let entry = entry.cloned();
-        MergedCollection { entry, conflicts: Vec::new(), schema, duplicates: Vec::new() }
+        MergedCollection { entry, conflicts: Vec::new(), schema }
     }
 }
 
@@ -101,19 +110,55 @@ impl CollectionMerge<'_> {
             return Ok(Ok(MergedCollection::whole(self.ours, schema)));
         }
         let rules = self.rules.of_collection(self.collection, &options)?;
-        let (documents, conflicts) = match self.merge_documents(ours, theirs, &rules)? {
+        let merged = match self.merge_documents(ours, theirs, &rules)? {
             Ok(merged) => merged,
             Err(why) => return Ok(Err(why)),
         };
-        let mut indexes = Vec::with_capacity(specs.len());
-        let mut duplicates = Vec::new();
-        for spec in specs {
-            let (tree, more) = self.merge_index(&spec, [ours, theirs], &documents)?;
-            indexes.push((spec, tree.root));
-            duplicates.extend(more);
+        let MergedDocuments { mut sides, mut conflicts, both } = merged;
+        let entries = [ours, theirs];
+        self.hold_back_invalid(&mut sides, &options, entries, both, &mut conflicts)?;
+        let mut specs = specs;
+        let trees = loop {
+            let duplicates =
+                match self.merge_indexes(&mut sides, &specs, entries, &mut conflicts)? {
+                    Ok(trees) => break trees,
+                    Err(duplicates) => duplicates,
+                };
+            if let Some(why) = self.leave_out(&mut specs, duplicates, &mut schema) {
+                return Ok(Err(why));
+            }
+            if !schema.is_empty() {
+                return Ok(Ok(MergedCollection::whole(self.ours, schema)));
+            }
+        };
+        let roots = trees.iter().map(|tree| tree.root);
+        let indexes = specs.into_iter().zip(roots).collect();
+        let entry = Some(CatalogEntry::new(options, sides.merged.root, indexes));
+        Ok(Ok(MergedCollection { entry, conflicts, schema }))
+    }
+
+    /// Decides about unique indexes that came from theirs and that our documents don't fit: told as a
+    /// conflict, left out, or, if they must stay, a reason in words to refuse the merge.
+    fn leave_out(
+        &self,
+        specs: &mut Vec<IndexSpec>,
+        duplicates: Vec<(IndexSpec, Duplicate)>,
+        schema: &mut Vec<StoredConflict>,
+    ) -> Option<String> {
+        let names: BTreeSet<&str> = duplicates.iter().map(|(spec, _)| &spec.name[..]).collect();
+        for name in names {
+            let position = specs.iter().position(|spec| spec.name == name)?;
+            let told = [None, None, Some(specs[position].to_document())];
+            if self.decide(ConflictKind::Index, name, told, schema) == THEIRS {
+                let (_, duplicate) = duplicates.iter().find(|(spec, _)| spec.name == name)?;
+                return Some(format!(
+                    "a unique index of theirs can't have our documents, change them first: {}",
+                    duplicate.message
+                ));
+            }
+            specs.remove(position);
         }
-        let entry = Some(CatalogEntry::new(options, documents.root, indexes));
-        Ok(Ok(MergedCollection { entry, conflicts, schema, duplicates }))
+        None
     }
 
     /// Which of base, ours and theirs counts where both sides changed a part of the schema.
@@ -225,7 +270,7 @@ impl CollectionMerge<'_> {
         ours: &CatalogEntry,
         theirs: &CatalogEntry,
         rules: &DocumentRules,
-    ) -> Result<MergedDocuments, Error> {
+    ) -> Result<Result<MergedDocuments, String>, Error> {
         let base = match self.base {
             Some(base) => base.documents_tree(self.format),
             None => Tree::empty(&**self.store, self.format)?,
@@ -235,8 +280,9 @@ impl CollectionMerge<'_> {
         if rules.touched {
             self.find_equal_changes([&base, &ours, &theirs], rules, &mut conflicts)?;
         }
-        let mut too_large = None;
+        let (mut too_large, mut both) = (None, BTreeSet::new());
         let mut resolve = |conflict: MergeConflict| {
+            both.insert(conflict.key.clone());
             let merged = self.merge_document(conflict, rules, &mut conflicts)?;
             let Some(merged) = merged else { return Ok(None) };
             let Some(document) = merged else { return Ok(Some(Edit::Delete)) };
@@ -248,7 +294,9 @@ impl CollectionMerge<'_> {
         };
         let merged = Tree::merge(self.store, &base, &ours, &theirs, &mut resolve)?;
         Ok(match too_large {
-            None => Ok((merged, conflicts)),
+            None => {
+                Ok(MergedDocuments { sides: Sides { base, ours, theirs, merged }, conflicts, both })
+            }
             Some(bytes) => Err(format!(
                 "a document of collection {} would have {bytes} bytes, at most \
                  {} are allowed",
@@ -313,12 +361,12 @@ impl CollectionMerge<'_> {
     }
 
     /// The index `spec` over `documents`, from the tree of the first side that has it.
-    fn merge_index(
+    pub fn merge_index(
         &self,
         spec: &IndexSpec,
         sides: [&CatalogEntry; 2],
         documents: &Tree,
-    ) -> Result<(Tree, Vec<String>), Error> {
+    ) -> Result<(Tree, Vec<Duplicate>), Error> {
         for side in sides {
             let Some((_, root)) = side.indexes.iter().find(|(known, _)| known == spec) else {
                 continue;

@@ -272,7 +272,8 @@ impl Database {
         }
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+            self.refuse_closed(transaction)?;
             let Some(found) = adopt::find(transaction, self, branch, collection)? else {
                 let message = format!("no collection {}", self.namespace(collection));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));

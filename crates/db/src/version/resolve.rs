@@ -68,7 +68,7 @@ impl Database {
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
         let merge_key = crate::system::merge_key(name, branch);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let (mut merge, conflicts) = {
                 let reader = Reader::within(engine, transaction);
                 if crate::database::branch_ref(&reader, name, branch)?.is_none() {
@@ -85,7 +85,7 @@ impl Database {
             let mut by_collection: BTreeMap<String, Vec<StoredConflict>> = BTreeMap::new();
             for found in conflicts {
                 found.remove(transaction, name, branch)?;
-                if found.kind == ConflictKind::Document {
+                if found.kind.is_document() {
                     by_collection.entry(found.collection.clone()).or_default().push(found);
                 } else {
                     decide(&mut merge, &found, resolution)?;
@@ -271,7 +271,11 @@ fn take_theirs(
     }
     let sides = [&conflict.base, &conflict.ours, &conflict.theirs]
         .map(|side| side.as_ref().map(DocumentBuf::view));
-    let left = merge_by_rules(sides, Prefer::Ours, rules).document;
+    // What is held back is in the working state as ours has it, without what merged cleanly.
+    let left = match conflict.kind {
+        ConflictKind::Document => merge_by_rules(sides, Prefer::Ours, rules).document,
+        _ => conflict.ours.clone(),
+    };
     let wanted = merge_by_rules(sides, Prefer::Theirs, rules).document;
     let sides = [left.as_ref(), now, wanted.as_ref()].map(|side| side.map(DocumentBuf::view));
     merge_by_rules(sides, Prefer::Theirs, &DocumentRules::default()).document

@@ -4,14 +4,18 @@ mod basics;
 mod concurrency;
 mod cost;
 mod crash;
+mod erase;
+mod held_back;
 mod history;
 mod limits;
 mod merge_options;
 mod merging;
 mod model;
+mod policies;
 mod races;
 mod reclaim;
 mod remotes;
+mod replays;
 mod storm;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};

@@ -125,13 +125,16 @@ impl Lookup {
     ) -> Result<Evaluated<'static>, QueryError> {
         let inner = self.inner(document, context)?;
         let mut pipeline = self.pipeline.clone();
-        let documents: Documents<'static> = match &self.collection {
-            Some(collection) => {
+        let (database, collection) = (self.database.as_deref(), self.collection.as_deref());
+        let history = pipeline.as_mut().and_then(Pipeline::take_history);
+        let documents: Documents<'static> = match (history, collection) {
+            (Some(stage), _) => context.collections.history(database, collection, &stage)?,
+            (None, Some(collection)) => {
                 let filter = pipeline.as_mut().map_or_else(Filter::all, Pipeline::take_filter);
                 let filter = filter.with_variables(inner.variables.clone());
-                context.collections.find(self.database.as_deref(), collection, &filter)?
+                context.collections.find(database, collection, &filter)?
             }
-            None => Box::new(std::iter::empty()),
+            (None, None) => Box::new(std::iter::empty()),
         };
         collect(match pipeline {
             Some(pipeline) => pipeline.run_in(documents, &inner)?,
@@ -453,6 +456,11 @@ pub(super) fn parse(
         Some(stages) => Some(parser.nested("$lookup", stages, &names)?),
         None => None,
     };
+    if equality.is_some() && pipeline.as_ref().is_some_and(Pipeline::is_history) {
+        return Err(failed_to_parse(
+            "$lookup with a pipeline that tells of history takes no 'localField' and 'foreignField'",
+        ));
+    }
     let is_source = equality.is_none() && pipeline.as_ref().is_some_and(Pipeline::is_source);
     if options.from.is_none() && !is_source {
         return Err(failed_to_parse("must specify 'from' field for a $lookup"));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use frond_doc::{Array, Value};
 
 use super::Pipeline;
+use super::history;
 use super::stage::Stage;
 use super::table::{self, Support};
 use crate::code::Code;
@@ -56,6 +57,13 @@ impl StageParser {
                     "A pipeline stage specification object must contain exactly one field.";
                 return Err(failure(40323, message));
             };
+            if let Some(known) = history::NAMES.into_iter().find(|known| *known == name)
+                && matches!(self.inside, Some("$lookup" | "$unionWith"))
+            {
+                self.check_place(known, position, count)?;
+                parsed.append(&mut history::parse(name, argument, self)?);
+                continue;
+            }
             let row = table::find(name);
             let Some(row) = row else {
                 let message = format!("Unrecognized pipeline stage name: '{name}'");
@@ -99,8 +107,8 @@ impl StageParser {
             let message = format!("{name} can only be the final stage in the pipeline");
             return Err(failure(40601, message));
         }
-        if name == "$documents" && position != 0 {
-            let message = "$documents is only valid as the first stage in a pipeline";
+        if (name == "$documents" || history::NAMES.contains(&name)) && position != 0 {
+            let message = format!("{name} is only valid as the first stage in a pipeline");
             return Err(failure(40602, message));
         }
         Ok(())

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use frond_doc::DocumentBuf;
+
 use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
@@ -60,6 +62,11 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     /// Whether this stage makes its own documents.
     fn is_source(&self) -> bool {
         false
+    }
+
+    /// The stage as it was written, if it tells of history.
+    fn history(&self) -> Option<&DocumentBuf> {
+        None
     }
 
     /// How many documents come out.

@@ -117,6 +117,9 @@ fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuf, Error> {
     if let Some(validator) = fields.document("validator")? {
         options.append("validator", Value::Document(validator));
     }
+    if let Some(versioned) = fields.optional_boolean("versioned")? {
+        options.append("versioned", Value::Boolean(versioned));
+    }
     for name in ["validationLevel", "validationAction", "viewOn"] {
         if let Some(text) = fields.string(name)? {
             options.append(name, Value::String(text));
