@@ -20,6 +20,7 @@ use crate::reader::Reader;
 use crate::system::{self, BranchRef};
 use crate::version::format::Commit;
 use crate::version::reflog::{RefChange, RefWhy};
+use crate::version::remote::admit;
 use crate::version::remote::data::{ensure_repository, other_lineage, register};
 use crate::version::remote::transfer::{Lane, Moved, Transfer};
 use crate::version::remote::{ORIGIN, Remote, RemoteState, remote_record};
@@ -49,21 +50,25 @@ pub struct FetchReport {
 
 /// Chunks come from a remote to this directory.
 struct Inwards<'a> {
-    remote: &'a mut dyn Remote,
+    remote: &'a dyn Remote,
     store: Arc<dyn ChunkStore>,
 }
 
 impl Lane for Inwards<'_> {
-    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
         Ok(self.store.has_many(hashes)?)
     }
 
-    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
         self.remote.get_many(hashes)
     }
 
-    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
         Ok(self.store.put_many_for(Lifetime::Lasting, chunks)?)
+    }
+
+    fn read_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        Ok(self.store.get_many(hashes)?)
     }
 }
 
@@ -75,7 +80,7 @@ impl Database {
     pub fn fetch(
         &self,
         name: &str,
-        remote: &mut dyn Remote,
+        remote: &dyn Remote,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<FetchReport, Error> {
         // What comes is kept from being collected until the refs name it.
@@ -103,7 +108,7 @@ impl Database {
     pub fn clone_from(
         &self,
         url: &str,
-        remote: &mut dyn Remote,
+        remote: &dyn Remote,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<FetchReport, Error> {
         let name = self.repository_name();
@@ -156,7 +161,7 @@ impl Database {
     pub fn pull(
         &self,
         name: &str,
-        remote: &mut dyn Remote,
+        remote: &dyn Remote,
         branch: Option<&str>,
         request: MergeRequest,
         progress: &mut dyn FnMut(&Moved),
@@ -171,7 +176,7 @@ impl Database {
     /// Moves the chunks; returns the commits that are new here, the oldest first.
     fn bring(
         &self,
-        remote: &mut dyn Remote,
+        remote: &dyn Remote,
         state: &RemoteState,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<(Moved, Vec<ChunkHash>), Error> {
@@ -181,20 +186,18 @@ impl Database {
         }
         let store = self.frond().engine().store().clone();
         let chunks = self.new_commits(remote, state)?;
-        let mut lane = Inwards { remote, store: store.clone() };
-        let mut transfer = Transfer::new(&*store, &mut lane, progress);
-        transfer.commits(&chunks)?;
+        let lane = Inwards { remote, store: store.clone() };
+        let mut transfer = Transfer::new(&lane, progress);
+        transfer.commits(&chunks, &HashSet::new())?;
         let moved = transfer.moved;
+        let format = TreeFormat::new(state.salt);
+        admit::check(&store, self.repository_name(), format, &chunks, &HashSet::new())?;
         store.sync()?;
         Ok((moved, chunks.iter().map(Chunk::hash).collect()))
     }
 
     /// The remote's commits that this database doesn't know, the oldest first.
-    fn new_commits(
-        &self,
-        remote: &mut dyn Remote,
-        state: &RemoteState,
-    ) -> Result<Vec<Chunk>, Error> {
+    fn new_commits(&self, remote: &dyn Remote, state: &RemoteState) -> Result<Vec<Chunk>, Error> {
         let reader = self.reader();
         let name = self.repository_name();
         let tags = state.tags.values().map(|(_, chunk)| *chunk);

@@ -4,6 +4,7 @@
 //! lease* lifts that only if the branch is still where this directory saw it last: what somebody
 //! pushed meanwhile is not thrown away unseen. What was sent before a cut stays there.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use frond_engine::{Durability, TreeId};
@@ -49,21 +50,25 @@ pub struct PushReport {
 
 /// Chunks go from this directory to a remote.
 struct Outwards<'a> {
-    remote: &'a mut dyn Remote,
+    remote: &'a dyn Remote,
     store: Arc<dyn ChunkStore>,
 }
 
 impl Lane for Outwards<'_> {
-    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
         self.remote.has_many(hashes)
     }
 
-    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
         Ok(self.store.get_many(hashes)?)
     }
 
-    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
         self.remote.put_many(chunks)
+    }
+
+    fn read_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        Ok(self.store.get_many(hashes)?)
     }
 }
 
@@ -77,7 +82,7 @@ impl Database {
     pub fn push(
         &self,
         name: &str,
-        remote: &mut dyn Remote,
+        remote: &dyn Remote,
         request: &PushRequest,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<PushReport, Error> {
@@ -108,9 +113,9 @@ impl Database {
         let commits = self.commits_to_push(&reader, state.as_ref(), &tips)?;
         let store = self.frond().engine().store().clone();
         let chunks: Vec<Chunk> = store.get_many(&commits)?;
-        let mut lane = Outwards { remote, store: store.clone() };
-        let mut transfer = Transfer::new(&*store, &mut lane, progress);
-        transfer.commits(&chunks)?;
+        let lane = Outwards { remote, store: store.clone() };
+        let mut transfer = Transfer::new(&lane, progress);
+        transfer.commits(&chunks, &HashSet::new())?;
         let moved = transfer.moved;
         if there != Some(head) || !tags.is_empty() {
             remote.update(&RefUpdate {
