@@ -7,9 +7,10 @@
 //!
 //! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
-//! [`transaction`], `conflict`, `log` (segments, writing, recovery), `queue` and `commit` (the order
-//! of transactions, group commit), `flush`, `pace`, `work` (folding by key range, merging), `fold` (for
-//! version commits), `publish`, `opening`, `image` (all of it as a chunk), [`engine`]. This crate doesn't know what keys and values
+//! [`transaction`], `conflict`, `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
+//! order of transactions, group commit), `flush`, `pace`, `work` (folding by key range, merging), `fold` (for
+//! version commits), `publish`, `opening`, `image` (all of it as
+//! a chunk), [`engine`]. This crate doesn't know what keys and values
 //! mean.
 
 mod background;
@@ -22,9 +23,11 @@ pub mod engine;
 pub mod error;
 mod flush;
 mod fold;
+mod group;
 pub mod ids;
 mod image;
 mod log;
+mod open_transactions;
 mod opening;
 mod overlay;
 mod own_writes;

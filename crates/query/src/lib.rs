@@ -9,6 +9,7 @@ pub mod code;
 pub mod error;
 pub mod expression;
 pub mod filter;
+pub mod index;
 mod keys;
 mod number;
 pub mod pipeline;
