@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use frond_db::Database;
-use frond_db::version::remote::{FetchReport, ORIGIN, PushRequest};
+use frond_db::version::remote::{Depth, FetchReport, Moved, ORIGIN, PushRequest};
 use frond_db::version::{CommitId, MergeOutcome, MergeRequest};
 
 use crate::arguments::Author;
@@ -33,6 +33,7 @@ Examples:
   frond clone /home/bob/frond-data#store shop --data ./mine
   frond clone https://db.example.org:4224/shop shop --token-file token
   frond clone s3://bucket/shop shop
+  frond clone /backup/shop shop --depth 1          the last commit only; more with frond fetch --depth
 
 What a cut clone brought stays: run it again, and it goes on.";
 const FETCH_EXAMPLES: &str = "\
@@ -137,6 +138,10 @@ pub struct Clone {
     /// Database to make
     database: String,
 
+    /// Bring the last commits of each branch only, so many
+    #[arg(long, value_name = "COMMITS", value_parser = clap::value_parser!(u64).range(1..))]
+    depth: Option<u64>,
+
     #[command(flatten)]
     connection: Connection,
 
@@ -152,7 +157,8 @@ impl Clone {
         let place = absolute(&self.place)?;
         let remote = self.connection.open(&place, &database)?;
         let progress = Progress::new();
-        let report = database.clone_from(&place, &*remote, &mut |moved| progress.show(moved));
+        let report =
+            database.clone_to(&place, &*remote, depth_of(self.depth), &mut |m| progress.show(m));
         let report = report.map_err(failure)?;
         progress.end();
         tell_fetched(terminal, &report)?;
@@ -172,6 +178,14 @@ pub struct Fetch {
     #[arg(default_value = ORIGIN)]
     remote: String,
 
+    /// Bring so many commits of each branch, also older ones than a shallow clone has
+    #[arg(long, value_name = "COMMITS", value_parser = clap::value_parser!(u64).range(1..))]
+    depth: Option<u64>,
+
+    /// Bring all that a shallow clone had left out
+    #[arg(long, conflicts_with = "depth")]
+    unshallow: bool,
+
     #[command(flatten)]
     connection: Connection,
 
@@ -187,7 +201,9 @@ impl Fetch {
         let place = database.remote_url(&self.remote).map_err(failure)?;
         let remote = self.connection.open(&place, &database)?;
         let progress = Progress::new();
-        let report = database.fetch(&self.remote, &*remote, &mut |moved| progress.show(moved));
+        let depth = if self.unshallow { Depth::All } else { depth_of(self.depth) };
+        let show = &mut |moved: &Moved| progress.show(moved);
+        let report = database.fetch_to(&self.remote, &*remote, depth, show);
         let report = report.map_err(failure)?;
         progress.end();
         tell_fetched(terminal, &report)?;
@@ -319,6 +335,10 @@ impl Push {
         }
         Box::new(opened).close()
     }
+}
+
+fn depth_of(depth: Option<u64>) -> Depth {
+    depth.map_or(Depth::Known, Depth::Commits)
 }
 
 fn open_database(opened: &Embedded, name: &str) -> Result<Database, Failure> {

@@ -26,7 +26,7 @@ use crate::version::merge_catalogs::{CatalogMerge, MergedCatalog};
 use crate::version::merge_rules::MergeRules;
 use crate::version::reflog::RefWhy;
 use crate::version::state::BranchState;
-use crate::version::{MergeOutcome, history};
+use crate::version::{MergeOutcome, history, shallow};
 
 /// Whether to do again or to undo.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -76,6 +76,7 @@ impl Database {
             state.refuse_while_merging("a pick or a revert")?;
             let clean = state.clean_catalog(engine, transaction)?;
             let chunk = self.revision(&Reader::within(engine, transaction), &request.revision)?;
+            shallow::refuse(&**engine.store(), chunk, "a pick or a revert")?;
             let picked = history::load(&**engine.store(), chunk)?;
             let merged = self.merge_picked(&state, &clean, &picked, request)?;
             self.record_picked(transaction, &state, clean, &merged, (chunk, &picked), request)

@@ -39,7 +39,7 @@ use crate::system;
 use crate::version::{TagInfo, branch};
 
 pub use data::DataRemote;
-pub use fetch::{FetchReport, FetchedBranch};
+pub use fetch::{Depth, FetchReport, FetchedBranch};
 pub use image::{DataImage, ImageSource, RestoreReport};
 pub use plain::{BackupInfo, FilePart, FileVersion, PlainPlace, PlainReclaimed, PlainRemote};
 pub use push::{PushReport, PushRequest};

@@ -89,6 +89,7 @@ pub struct HttpImage {
     root: ChunkHash,
     time_millis: i64,
     databases: Vec<String>,
+    absent: Vec<ChunkHash>,
 }
 
 impl Requests {
@@ -399,17 +400,18 @@ impl HttpImage {
             with_lease: false,
         })?)?;
         *requests.lease() = Some(lease_of(&record)?);
-        let root = match record.get("root") {
-            Some(Value::Binary(binary)) => decode_hashes(binary.bytes).first().copied(),
-            _ => None,
+        let hashes = |name: &str| match record.get(name) {
+            Some(Value::Binary(binary)) => decode_hashes(binary.bytes),
+            _ => Vec::new(),
         };
+        let (root, absent) = (hashes("root").first().copied(), hashes("absent"));
         let (Some(root), Some(Value::DateTime(time_millis))) = (root, record.get("time")) else {
             return Err(Error::damaged("the server gave no root or time of a backup"));
         };
         let names = record.get("databases").and_then(|names| names.as_array());
         let names = names.iter().flat_map(|names| names.iter());
         let databases = names.filter_map(|name| name.as_str().map(str::to_owned)).collect();
-        Ok(HttpImage { requests, root, time_millis, databases })
+        Ok(HttpImage { requests, root, time_millis, databases, absent })
     }
 }
 
@@ -424,6 +426,10 @@ impl ImageSource for HttpImage {
 
     fn databases(&self) -> &[String] {
         &self.databases
+    }
+
+    fn absent(&self) -> &[ChunkHash] {
+        &self.absent
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {

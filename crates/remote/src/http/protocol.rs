@@ -7,7 +7,7 @@
 //! | `POST /v0/db/DATABASE/get` | names of chunks | frames with the first of them: one at least |
 //! | `POST /v0/db/DATABASE/put` | frames | nothing |
 //! | `POST /v0/db/DATABASE/update` | BSON: where the branch goes | nothing |
-//! | `POST /v0/backup` | | BSON: `{lease, root, time, databases}` |
+//! | `POST /v0/backup` | | BSON: `{lease, root, time, databases, absent}` |
 //! | `POST /v0/backup/get` | names of chunks | frames |
 //!
 //! All but those that give one carry a lease in the header `frond-lease`. With tokens each request carries

@@ -276,7 +276,8 @@ impl Service {
         for name in image.databases() {
             record.push(Value::String(name));
         }
-        record.end();
+        let absent = encode_hashes(image.absent());
+        record.end().append("absent", Value::Binary(Binary { subtype: 0, bytes: &absent }));
         Ok(answer(StatusCode::OK, BSON, record.build().into_bytes()))
     }
 }

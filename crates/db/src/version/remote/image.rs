@@ -24,6 +24,7 @@ use crate::reader::Reader;
 use crate::version::remote::Remote;
 use crate::version::remote::plain::{BackupInfo, PlainRemote};
 use crate::version::remote::transfer::{Lane, Moved, Transfer};
+use crate::version::shallow;
 
 /// A data directory at one moment; its chunks stay as long as this lives.
 pub struct DataImage {
@@ -31,6 +32,7 @@ pub struct DataImage {
     image: Image,
     time_millis: i64,
     databases: Vec<String>,
+    absent: Vec<ChunkHash>,
 }
 
 /// Where an image can be read: here, or on another machine.
@@ -41,6 +43,8 @@ pub trait ImageSource: Send + Sync {
     fn time_millis(&self) -> i64;
     /// The databases in it, by name.
     fn databases(&self) -> &[String];
+    /// Commits that shallow clones in it lack.
+    fn absent(&self) -> &[ChunkHash];
     /// Returns chunks of the image, in the order of `hashes`. Each was compared with its name.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
 }
@@ -60,7 +64,9 @@ impl DataImage {
         let image = frond.engine().image()?;
         let reader = Reader::at(frond.engine(), image.snapshot().clone());
         let databases = repositories(&reader)?.into_iter().map(|(name, _)| name).collect();
-        Ok(DataImage { frond: frond.clone(), image, time_millis: frond.now_millis(), databases })
+        let absent = shallow::listed(&**frond.engine().store())?.into_iter().collect();
+        let (frond, time_millis) = (frond.clone(), frond.now_millis());
+        Ok(DataImage { frond, image, time_millis, databases, absent })
     }
 
     /// See [`ImageSource::root`].
@@ -76,6 +82,11 @@ impl DataImage {
     /// See [`ImageSource::databases`].
     pub fn databases(&self) -> &[String] {
         &self.databases
+    }
+
+    /// See [`ImageSource::absent`].
+    pub fn absent(&self) -> &[ChunkHash] {
+        &self.absent
     }
 
     /// See [`ImageSource::get_many`].
@@ -95,6 +106,10 @@ impl ImageSource for DataImage {
 
     fn databases(&self) -> &[String] {
         &self.databases
+    }
+
+    fn absent(&self) -> &[ChunkHash] {
+        &self.absent
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
@@ -177,6 +192,7 @@ impl PlainRemote {
             root: image.root(),
             time_millis: image.time_millis(),
             databases: image.databases().to_vec(),
+            absent: image.absent().to_vec(),
         };
         self.add_backup(&backup)?;
         Ok((backup, moved))
@@ -225,6 +241,7 @@ impl PlainRemote {
         let mut transfer = Transfer::of_engine(&lane, progress);
         transfer.tree(vec![backup.root], Vec::new())?;
         let moved = transfer.moved;
+        shallow::list(&*store, &backup.absent.iter().copied().collect())?;
         Image::install(&*store, backup.root)?;
         Ok(RestoreReport { backup, moved })
     }

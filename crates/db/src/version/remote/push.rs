@@ -16,11 +16,12 @@ use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::system;
+use crate::version::format::Commit;
 use crate::version::remote::data::{moved_on, other_lineage};
 use crate::version::remote::transfer::{Lane, Moved, Transfer};
 use crate::version::remote::{RefUpdate, Remote, RemoteState};
 use crate::version::walk::Walk;
-use crate::version::{CommitId, TagInfo, format, history, merge_base, tag};
+use crate::version::{CommitId, TagInfo, format, history, merge_base, shallow, tag};
 
 /// What to push, and how.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +73,24 @@ impl Lane for Outwards<'_> {
     }
 }
 
+/// The parents of `commits` that this shallow clone lacks: the other side must have them.
+fn check_absent(
+    store: &dyn ChunkStore,
+    remote: &dyn Remote,
+    commits: &[Chunk],
+) -> Result<HashSet<ChunkHash>, Error> {
+    let mut absent = Vec::new();
+    for chunk in commits {
+        absent.extend(shallow::absent(store, &Commit::decode(chunk)?.parents)?);
+    }
+    if remote.has_many(&absent)?.iter().all(|there| *there) {
+        return Ok(absent.into_iter().collect());
+    }
+    let message = "the remote lacks commits that this shallow clone lacks, too: fetch them first, with \
+                   --depth or --unshallow";
+    Err(Error::invalid(Code::IllegalOperation, message))
+}
+
 impl Database {
     /// Sends this version's commits to `remote`, called `name`, and moves its branch.
     ///
@@ -113,9 +132,10 @@ impl Database {
         let commits = self.commits_to_push(&reader, state.as_ref(), &tips)?;
         let store = self.frond().engine().store().clone();
         let chunks: Vec<Chunk> = store.get_many(&commits)?;
+        let absent = check_absent(&*store, remote, &chunks)?;
         let lane = Outwards { remote, store: store.clone() };
         let mut transfer = Transfer::new(&lane, progress);
-        transfer.commits(&chunks, &HashSet::new())?;
+        transfer.commits(&chunks, &absent)?;
         let moved = transfer.moved;
         if there != Some(head) || !tags.is_empty() {
             remote.update(&RefUpdate {

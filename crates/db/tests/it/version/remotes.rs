@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use frond_db::version::remote::{
-    DataRemote, Moved, ORIGIN, PlainRemote, PushRequest, RefUpdate, Remote, RemoteState,
+    DataRemote, Depth, Moved, ORIGIN, PlainRemote, PushRequest, RefUpdate, Remote, RemoteState,
 };
 use frond_db::version::{LogRequest, MergeOutcome, MergeRequest};
 use frond_db::{Database, Error, Frond};
@@ -308,4 +308,75 @@ fn histories_with_merges_move_whole() {
     assert!(clone.add_remote("up", "somewhere").is_err());
     assert!(clone.add_remote("a/b", "somewhere").is_err());
     assert!(clone.remote_url("down").is_err());
+}
+
+fn log_of(database: &Database) -> Vec<String> {
+    let log = database.log_of(LogRequest::default()).unwrap();
+    log.map(|commit| commit.expect("history ends cleanly").message).collect()
+}
+
+#[test]
+fn a_shallow_clone_ends_cleanly_and_is_deepened() {
+    let (frond, main) = origin();
+    for round in 0..6_i32 {
+        put(&main, "things", &document! { "_id": 9_000 + round, "a": round }).unwrap();
+        main.commit(&format!("round {round}"), "").unwrap();
+    }
+    let remote = data(&frond);
+    let disk = SimDisk::new(77);
+    let there = open(&disk);
+    let clone = shop(&there, "");
+    let report = clone.clone_to("x", &remote, Depth::Commits(2), &mut quiet()).unwrap();
+    assert!(report.moved.commits <= 6, "{:?}", report.moved);
+    assert_eq!(everything(&clone), everything(&main));
+    assert_eq!(log_of(&clone), ["round 5", "round 4"]);
+    assert!(there.database("shop@main~2").is_err(), "beyond the end");
+    assert!(
+        clone
+            .document_history(
+                "things",
+                &document! { "v": 9_000_i32 }.get("v").unwrap().to_buf(),
+                LogRequest::default()
+            )
+            .unwrap()
+            .all(|version| version.is_ok())
+    );
+    there.reclaim(0, frond_db::ReclaimOptions { thorough: true, bytes_a_second: None }).unwrap();
+    there.engine().check().unwrap();
+
+    // What would need the parents is refused, and a push works: the other side has them.
+    let oldest = shop(&there, "main~1");
+    let id = oldest.log_of(LogRequest::default()).unwrap().next().unwrap().unwrap().id.to_string();
+    let pick = frond_db::version::PickRequest { revision: id, ..Default::default() };
+    assert!(clone.pick(&pick).unwrap_err().message.contains("shallow"));
+    put(&clone, "things", &document! { "_id": 10_000_i32, "a": 1_i32 }).unwrap();
+    clone.commit("by the clone", "").unwrap();
+    let moved = push(&clone, &remote).unwrap();
+    assert_eq!(moved.commits, 1);
+    assert_eq!(everything(&clone), everything(&main));
+    let plain_disk = SimDisk::new(78);
+    let plain = PlainRemote::open(&plain_disk.machine()).unwrap();
+    let error = push(&clone, &plain).unwrap_err();
+    assert!(error.message.contains("shallow"), "{error}");
+
+    // A fetch stays within, or goes deeper; cut or not, history is whole as far as it goes.
+    put(&main, "things", &document! { "_id": 10_001_i32, "a": 1_i32 }).unwrap();
+    main.commit("later", "").unwrap();
+    clone.fetch(ORIGIN, &remote, &mut quiet()).unwrap();
+    assert_eq!(log_of(&clone), ["by the clone", "round 5", "round 4"]);
+    let deeper = Depth::Commits(5);
+    for left in [0, 2, 9] {
+        let cut = Cut::after(left, &remote);
+        let _ = clone.fetch_to(ORIGIN, &cut, deeper, &mut quiet());
+        assert!(log_of(&clone).len() >= 3);
+        there.reclaim(0, frond_db::ReclaimOptions::default()).unwrap();
+    }
+    clone.fetch_to(ORIGIN, &remote, deeper, &mut quiet()).unwrap();
+    assert_eq!(log_of(&clone), ["by the clone", "round 5", "round 4", "round 3"]);
+    clone.fetch_to(ORIGIN, &remote, Depth::All, &mut quiet()).unwrap();
+    clone.pull(ORIGIN, &remote, None, MergeRequest::default(), &mut quiet()).unwrap();
+    assert_eq!(log_of(&clone), log_of(&main));
+    push(&clone, &plain).expect("it has all of it now");
+    there.reclaim(0, frond_db::ReclaimOptions { thorough: true, bytes_a_second: None }).unwrap();
+    there.close().unwrap();
 }

@@ -44,6 +44,8 @@ pub struct BackupInfo {
     pub time_millis: i64,
     /// The databases in it.
     pub databases: Vec<String>,
+    /// Commits that shallow clones in it lack.
+    pub absent: Vec<ChunkHash>,
 }
 
 /// All that the file of refs says.
@@ -167,6 +169,8 @@ fn encode_record(refs: &Refs) -> DocumentBuf {
             builder.push(Value::String(name));
         }
         builder.end();
+        let absent: Vec<u8> = backup.absent.iter().flat_map(|hash| hash.0).collect();
+        system::append_bytes(&mut builder, "absent", subtype, &absent);
         record.push(Value::from(&builder.build()));
     }
     record.end().append("collections", Value::Int64(refs.collections as i64));
@@ -289,7 +293,12 @@ pub(crate) fn decode_refs(bytes: &[u8]) -> Result<Refs, Error> {
         else {
             return Err(wrong("a backup has no proper name, root or time"));
         };
-        backups.push(BackupInfo { name, root, time_millis, databases: texts(part, "databases")? });
+        let Some(Value::Binary(absent)) = part.get("absent") else {
+            return Err(wrong("a backup has no list of absent commits"));
+        };
+        let absent = crate::version::remote::decode_hashes(absent.bytes);
+        let databases = texts(part, "databases")?;
+        backups.push(BackupInfo { name, root, time_millis, databases, absent });
     }
     let collections = record.get("collections").and_then(|value| value.as_integer());
     let collections = collections.and_then(|count| u64::try_from(count).ok());

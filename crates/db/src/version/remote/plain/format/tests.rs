@@ -58,6 +58,7 @@ fn refs() -> Refs {
         root: ChunkHash([4; HASH_BYTES]),
         time_millis: 7,
         databases: vec!["shop".to_owned(), "other".to_owned()],
+        absent: vec![ChunkHash([8; HASH_BYTES])],
     };
     Refs {
         repository: Some(state),
