@@ -1,5 +1,6 @@
 //! The commands: one file each.
 
+pub mod backup;
 pub mod blame;
 pub mod branch;
 pub mod commit;
@@ -28,4 +29,5 @@ pub mod show;
 pub mod status;
 pub mod tag;
 pub mod tour;
+pub mod transfer;
 pub mod undo;

@@ -22,6 +22,7 @@ pub(crate) mod merge_rules;
 mod history;
 mod log;
 mod path_filter;
+pub(crate) mod shallow;
 pub(crate) mod tag;
 pub(crate) mod walk;
 

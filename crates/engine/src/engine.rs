@@ -11,8 +11,10 @@ use frond_tree::{Tree, TreeFormat};
 use crate::background::Threads;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::image::Image;
 use crate::opening;
 use crate::pace::SEALED_COUNT_MAX;
+use crate::publish::ROOT_NAME;
 use crate::reclaim::ReclaimOptions;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
@@ -114,6 +116,11 @@ impl Engine {
         Ok(Engine { shared, threads })
     }
 
+    /// Whether `store` is that of a data directory already.
+    pub fn is_in(store: &dyn ChunkStore) -> Result<bool, EngineError> {
+        Ok(store.root(ROOT_NAME)?.is_some())
+    }
+
     /// Where chunks lie.
     pub fn store(&self) -> &Arc<dyn ChunkStore> {
         &self.shared.store
@@ -171,6 +178,14 @@ impl Engine {
     /// removed), or the disk is full.
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
         self.shared.reclaim(options)
+    }
+
+    /// Makes an image of all that is visible now, for a backup, while writers go on.
+    ///
+    /// # Errors
+    /// As `fold`.
+    pub fn image(&self) -> Result<Image, EngineError> {
+        self.shared.image()
     }
 
     /// Finds out how much of the store is needed, by following references; changes nothing.

@@ -200,6 +200,14 @@ impl Snapshot {
     }
 
     /// The era that `tree` is in, and its base.
+    /// All trees, ascending.
+    pub(crate) fn trees(&self) -> Vec<TreeId> {
+        let trees = self.view.state.trees.iter().map(|(tree, _)| tree);
+        let mut trees: Vec<TreeId> = trees.filter(|tree| self.has_tree(*tree)).collect();
+        trees.sort_unstable();
+        trees
+    }
+
     pub(crate) fn era(&self, tree: TreeId) -> Result<(&Era, &Base), EngineError> {
         self.view
             .state

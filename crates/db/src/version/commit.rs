@@ -23,7 +23,7 @@ use crate::system::{self, WorkingEntry};
 use crate::version::format::{self, Commit};
 use crate::version::reflog::RefWhy;
 use crate::version::state::BranchState;
-use crate::version::{CommitInfo, history};
+use crate::version::{CommitInfo, history, shallow};
 
 /// Who makes a commit if nobody says.
 pub(crate) const AUTHOR_DEFAULT: &str = "frond";
@@ -202,10 +202,11 @@ impl Database {
         catalog: Tree,
         request: &CommitRequest,
     ) -> Result<CommitInfo, Error> {
-        let Some((_, head)) = &state.head else {
+        let Some((head_chunk, head)) = &state.head else {
             let message = format!("{} has no commit to amend", state.branch);
             return Err(Error::invalid(Code::BadValue, message));
         };
+        shallow::refuse(&**self.frond().engine().store(), *head_chunk, "amending")?;
         state.refuse_protected(transaction, self, "amending a commit")?;
         let message = request.message.as_deref().unwrap_or(&head.message);
         let author = request.author.as_deref().unwrap_or(&head.author);

@@ -12,7 +12,7 @@ use crate::system;
 use crate::version::commit_id::{self, CommitId, PREFIX_LETTERS_MIN};
 use crate::version::format::{self, Commit};
 use crate::version::revision::{Revision, Step};
-use crate::version::{CommitInfo, erase, tag};
+use crate::version::{CommitInfo, erase, shallow, tag};
 
 /// The word for the commit that a version stands on.
 pub(crate) const HEAD: &str = "HEAD";
@@ -21,9 +21,12 @@ pub const NOTHING: &str = "NOTHING";
 /// The word for a branch's working state.
 pub(crate) const WORKING: &str = "WORKING";
 
-/// Reads the commit in the chunk `hash`.
+/// Reads the commit in the chunk `hash`. Parents that a shallow clone lacks are left out.
 pub(crate) fn load(store: &dyn ChunkStore, hash: ChunkHash) -> Result<Commit, Error> {
-    Commit::decode(&store.get(hash)?)
+    let mut commit = Commit::decode(&store.get(hash)?)?;
+    let absent = shallow::absent(store, &commit.parents)?;
+    commit.parents.retain(|parent| !absent.contains(parent));
+    Ok(commit)
 }
 
 /// A commit as `frondLog` tells it.

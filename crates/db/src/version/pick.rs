@@ -17,7 +17,7 @@ use crate::version::format::Commit;
 use crate::version::merge_rules::MergeRules;
 use crate::version::replay::Replay;
 use crate::version::state::BranchState;
-use crate::version::{MergeOutcome, history};
+use crate::version::{MergeOutcome, history, shallow};
 
 /// Whether to do again or to undo.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -68,6 +68,7 @@ impl Database {
             state.refuse_while_merging("a pick or a revert")?;
             let clean = state.clean_catalog(engine, transaction)?;
             let chunk = self.revision(&Reader::within(engine, transaction), &request.revision)?;
+            shallow::refuse(&**engine.store(), chunk, "a pick or a revert")?;
             let picked = history::load(&**engine.store(), chunk)?;
             let kind = match request.kind {
                 PickKind::Pick => MergeKind::Pick,
