@@ -16,12 +16,15 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | bless
   tidy   checks layers, file lengths, marks left in the code, format documents
   ci     everything: format, lints as errors, tests, documentation, tidy, a release build, then
          the drivers and tools of others (installed under target/) against a running server, a
-         hundred kills of a server under load, and a small run of the benchmark
+         hundred kills of a server under load, and small runs of the benchmarks
   bless  records the present hash of each format module in its document";
 
 const FROND: &str = "target/release/frond";
 /// Where `conformance/run.py` has installed PyMongo.
 const PYTHON: &str = "target/conformance/venv/bin/python";
+
+/// What the benchmark's small run measures: nothing that isn't built here.
+const SMOKE_TARGETS: &str = "frond,frond-embedded,sqlite";
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace");
@@ -64,7 +67,11 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, PYTHON, &swaps)?;
     run(root, "cargo", &["build", "--release", "-p", "frond-bench"])?;
     let bench = ["--targets", "frond", "--count", "2000", "--repetitions", "1"];
-    run(root, "target/release/frond-bench", &bench)
+    run(root, "target/release/frond-bench", &bench)?;
+    run(root, "cargo", &["build", "--release", "-p", "docbench"])?;
+    let out = "target/docbench-smoke.jsonl";
+    let smoke = ["run", "--scale", "smoke", "--managed", "--targets", SMOKE_TARGETS, "--out", out];
+    run(root, "target/release/docbench", &smoke)
 }
 
 fn run(root: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {

@@ -13,6 +13,7 @@ use crate::runner::{self, Plan};
 use crate::scale::Scale;
 use crate::target::Failure;
 use crate::targets::{self, Places};
+use crate::workload::Parameters;
 use crate::workloads;
 
 const EXAMPLES: &str = "\
@@ -116,6 +117,10 @@ pub struct Run {
     /// From which all random numbers follow
     #[arg(long, default_value_t = 20_261_121)]
     seed: u64,
+    /// A number in place of the scale's own: cache-mb, ycsb.records, indexed-insert.documents, .seconds and
+    /// .cache-mb, tpcc.warehouses, tpcc.clients=1+8+32, tpcc.seconds
+    #[arg(long, value_name = "NAME=NUMBER", value_parser = pair)]
+    set: Vec<(String, String)>,
     /// Measure targets too that don't sync each write
     #[arg(long)]
     any_durability: bool,
@@ -146,6 +151,7 @@ impl Run {
             workloads: chosen,
             targets,
             scale: self.scale,
+            parameters: Parameters(self.set.iter().cloned().collect()),
             repetitions: self.repetitions.unwrap_or(self.scale.repetitions()),
             seed: self.seed,
             places: self.places.places(),

@@ -140,7 +140,7 @@ fn together(span: &Span, parts: Vec<Part>) -> Measured {
 }
 
 /// Runs `clients` one a thread, each as fast as it is answered.
-pub fn closed_loop(clients: Vec<Box<dyn Client + '_>>, span: Span) -> Result<Measured, Failure> {
+pub fn closed_loop(clients: &mut [Box<dyn Client + '_>], span: Span) -> Result<Measured, Failure> {
     let stop = AtomicBool::new(false);
     in_threads(clients, &span, |client, random, start, part| {
         let end = span.warm_up + span.measured;
@@ -160,7 +160,7 @@ pub fn closed_loop(clients: Vec<Box<dyn Client + '_>>, span: Span) -> Result<Mea
 
 /// Runs operations that arrive at `rate` a second over the connections of `clients`.
 pub fn open_loop(
-    clients: Vec<Box<dyn Client + '_>>,
+    clients: &mut [Box<dyn Client + '_>],
     rate: f64,
     span: Span,
 ) -> Result<Measured, Failure> {
@@ -197,21 +197,21 @@ fn arrivals(rate: f64, span: &Span) -> Vec<Duration> {
 }
 
 fn in_threads(
-    clients: Vec<Box<dyn Client + '_>>,
+    clients: &mut [Box<dyn Client + '_>],
     span: &Span,
     work: impl Fn(&mut (dyn Client + '_), &mut Random, Instant, &mut Part) -> Result<(), Failure> + Sync,
 ) -> Result<Measured, Failure> {
     let (barrier, started) = (Barrier::new(clients.len()), OnceLock::new());
     let parts: Result<Vec<Part>, Failure> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(clients.len());
-        for (position, mut client) in clients.into_iter().enumerate() {
+        for (position, client) in clients.iter_mut().enumerate() {
             let (barrier, started, work) = (&barrier, &started, &work);
             threads.push(scope.spawn(move || {
                 let mut random = Random::of(span.seed, &[position as u64]);
                 let mut part = Part::new();
                 barrier.wait();
                 let start = *started.get_or_init(Instant::now);
-                work(&mut *client, &mut random, start, &mut part).map(|()| part)
+                work(&mut **client, &mut random, start, &mut part).map(|()| part)
             }));
         }
         let ended = threads.into_iter().map(|thread| {
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_stall_shows_in_the_open_loop() {
-        let measured = open_loop(stalling(4), 1_000.0, span()).expect("nothing fails");
+        let measured = open_loop(&mut stalling(4), 1_000.0, span()).expect("nothing fails");
         assert!((800..1_000).contains(&measured.operations), "{}", measured.operations);
         // A tenth of all operations should have begun in the stall.
         assert!(measured.millis_at(0.999) > 80.0, "{}", measured.millis_at(0.999));
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_closed_loop_hides_a_stall() {
-        let measured = closed_loop(stalling(1), span()).expect("nothing fails");
+        let measured = closed_loop(&mut stalling(1), span()).expect("nothing fails");
         assert!(measured.millis_at(0.99) < 20.0, "{}", measured.millis_at(0.99));
     }
 
@@ -276,8 +276,8 @@ mod tests {
                 Err(Failure::Wrong("42".into()))
             }
         }
-        let clients: Vec<Box<dyn Client>> = vec![Box::new(Failing)];
-        assert!(matches!(closed_loop(clients, span()), Err(Failure::Wrong(_))));
+        let mut clients: Vec<Box<dyn Client>> = vec![Box::new(Failing)];
+        assert!(matches!(closed_loop(&mut clients, span()), Err(Failure::Wrong(_))));
     }
 
     #[test]

@@ -9,6 +9,8 @@
 
 mod arguments;
 mod compare;
+#[cfg(all(test, feature = "sqlite"))]
+mod defects;
 mod drive;
 mod machine;
 mod noop;

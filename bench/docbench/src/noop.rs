@@ -26,9 +26,10 @@ pub fn cost(scale: Scale) -> Result<GeneratorCost, Failure> {
         measured: scale.millis(200, 1_000, 3_000),
         seed: 1,
     };
-    let closed = closed_loop(vec![Box::new(Nothing)], span)?;
-    let clients = (0..CONNECTIONS).map(|_| Box::new(Nothing) as Box<dyn Client>).collect();
-    let open = open_loop(clients, RATE, span)?.all_latencies();
+    let closed = closed_loop(&mut [Box::new(Nothing)], span)?;
+    let clients = (0..CONNECTIONS).map(|_| Box::new(Nothing) as Box<dyn Client>);
+    let mut clients: Vec<_> = clients.collect();
+    let open = open_loop(&mut clients, RATE, span)?.all_latencies();
     Ok(GeneratorCost {
         closed_nanos: 1e9 / closed.rate(),
         open_micros: [0.5, 0.95, 0.999].map(|at| open.value_at_quantile(at) as f64),

@@ -10,7 +10,7 @@ use bson::Bson;
 pub enum Kind {
     /// 64-bit integer.
     Integer,
-    /// Text of at most 200 bytes.
+    /// Text of at most 180 letters.
     Text,
 }
 
@@ -70,6 +70,8 @@ pub enum Comparison {
     AtLeast,
     /// Less.
     Less,
+    /// Equal to one of an array's.
+    AnyOf,
 }
 
 /// A condition on a field; all of a query's hold together.

@@ -24,7 +24,7 @@ use crate::scale::Scale;
 use crate::sync_check;
 use crate::target::{Durability, Failure, Target};
 use crate::targets::{self, Places, Settings};
-use crate::workload::{Context, Subjects, Workload};
+use crate::workload::{Context, Parameters, Subjects, Workload};
 
 /// What to run.
 pub struct Plan {
@@ -34,6 +34,8 @@ pub struct Plan {
     pub targets: Vec<String>,
     /// How much.
     pub scale: Scale,
+    /// What was set in place of the scale's own numbers.
+    pub parameters: Parameters,
     /// How often.
     pub repetitions: u32,
     /// From which all random numbers follow.
@@ -180,7 +182,7 @@ impl<'a> Run<'a> {
         self.started_count += 1;
         let directory = self.base.join(format!("{}-{name}", self.started_count));
         std::fs::create_dir_all(&directory)?;
-        let cache_bytes = workload.cache_bytes(self.plan.scale);
+        let cache_bytes = workload.cache_bytes(self.plan.scale, &self.plan.parameters)?;
         let settings = Settings { directory: &directory, cache_bytes };
         let started = targets::start(name, &self.plan.places, &settings);
         let done = match started {
@@ -250,6 +252,7 @@ impl<'a> Run<'a> {
         workload.run(&mut Context {
             subject: name,
             scale: self.plan.scale,
+            parameters: &self.plan.parameters,
             repetition,
             seed: Random::of(self.plan.seed, &[u64::from(repetition)]).next(),
             progress: &self.progress,

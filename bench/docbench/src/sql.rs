@@ -94,9 +94,9 @@ pub trait SqlSession: Send {
         ""
     }
 
-    /// Whether a column that is computed from the document is `virtual` or stored, in its words.
-    fn column_storage(&self) -> &str {
-        "virtual"
+    /// Whether a column may be computed from another one and indexed.
+    fn computes_columns(&self) -> bool {
+        true
     }
 
     /// Runs statements without parameters that aren't worth preparing, one each.

@@ -10,10 +10,26 @@ use bson::{Bson, Document};
 use bytes::Bytes;
 
 use crate::sql::documents::json;
-use crate::target::{Failure, Target};
+use crate::target::{Durability, Failure, Target};
 
+#[cfg(feature = "mysql")]
+use self::managed::mariadb::Engine;
+#[cfg(feature = "mysql")]
+use self::mysql::Variant;
+
+#[cfg(feature = "frond")]
+mod frond_embedded;
+mod managed;
+#[cfg(feature = "mongo")]
+mod mongo;
+#[cfg(any(feature = "mongo", feature = "frond"))]
+mod mongo_form;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
-mod sqlite;
+pub(crate) mod sqlite;
 
 /// A target that needs no address.
 pub struct Known {
@@ -21,24 +37,20 @@ pub struct Known {
     pub name: &'static str,
     /// A line for `docbench list`.
     pub title: &'static str,
-    /// Runs inside this process.
-    pub embedded: bool,
+    /// What a server is started by; empty for what runs inside this process.
+    pub program: &'static str,
 }
 
 /// All targets that need no address, in the order of tables.
 pub const KNOWN: &[Known] = &[
-    Known { name: "frond", title: "Frond, its server, MongoDB's wire", embedded: false },
-    Known { name: "frond-embedded", title: "Frond, embedded (frond-db)", embedded: true },
-    Known { name: "postgres", title: "PostgreSQL, documents as JSONB", embedded: false },
-    Known { name: "mariadb", title: "MariaDB, InnoDB, documents as JSON", embedded: false },
-    Known {
-        name: "mariadb-rocksdb",
-        title: "MariaDB, RocksDB, documents as JSON",
-        embedded: false,
-    },
-    Known { name: "dolt", title: "Dolt, documents as JSON", embedded: false },
-    Known { name: "sqlite", title: "SQLite, embedded, documents as JSONB", embedded: true },
-    Known { name: "ferretdb", title: "FerretDB over SQLite, MongoDB's wire", embedded: false },
+    Known { name: "frond", title: "Frond, its server, MongoDB's wire", program: "frond" },
+    Known { name: "frond-embedded", title: "Frond, embedded (frond-db)", program: "" },
+    Known { name: "postgres", title: "PostgreSQL, documents as JSONB", program: "initdb" },
+    Known { name: "mariadb", title: "MariaDB, InnoDB, documents as JSON", program: "mariadbd" },
+    Known { name: "mariadb-rocksdb", title: "MariaDB, RocksDB, as JSON", program: "mariadbd" },
+    Known { name: "dolt", title: "Dolt, documents as JSON", program: "dolt" },
+    Known { name: "sqlite", title: "SQLite, embedded, documents as JSONB", program: "" },
+    Known { name: "ferretdb", title: "FerretDB over SQLite, MongoDB's wire", program: "ferretdb" },
 ];
 
 /// Where targets are found.
@@ -73,19 +85,92 @@ pub fn start(
     if let Some(uri) = places.uris.get(name) {
         return connect(name, uri, settings);
     }
+    start_known(name, places, settings)
+}
+
+fn start_known(
+    name: &str,
+    places: &Places,
+    settings: &Settings<'_>,
+) -> Result<Box<dyn Target>, Failure> {
     match name {
+        #[cfg(feature = "mongo")]
+        "frond" => {
+            let (server, uri) = managed::frond::start(places, settings)?;
+            mongo(name, &uri, Some(server), Durability::Synced, settings)
+        }
+        #[cfg(feature = "mongo")]
+        "ferretdb" => {
+            let (server, uri) = managed::ferretdb::start(places, settings)?;
+            mongo(name, &uri, Some(server), Durability::Relaxed, settings)
+        }
+        #[cfg(feature = "frond")]
+        "frond-embedded" => Ok(Box::new(frond_embedded::Embedded::start(settings)?)),
+        #[cfg(feature = "postgres")]
+        "postgres" => {
+            let (server, address) = managed::postgres::start(places, settings)?;
+            Ok(Box::new(postgres::Postgres::connect(name, &address, Some(server), settings)?))
+        }
+        #[cfg(feature = "mysql")]
+        "mariadb" => mariadb(name, Variant::MariaDb, Engine::InnoDb, places, settings),
+        #[cfg(feature = "mysql")]
+        "mariadb-rocksdb" => {
+            mariadb(name, Variant::MariaDbRocks, Engine::RocksDb, places, settings)
+        }
+        #[cfg(feature = "mysql")]
+        "dolt" => {
+            let (server, address) = managed::dolt::start(places, settings)?;
+            let variant = Some(Variant::MySql);
+            let server = Some(server);
+            Ok(Box::new(mysql::MySql::connect(name, &address, variant, server, settings)?))
+        }
         #[cfg(feature = "sqlite")]
         "sqlite" => Ok(Box::new(sqlite::Sqlite::start(settings)?)),
-        _ if KNOWN.iter().any(|known| known.name == name) => {
-            Err(Failure::Missing("this build of docbench doesn't have it".into()))
-        }
+        _ if KNOWN.iter().any(|known| known.name == name) => Err(not_built(name)),
         _ => Err(Failure::Missing(format!("unknown, and no --uri {name}=... was given"))),
     }
 }
 
-fn connect(_name: &str, uri: &str, _settings: &Settings<'_>) -> Result<Box<dyn Target>, Failure> {
-    let scheme = uri.split("://").next().unwrap_or_default();
-    Err(Failure::Missing(format!("this build of docbench doesn't speak {scheme}://")))
+fn not_built(name: &str) -> Failure {
+    Failure::Missing(format!("this build of docbench has no client for {name}: see its features"))
+}
+
+#[cfg(feature = "mongo")]
+fn mongo(
+    name: &str,
+    uri: &str,
+    server: Option<managed::Server>,
+    durability: Durability,
+    settings: &Settings<'_>,
+) -> Result<Box<dyn Target>, Failure> {
+    Ok(Box::new(mongo::Mongo::connect(name, uri, server, durability, settings)?))
+}
+
+#[cfg(feature = "mysql")]
+fn mariadb(
+    name: &str,
+    variant: Variant,
+    engine: Engine,
+    places: &Places,
+    settings: &Settings<'_>,
+) -> Result<Box<dyn Target>, Failure> {
+    let (server, address) = managed::mariadb::start(places, settings, engine)?;
+    Ok(Box::new(mysql::MySql::connect(name, &address, Some(variant), Some(server), settings)?))
+}
+
+/// Connects to a server that isn't ours, by the scheme of its URI.
+fn connect(name: &str, uri: &str, settings: &Settings<'_>) -> Result<Box<dyn Target>, Failure> {
+    match uri.split("://").next().unwrap_or_default() {
+        #[cfg(feature = "mongo")]
+        "mongodb" | "mongodb+srv" => mongo(name, uri, None, Durability::Unknown, settings),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => {
+            Ok(Box::new(postgres::Postgres::connect(name, uri, None, settings)?))
+        }
+        #[cfg(feature = "mysql")]
+        "mysql" => Ok(Box::new(mysql::MySql::connect(name, uri, None, None, settings)?)),
+        scheme => Err(not_built(&format!("{scheme}://"))),
+    }
 }
 
 /// How the target called `name` would be started, in words.
@@ -97,11 +182,12 @@ pub fn would_start(name: &str, places: &Places) -> Result<String, Failure> {
         return Ok(format!("at {uri}"));
     }
     match KNOWN.iter().find(|known| known.name == name) {
-        Some(known) if known.embedded => Ok("in this process".into()),
-        Some(_) if !places.managed => Err(Failure::Missing(format!(
-            "a server: start it by --managed, or give --uri {name}=..."
-        ))),
-        _ => Err(Failure::Missing("unknown".into())),
+        Some(known) if known.program.is_empty() => Ok("in this process".into()),
+        Some(known) => {
+            let path = managed::find_program(places, name, known.program)?;
+            Ok(format!("{} on loopback", path.display()))
+        }
+        None => Err(Failure::Missing(format!("unknown, and no --uri {name}=... was given"))),
     }
 }
 

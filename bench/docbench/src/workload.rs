@@ -9,8 +9,12 @@
 //!    on this target;
 //! 3. warms up, measures, and checks again what the measured time left behind.
 
+use std::collections::BTreeMap;
+
+use crate::drive::{Measured, Span};
+use crate::machine;
 use crate::progress::Progress;
-use crate::results::Recorder;
+use crate::results::{Better, Case, Recorder};
 use crate::scale::Scale;
 use crate::target::{About, Capabilities, Failure, Target};
 
@@ -29,6 +33,31 @@ pub struct Original {
     pub source: &'static str,
     /// What they found, in a sentence with the numbers.
     pub finding: &'static str,
+}
+
+/// What `--set NAME=VALUE` gives in place of a scale's own number, such as `tpcc.warehouses=8`.
+#[derive(Clone, Debug, Default)]
+pub struct Parameters(pub BTreeMap<String, String>);
+
+impl Parameters {
+    /// The number called `name`, or the scale's own.
+    pub fn number(&self, name: &str, own: u64) -> Result<u64, Failure> {
+        match self.0.get(name) {
+            Some(text) => text
+                .parse()
+                .map_err(|_| Failure::Other(format!("--set {name}={text}: not a number"))),
+            None => Ok(own),
+        }
+    }
+
+    /// The numbers called `name`, joined by `+`, or the scale's own.
+    pub fn numbers(&self, name: &str, own: &[u64]) -> Result<Vec<u64>, Failure> {
+        let Some(text) = self.0.get(name) else {
+            return Ok(own.to_vec());
+        };
+        let numbers: Result<Vec<u64>, _> = text.split('+').map(str::parse).collect();
+        numbers.map_err(|_| Failure::Other(format!("--set {name}={text}: not numbers joined by +")))
+    }
 }
 
 /// One of the published results.
@@ -51,8 +80,8 @@ pub trait Workload: Sync {
     fn refuses(&self, capabilities: &Capabilities) -> Option<&'static str>;
 
     /// The database's cache, in bytes; the same for every target.
-    fn cache_bytes(&self, _scale: Scale) -> u64 {
-        256 << 20
+    fn cache_bytes(&self, _scale: Scale, parameters: &Parameters) -> Result<u64, Failure> {
+        Ok(parameters.number("cache-mb", 256)? << 20)
     }
 
     /// Runs once on one subject.
@@ -65,6 +94,8 @@ pub struct Context<'a> {
     pub subject: &'a str,
     /// How much.
     pub scale: Scale,
+    /// What was set in place of the scale's own numbers.
+    pub parameters: &'a Parameters,
     /// From 0.
     pub repetition: u32,
     /// From which all random numbers of this repetition follow; the same for every target.
@@ -81,6 +112,29 @@ impl<'a> Context<'a> {
     /// The database.
     pub fn target(&self) -> Result<&'a dyn Target, Failure> {
         self.database.ok_or_else(|| Failure::Other("this workload has no database".into()))
+    }
+
+    /// Runs `work`, a load under `case`, and records it, with the processor time of the database's
+    /// processes (an embedded one's is the generator's too).
+    pub fn load(
+        &mut self,
+        case: &Case,
+        span: &Span,
+        work: impl FnOnce() -> Result<Measured, Failure>,
+    ) -> Result<Measured, Failure> {
+        let processes = self.target()?.processes();
+        let before = machine::cpu_seconds(&processes);
+        let measured = work()?;
+        let seconds = machine::cpu_seconds(&processes) - before;
+        self.recorder.load(self.subject, case, span, &measured);
+        let all: u64 = measured.series.iter().sum();
+        if !processes.is_empty() {
+            let unit = ("µs", Better::Lower);
+            let micros = seconds * 1e6 / all.max(1) as f64;
+            let case = case.clone().detail();
+            self.recorder.value(self.subject, &case, "cpu_an_operation", unit, micros);
+        }
+        Ok(measured)
     }
 
     /// What the database is.

@@ -29,6 +29,12 @@ impl Case {
         self
     }
 
+    /// The same parameters, for a metric beside the headline's.
+    pub fn detail(mut self) -> Case {
+        self.headline = false;
+        self
+    }
+
     /// Its first metric stands in the summary matrix: see the recorder's methods.
     pub fn headline(mut self) -> Case {
         self.headline = true;
@@ -122,6 +128,14 @@ impl Recorder {
         let gathered = self.row(target, case, metric, (unit, better));
         gathered.row.headline = case.headline;
         gathered.row.samples.push(value);
+    }
+
+    /// Adds one repetition's course over time to a row that has a value; `step` in seconds.
+    pub fn series(&mut self, target: &str, case: &Case, metric: &str, series: Vec<f64>, step: f64) {
+        let gathered = self.row(target, case, metric, ("", Better::Neither));
+        gathered.row.series.push(series);
+        gathered.row.series_step = Some(step);
+        gathered.row.series_warm_up = Some(0.0);
     }
 
     /// Adds one repetition's load: `throughput` with its series (the headline, if the case is one), and

@@ -71,14 +71,35 @@ impl<S: SqlSession> SqlDocuments<S> {
         let column = format!("field_{}", path.replace('.', "_"));
         let field = self.dialect().field(path, kind);
         let kind = self.dialect().column_type(kind);
-        let storage = self.sql.column_storage();
-        let statement = format!(
-            "alter table {collection} add column {column} {kind} generated always as ({field}) \
-             {storage}"
-        );
-        self.sql.run(&statement)?;
+        if self.sql.computes_columns() {
+            self.sql.run(&format!(
+                "alter table {collection} add column {column} {kind} generated always as ({field}) \
+                 virtual"
+            ))?;
+        } else {
+            self.fill_column(collection, &column, kind, &field)?;
+        }
         self.columns.add(collection, path, &column);
         Ok(column)
+    }
+
+    /// A column that triggers keep, for an engine that computes none.
+    fn fill_column(
+        &mut self,
+        collection: &str,
+        column: &str,
+        kind: &str,
+        field: &str,
+    ) -> Result<(), Failure> {
+        self.sql.run(&format!("alter table {collection} add column {column} {kind}"))?;
+        let of_new = field.replace("(doc,", "(new.doc,");
+        for event in ["insert", "update"] {
+            self.sql.run(&format!(
+                "create trigger {collection}_{column}_{event} before {event} on {collection} \
+                 for each row set new.{column} = {of_new}"
+            ))?;
+        }
+        self.sql.run(&format!("update {collection} set {column} = {field}"))
     }
 
     /// A field as it is compared and sorted: its column if it has one.
@@ -95,17 +116,22 @@ impl<S: SqlSession> SqlDocuments<S> {
         let mut statement = format!("select {answer} from {}", query.collection);
         let mut parameters = Vec::new();
         for (position, condition) in query.conditions.iter().enumerate() {
-            let is_text = matches!(condition.value, Bson::String(_));
+            let values = match &condition.value {
+                Bson::Array(values) => values.as_slice(),
+                value => std::slice::from_ref(value),
+            };
+            let is_text = matches!(values.first(), Some(Bson::String(_)));
             let kind = if is_text { Kind::Text } else { Kind::Integer };
             let field = self.field(&query.collection, &condition.path, kind);
             let comparison = match condition.comparison {
-                Comparison::Equal => "=",
-                Comparison::AtLeast => ">=",
-                Comparison::Less => "<",
+                Comparison::Equal => "= ?".to_owned(),
+                Comparison::AtLeast => ">= ?".to_owned(),
+                Comparison::Less => "< ?".to_owned(),
+                Comparison::AnyOf => format!("in ({})", vec!["?"; values.len()].join(", ")),
             };
             let word = if position == 0 { "where" } else { "and" };
-            statement += &format!(" {word} {field} {comparison} ?");
-            parameters.push(scalar(&condition.value));
+            statement += &format!(" {word} {field} {comparison}");
+            parameters.extend(values.iter().map(scalar));
         }
         if let Some(sort) = &query.sort {
             let field = self.field(&query.collection, &sort.path, sort.kind);

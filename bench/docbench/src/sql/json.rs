@@ -12,7 +12,8 @@ impl Dialect {
             (Dialect::Sqlite, Kind::Integer) => "integer",
             (_, Kind::Integer) => "bigint",
             (Dialect::Postgres | Dialect::Sqlite, Kind::Text) => "text",
-            (_, Kind::Text) => "varchar(200)",
+            // RocksDB in MariaDB has keys of 767 bytes at most, four a letter.
+            (_, Kind::Text) => "varchar(180)",
         }
     }
 

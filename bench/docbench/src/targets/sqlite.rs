@@ -24,6 +24,7 @@ const STATEMENTS_KEPT: usize = 200;
 pub struct Sqlite {
     directory: PathBuf,
     cache_kilobytes: u64,
+    synchronous: &'static str,
     columns: Columns,
     about: About,
 }
@@ -31,10 +32,19 @@ pub struct Sqlite {
 impl Sqlite {
     /// Makes the file.
     pub fn start(settings: &Settings<'_>) -> Result<Sqlite, Failure> {
+        Sqlite::start_with(settings, "full")
+    }
+
+    /// Makes the file; `synchronous` other than `full` is for tests of what finds that.
+    pub fn start_with(
+        settings: &Settings<'_>,
+        synchronous: &'static str,
+    ) -> Result<Sqlite, Failure> {
         let cache_kilobytes = settings.cache_bytes >> 10;
         let mut sqlite = Sqlite {
             directory: settings.directory.into(),
             cache_kilobytes,
+            synchronous,
             columns: Columns::default(),
             about: About {
                 name: "sqlite".into(),
@@ -69,8 +79,8 @@ impl Sqlite {
         connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
         connection
             .execute_batch(&format!(
-                "pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -{};",
-                self.cache_kilobytes
+                "pragma journal_mode = wal; pragma synchronous = {}; pragma cache_size = -{};",
+                self.synchronous, self.cache_kilobytes
             ))
             .map_err(failure)?;
         Ok(connection)

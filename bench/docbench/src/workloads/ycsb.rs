@@ -60,17 +60,19 @@ impl Workload for Ycsb {
 
     fn run(&self, context: &mut Context<'_>) -> Result<(), Failure> {
         let shared = load(context)?;
+        client::check_updates(context, &shared)?;
         mixes(context, &shared)?;
         curve(context, &shared)?;
         open_rate(context, &shared)?;
-        let checked = client::check_all(context, &shared)?;
-        context.recorder.checked(context.subject, checked + shared.checked());
+        client::check_all(context, &shared)?;
+        context.recorder.checked(context.subject, shared.checked());
         Ok(())
     }
 }
 
-fn records(scale: Scale) -> u64 {
-    scale.pick(1_000, 20_000, 1_000_000)
+fn records(context: &Context<'_>) -> Result<u64, Failure> {
+    let own = context.scale.pick(1_000, 20_000, 1_000_000);
+    context.parameters.number("ycsb.records", own)
 }
 
 fn connections(scale: Scale) -> usize {
@@ -79,7 +81,7 @@ fn connections(scale: Scale) -> usize {
 
 fn load(context: &Context<'_>) -> Result<Arc<Shared>, Failure> {
     let target = context.target()?;
-    let count = records(context.scale);
+    let count = records(context)?;
     let mut session = target.session()?;
     session.create(&CollectionSpec::new(RECORDS, Kind::Text))?;
     for first in (0..count).step_by(BATCH as usize) {
@@ -110,8 +112,8 @@ fn clients<'a>(
 
 fn span(context: &Context<'_>, parts: u64) -> Span {
     Span {
-        warm_up: context.scale.millis(100, 400, 10_000),
-        measured: context.scale.millis(300, 1_200, 60_000),
+        warm_up: context.scale.millis(100, 300, 10_000),
+        measured: context.scale.millis(300, 800, 60_000),
         seed: context.seed ^ parts,
     }
 }
@@ -120,13 +122,13 @@ fn mixes(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure>
     for mix in MIXES {
         context.progress.say(&format!("mix {}, {CLIENTS_OF_MIXES} clients", mix.name));
         let span = span(context, mix.name.len() as u64);
-        let measured = closed_loop(clients(context, shared, mix, CLIENTS_OF_MIXES)?, span)?;
+        let mut clients = clients(context, shared, mix, CLIENTS_OF_MIXES)?;
         let case = Case::new()
             .with("mix", mix.name)
             .with("clients", CLIENTS_OF_MIXES as u64)
             .with("loop", "closed")
             .headline();
-        context.recorder.load(context.subject, &case, &span, &measured);
+        context.load(&case, &span, || closed_loop(&mut clients, span))?;
     }
     Ok(())
 }
@@ -134,22 +136,28 @@ fn mixes(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure>
 /// More clients until the 95th percentile is too long.
 fn curve(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
     let steps = [1, 8].into_iter().chain((1..).map(|step| step * 35));
-    let clients_max = context.scale.pick(70, 700, 2_100);
-    let mut below = 0;
-    for count in steps.take_while(|count| *count <= clients_max) {
+    let clients_max = context.scale.pick(70, 700, 1_050);
+    let clients_max = context.parameters.number("ycsb.clients-max", clients_max)?;
+    let (mut below, mut above) = (0, 0);
+    for count in steps.take_while(|count| *count as u64 <= clients_max) {
         context.progress.say(&format!("mix A, {count} clients"));
         let span = span(context, 100 + count as u64);
-        let measured = closed_loop(clients(context, shared, &MIXES[0], count)?, span)?;
+        let mut clients = clients(context, shared, &MIXES[0], count)?;
         let case = Case::new()
             .with("mix", "A")
             .with("clients", count as u64)
             .with("loop", "closed")
             .with("part", "curve");
-        context.recorder.load(context.subject, &case, &span, &measured);
-        if measured.millis_at(0.95) > LATENCY_MILLIS_MAX {
+        let measured = context.load(&case, &span, || closed_loop(&mut clients, span))?;
+        if measured.millis_at(0.95) <= LATENCY_MILLIS_MAX {
+            (below, above) = (count, 0);
+            continue;
+        }
+        above += 1;
+        // One pass may have been somebody else's doing.
+        if above == 2 {
             break;
         }
-        below = count;
     }
     let case = Case::new().with("mix", "A").with("loop", "closed").headline();
     let unit = ("clients", Better::Higher);
@@ -160,17 +168,18 @@ fn curve(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure>
 /// The highest rate of arrivals that is answered in time.
 fn open_rate(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
     let count = connections(context.scale);
+    let mut connections = clients(context, shared, &MIXES[0], count)?;
     // What is certainly too much is found first, then the interval is halved (geometrically).
     let (mut low, mut high, mut rate) = (0.0, f64::INFINITY, 500.0);
     let mut best = None;
     for probe in 0..PROBES_MAX {
         context.progress.say(&format!("mix A, {count} connections, {rate:.0} arrivals a second"));
         let span = Span {
-            warm_up: context.scale.millis(100, 400, 10_000),
-            measured: context.scale.millis(400, 1_500, 30_000),
+            warm_up: context.scale.millis(100, 300, 10_000),
+            measured: context.scale.millis(400, 1_000, 30_000),
             seed: context.seed ^ u64::from(200 + probe),
         };
-        let measured = open_loop(clients(context, shared, &MIXES[0], count)?, rate, span)?;
+        let measured = open_loop(&mut connections, rate, span)?;
         if measured.millis_at(0.95) <= LATENCY_MILLIS_MAX && measured.rate() > rate * 0.8 {
             low = rate;
             best = Some((span, measured));

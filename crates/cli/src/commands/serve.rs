@@ -75,13 +75,19 @@ pub struct Serve {
     /// File of the certificate's key (PEM)
     #[arg(long, value_name = "FILE", requires = "remote_tls_cert")]
     remote_tls_key: Option<PathBuf>,
+
+    /// Megabytes of decompressed data kept in memory
+    #[arg(long, value_name = "MB", default_value_t = 128)]
+    cache: u64,
 }
 
 impl Serve {
     /// Runs until a signal.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let frond = Frond::open(&self.data, FrondOptions::default())
-            .map_err(|error| open_failure(&self.data, &error))?;
+        let mut options = FrondOptions::default();
+        options.engine.cache_bytes = self.cache << 20;
+        let frond =
+            Frond::open(&self.data, options).map_err(|error| open_failure(&self.data, &error))?;
         let options = ServerOptions {
             listen: self.listen.clone(),
             arguments: std::env::args().collect(),

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bson::Document;
+
 use crate::drive::{Client, Operation};
-use crate::query::Direction;
-use crate::query::{Change, Comparison, Kind, Query};
+use crate::query::{Change, Comparison, Direction, Kind, Query};
 use crate::random::{Random, Zipf};
 use crate::target::{Failure, Session, Target};
 use crate::workload::Context;
@@ -15,6 +16,8 @@ use crate::workloads::ycsb::record::{self, FIELDS};
 const SCAN_MAX: u64 = 100;
 /// Records that are read at the end.
 const CHECKED_AT_END: u64 = 1_000;
+/// Records that are updated and read back before time counts.
+const CHECKED_UPDATES: u64 = 50;
 
 /// Shares of operations, in percent.
 #[derive(Debug)]
@@ -67,6 +70,10 @@ impl Shared {
         }
     }
 
+    fn next_version(&self) -> u64 {
+        self.version.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// How many answers were checked.
     pub fn checked(&self) -> u64 {
         self.checked.load(Ordering::Relaxed)
@@ -99,17 +106,20 @@ impl<'a> YcsbClient<'a> {
         self.shared.any.scrambled(random, self.shared.loaded)
     }
 
-    fn read(&mut self, number: u64) -> Result<(), Failure> {
+    fn read(&mut self, number: u64) -> Result<Document, Failure> {
         let found = self.session.get(RECORDS, &record::key(number))?;
         let bytes = found.ok_or_else(|| Failure::Wrong(format!("record {number} is missing")))?;
-        record::check(&self.target.decode(&bytes)?, number)?;
+        let document = self.target.decode(&bytes)?;
+        record::check(&document, number)?;
         self.shared.checked.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        Ok(document)
     }
 
     fn update(&mut self, number: u64, random: &mut Random) -> Result<(), Failure> {
-        let position = random.below(FIELDS);
-        let version = self.shared.version.fetch_add(1, Ordering::Relaxed);
+        self.set(number, random.below(FIELDS), self.shared.next_version())
+    }
+
+    fn set(&mut self, number: u64, position: u64, version: u64) -> Result<(), Failure> {
         let value = record::value(number, position, version);
         let change = Change::Set(record::field(position), value.into());
         // A database that lets the first of two win says so, and its users try again; that takes its time.
@@ -199,13 +209,31 @@ impl Client for YcsbClient<'_> {
     }
 }
 
-/// Reads some of all records; answers how many.
-pub fn check_all(context: &Context<'_>, shared: &Arc<Shared>) -> Result<u64, Failure> {
+/// Updates some records and reads each back at once, with nobody beside.
+pub fn check_updates(context: &Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
+    let mut client = YcsbClient::new(context.target()?, shared.clone(), &MIXES[2])?;
+    let mut random = Random::of(context.seed, &[3]);
+    for _ in 0..CHECKED_UPDATES {
+        let number = random.below(shared.loaded);
+        let (position, version) = (random.below(FIELDS), shared.next_version());
+        client.set(number, position, version)?;
+        let document = client.read(number)?;
+        let expected = record::value(number, position, version);
+        if document.get_str(record::field(position)).ok() != Some(expected.as_str()) {
+            let text = format!("record {number}: an acknowledged update is lost: {document}");
+            return Err(Failure::Wrong(text));
+        }
+    }
+    Ok(())
+}
+
+/// Reads some of all records, to the last that was inserted.
+pub fn check_all(context: &Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
     let mut client = YcsbClient::new(context.target()?, shared.clone(), &MIXES[2])?;
     let count = shared.inserted.load(Ordering::Relaxed);
     let step = count.div_ceil(CHECKED_AT_END).max(1);
-    for number in (0..count).step_by(step as usize) {
+    for number in (0..count).step_by(step as usize).chain(count.checked_sub(1)) {
         client.read(number)?;
     }
-    Ok(0)
+    Ok(())
 }

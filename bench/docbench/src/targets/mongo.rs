@@ -1,0 +1,303 @@
+//! Any server of MongoDB's protocol, by MongoDB's own Rust driver: Frond, MongoDB, FerretDB and others.
+//!
+//! Writes have the write concern `{w: "majority", j: true}`; documents travel as raw BSON, so that the
+//! driver doesn't build them. Everything else is the driver's default, retryable writes included. All
+//! sessions share the driver's pool, which has as many connections as threads that wait.
+
+use std::time::Duration;
+
+use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
+use bytes::Bytes;
+use mongodb::error::{Error, ErrorKind, TRANSIENT_TRANSACTION_ERROR};
+use mongodb::options::{Acknowledgment, ClientOptions, TransactionOptions, WriteConcern};
+use mongodb::options::{ReadConcern, SelectionCriteria};
+use mongodb::sync::{Client, ClientSession, Collection, Database};
+
+use crate::machine;
+use crate::query::{Answer, Change, CollectionSpec, IndexSpec, Query};
+use crate::target::{About, Capabilities, Durability, Encoded, Failure, Session, Target};
+use crate::targets::managed::Server;
+use crate::targets::{Settings, mongo_form};
+
+const DATABASE: &str = "docbench";
+const CONNECTIONS_MAX: u32 = 2_000;
+const PATIENCE: Duration = Duration::from_secs(20);
+/// MongoDB's WriteConflict.
+const WRITE_CONFLICT: i32 = 112;
+
+/// A server.
+pub struct Mongo {
+    about: About,
+    client: Client,
+    directory: Option<std::path::PathBuf>,
+    /// Stopped after the client has gone: fields are dropped in this order.
+    server: Option<Server>,
+}
+
+impl Mongo {
+    /// Connects to the server at `uri`; `server` is the one that we started, if we did.
+    pub fn connect(
+        name: &str,
+        uri: &str,
+        mut server: Option<Server>,
+        durability: Durability,
+        settings: &Settings<'_>,
+    ) -> Result<Mongo, Failure> {
+        let mut options = ClientOptions::parse(uri).run().map_err(Failure::other)?;
+        options.max_pool_size = Some(CONNECTIONS_MAX);
+        options.server_selection_timeout = Some(PATIENCE);
+        let concern = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
+        options.write_concern = Some(concern);
+        let client = Client::with_options(options).map_err(Failure::other)?;
+        let admin = client.database("admin");
+        let ping = || admin.run_command(doc! { "ping": 1 }).run().map_err(Failure::other);
+        match &mut server {
+            Some(server) => server.ready(ping)?,
+            None => ping()?,
+        };
+        let build = admin.run_command(doc! { "buildInfo": 1 }).run().map_err(Failure::other)?;
+        let hello = admin.run_command(doc! { "hello": 1 }).run().map_err(Failure::other)?;
+        let transactions = hello.contains_key("setName")
+            || hello.get_str("msg").is_ok_and(|text| text == "isdbgrid");
+        let is_frond = build.contains_key("frond") || name.starts_with("frond");
+        let cache = settings.cache_bytes >> 20;
+        let mut told = vec![
+            ("write concern".into(), "{w: \"majority\", j: true}".into()),
+            ("driver".into(), "mongodb 3 (Rust), its defaults".into()),
+        ];
+        if server.is_some() {
+            told.push(("cache".into(), format!("{cache} MB")));
+        }
+        let version = build.get_str("version").unwrap_or("unknown");
+        let about = About {
+            name: name.into(),
+            version: match is_frond {
+                true => format!("Frond {}, speaks MongoDB {version}", env!("CARGO_PKG_VERSION")),
+                false => version.into(),
+            },
+            connection: "TCP, MongoDB's protocol".into(),
+            durability,
+            capabilities: Capabilities {
+                documents: true,
+                indexes: true,
+                clustered_indexes: false,
+                transactions,
+                sql: false,
+                array_positions: true,
+                concurrent_writers: true,
+            },
+            settings: told,
+        };
+        client.database(DATABASE).drop().run().map_err(Failure::other)?;
+        let directory = server.is_some().then(|| settings.directory.into());
+        Ok(Mongo { about, client, directory, server })
+    }
+}
+
+impl Target for Mongo {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn session(&self) -> Result<Box<dyn Session>, Failure> {
+        let database = self.client.database(DATABASE);
+        Ok(Box::new(MongoSession { client: self.client.clone(), database, transaction: None }))
+    }
+
+    fn encode(&self, document: &Document) -> Result<Bytes, Failure> {
+        Ok(Bytes::from(document.to_vec()?))
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<Document, Failure> {
+        Ok(Document::from_reader(bytes)?)
+    }
+
+    /// `fsync` is MongoDB's own checkpoint; a server that doesn't have it goes without.
+    fn settle(&self) -> Result<(), Failure> {
+        let admin = self.client.database("admin");
+        match admin.run_command(doc! { "fsync": 1 }).run() {
+            Ok(_) => Ok(()),
+            Err(error) if matches!(*error.kind, ErrorKind::Command(_)) => Ok(()),
+            Err(error) => Err(Failure::other(error)),
+        }
+    }
+
+    fn disk_bytes(&self) -> Option<u64> {
+        self.directory.as_deref().map(machine::disk_bytes)
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.server.iter().map(Server::process).collect()
+    }
+}
+
+struct MongoSession {
+    client: Client,
+    database: Database,
+    transaction: Option<ClientSession>,
+}
+
+fn failure(error: Error) -> Failure {
+    let is_conflict = match error.kind.as_ref() {
+        ErrorKind::Command(command) => command.code == WRITE_CONFLICT,
+        _ => false,
+    };
+    if is_conflict || error.contains_label(TRANSIENT_TRANSACTION_ERROR) {
+        return Failure::Conflict(error.to_string());
+    }
+    Failure::other(error)
+}
+
+/// Runs an operation of the driver, in the transaction if there is one.
+macro_rules! run {
+    ($session:expr, $operation:expr) => {{
+        let operation = $operation;
+        match &mut $session.transaction {
+            Some(transaction) => operation.session(transaction).run(),
+            None => operation.run(),
+        }
+        .map_err(failure)
+    }};
+}
+
+impl MongoSession {
+    fn collection(&self, name: &str) -> Collection<RawDocumentBuf> {
+        self.database.collection(name)
+    }
+
+    fn command(&mut self, command: Document) -> Result<Document, Failure> {
+        self.database.run_command(command).run().map_err(failure)
+    }
+}
+
+fn raw(bytes: &Bytes) -> Result<RawDocumentBuf, Failure> {
+    Ok(RawDocument::from_bytes(bytes).map_err(Failure::other)?.to_owned())
+}
+
+impl Session for MongoSession {
+    fn create(&mut self, collection: &CollectionSpec) -> Result<(), Failure> {
+        self.collection(&collection.name).drop().run().map_err(failure)?;
+        self.command(doc! { "create": &collection.name })?;
+        match mongo_form::indexes_of(collection) {
+            Some(command) => self.command(command).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn create_index(&mut self, collection: &str, index: &IndexSpec) -> Result<(), Failure> {
+        match mongo_form::create_indexes(collection, std::slice::from_ref(index)) {
+            Some(command) => self.command(command).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn insert(&mut self, collection: &str, documents: &[Encoded]) -> Result<(), Failure> {
+        let collection = self.collection(collection);
+        if let [document] = documents {
+            let document = raw(&document.bytes)?;
+            run!(self, collection.insert_one(document))?;
+            return Ok(());
+        }
+        let all: Result<Vec<_>, _> = documents.iter().map(|one| raw(&one.bytes)).collect();
+        run!(self, collection.insert_many(all?))?;
+        Ok(())
+    }
+
+    fn get(&mut self, collection: &str, id: &Bson) -> Result<Option<Bytes>, Failure> {
+        let collection = self.collection(collection);
+        let found = run!(self, collection.find_one(doc! { "_id": id.clone() }))?;
+        Ok(found.map(|document| Bytes::from(document.into_bytes())))
+    }
+
+    fn find(
+        &mut self,
+        query: &Query,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
+        let collection = self.collection(&query.collection);
+        let filter = mongo_form::filter(&query.conditions);
+        if matches!(query.answer, Answer::Count) {
+            return run!(self, collection.count_documents(filter));
+        }
+        let mut find = collection.find(filter);
+        if let Some(sort) = mongo_form::sort(query) {
+            find = find.sort(sort);
+        }
+        if let Some(projection) = mongo_form::projection(query) {
+            find = find.projection(projection);
+        }
+        if let Some(limit) = query.limit {
+            find = find.limit(limit as i64);
+            // One batch, where it fits.
+            find = find.batch_size(u32::try_from(limit).unwrap_or(u32::MAX).saturating_add(1));
+        }
+        let mut count = 0;
+        match &mut self.transaction {
+            Some(transaction) => {
+                let mut cursor = find.session(&mut *transaction).run().map_err(failure)?;
+                while cursor.advance(transaction).map_err(failure)? {
+                    count += 1;
+                    each(cursor.current().as_bytes())?;
+                }
+            }
+            None => {
+                let mut cursor = find.run().map_err(failure)?;
+                while cursor.advance().map_err(failure)? {
+                    count += 1;
+                    each(cursor.current().as_bytes())?;
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    fn update(&mut self, collection: &str, id: &Bson, changes: &[Change]) -> Result<u64, Failure> {
+        let collection = self.collection(collection);
+        let update = mongo_form::update(changes);
+        let done = run!(self, collection.update_one(doc! { "_id": id.clone() }, update))?;
+        Ok(done.matched_count)
+    }
+
+    fn remove(&mut self, collection: &str, id: &Bson) -> Result<u64, Failure> {
+        let collection = self.collection(collection);
+        let done = run!(self, collection.delete_one(doc! { "_id": id.clone() }))?;
+        Ok(done.deleted_count)
+    }
+
+    fn copy(&mut self, from: &str, to: &str, change: &Change) -> Result<(), Failure> {
+        let pipeline = mongo_form::copy(to, change)
+            .ok_or_else(|| Failure::Unsupported("a copy can only set a field".into()))?;
+        self.collection(from).aggregate(pipeline).run().map_err(failure)?;
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), Failure> {
+        let mut session = self.client.start_session().run().map_err(failure)?;
+        let concern = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
+        let options = TransactionOptions::builder()
+            .write_concern(concern)
+            .read_concern(ReadConcern::snapshot())
+            .selection_criteria(SelectionCriteria::ReadPreference(
+                mongodb::options::ReadPreference::Primary,
+            ))
+            .build();
+        session.start_transaction().with_options(options).run().map_err(failure)?;
+        self.transaction = Some(session);
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        match self.transaction.take() {
+            Some(mut session) => session.commit_transaction().run().map_err(failure),
+            None => Ok(()),
+        }
+    }
+
+    fn rollback(&mut self) -> Result<(), Failure> {
+        if let Some(mut session) = self.transaction.take() {
+            // The server may have ended it by itself, when it told of a conflict.
+            let _ = session.abort_transaction().run();
+        }
+        Ok(())
+    }
+}

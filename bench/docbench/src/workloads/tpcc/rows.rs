@@ -1,0 +1,404 @@
+//! TPC-C as rows in SQL: the specification's tables, prepared statements, row locks where there are any.
+//!
+//! Money is in cents, rates in ten-thousandths, so that sums are exact.
+
+mod load;
+mod schema;
+
+use crate::sql::{Dialect, SqlSession, SqlValue};
+use crate::target::{Failure, Session};
+use crate::workload::Context;
+use crate::workloads::tpcc::Form;
+use crate::workloads::tpcc::check::{District, State};
+use crate::workloads::tpcc::input::{DISTRICTS, Input, Line, Sizes, Who, stock_after};
+
+/// The form.
+pub struct Rows {
+    sizes: Sizes,
+}
+
+impl Rows {
+    /// For a database of this size.
+    pub fn new(sizes: Sizes) -> Rows {
+        Rows { sizes }
+    }
+}
+
+fn sql(session: &mut dyn Session) -> Result<&mut dyn SqlSession, Failure> {
+    session.sql().ok_or_else(|| Failure::Other("a SQL target without SQL".into()))
+}
+
+fn one(
+    sql: &mut dyn SqlSession,
+    statement: &str,
+    parameters: &[i64],
+) -> Result<Vec<SqlValue>, Failure> {
+    let parameters: Vec<SqlValue> = parameters.iter().map(|value| (*value).into()).collect();
+    let row = sql.row(statement, &parameters)?;
+    row.ok_or_else(|| Failure::Wrong(format!("no row of {parameters:?}: {statement}")))
+}
+
+fn change(sql: &mut dyn SqlSession, statement: &str, parameters: &[i64]) -> Result<(), Failure> {
+    let parameters: Vec<SqlValue> = parameters.iter().map(|value| (*value).into()).collect();
+    match sql.execute(statement, &parameters)? {
+        1 => Ok(()),
+        count => Err(Failure::Wrong(format!("{count} rows changed by {statement}"))),
+    }
+}
+
+/// The value in a column.
+fn at(row: &[SqlValue], column: usize) -> Result<i64, Failure> {
+    row.get(column).ok_or_else(|| Failure::Wrong("a column is missing".into()))?.integer()
+}
+
+impl Form for Rows {
+    fn name(&self) -> &'static str {
+        "rows"
+    }
+
+    fn load(&self, session: &mut dyn Session, context: &Context<'_>) -> Result<(), Failure> {
+        let sql = sql(session)?;
+        schema::create(sql)?;
+        load::load(sql, &self.sizes, context)
+    }
+
+    fn run(&self, session: &mut dyn Session, input: &Input) -> Result<bool, Failure> {
+        let sql = sql(session)?;
+        sql.begin()?;
+        let done = match input {
+            Input::NewOrder { warehouse, district, customer, lines, time } => {
+                new_order(sql, *warehouse, *district, *customer, lines, *time)
+            }
+            Input::Payment { .. } => payment(sql, input).map(|()| true),
+            Input::OrderStatus { warehouse, district, who } => {
+                order_status(sql, *warehouse, *district, who).map(|()| true)
+            }
+            Input::Delivery { warehouse, carrier, time } => {
+                delivery(sql, *warehouse, *carrier, *time).map(|()| true)
+            }
+            Input::StockLevel { warehouse, district, threshold } => {
+                stock_level(sql, *warehouse, *district, *threshold).map(|()| true)
+            }
+        };
+        match done {
+            Ok(true) => sql.commit().map(|()| true),
+            Ok(false) => sql.rollback().map(|()| false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn state(&self, session: &mut dyn Session) -> Result<State, Failure> {
+        let sql = sql(session)?;
+        let mut state = State::default();
+        for warehouse in 1..=self.sizes.warehouses {
+            let row = one(sql, "select w_ytd from warehouse where w_id = ?", &[warehouse])?;
+            state.warehouses.push(at(&row, 0)?);
+        }
+        for (warehouse, district) in self.sizes.districts() {
+            state.districts.push(district_state(sql, warehouse, district)?);
+        }
+        Ok(state)
+    }
+}
+
+fn district_state(
+    sql: &mut dyn SqlSession,
+    warehouse: i64,
+    district: i64,
+) -> Result<District, Failure> {
+    let key = [warehouse, district];
+    let told = one(sql, "select d_ytd, d_next from district where d_w = ? and d_id = ?", &key)?;
+    let sum = sum_of_lines(sql);
+    let orders = format!(
+        "select coalesce(max(o_id), 0), coalesce({sum}, 0) from orders where o_w = ? and o_d = ?"
+    );
+    let orders = one(sql, &orders, &key)?;
+    let new_orders = one(
+        sql,
+        "select coalesce(max(n_o), 0), coalesce(min(n_o), 0), count(*) \
+         from new_orders where n_w = ? and n_d = ?",
+        &key,
+    )?;
+    let lines = "select count(*) from order_line where l_w = ? and l_d = ?";
+    let lines = one(sql, lines, &key)?;
+    Ok(District {
+        warehouse,
+        ytd: at(&told, 0)?,
+        next: at(&told, 1)?,
+        order_max: at(&orders, 0)?,
+        new_order_max: at(&new_orders, 0)?,
+        new_order_min: at(&new_orders, 1)?,
+        new_orders: at(&new_orders, 2)?,
+        lines_told: at(&orders, 1)?,
+        lines: at(&lines, 0)?,
+    })
+}
+
+/// PostgreSQL's sum of `bigint` is a number without bounds.
+fn sum_of_lines(sql: &dyn SqlSession) -> &'static str {
+    match sql.dialect() {
+        Dialect::Postgres => "sum(o_lines)::bigint",
+        _ => "sum(o_lines)",
+    }
+}
+
+fn new_order(
+    sql: &mut dyn SqlSession,
+    warehouse: i64,
+    district: i64,
+    customer: i64,
+    lines: &[Line],
+    time: i64,
+) -> Result<bool, Failure> {
+    let lock = sql.dialect().for_update();
+    one(sql, "select w_tax from warehouse where w_id = ?", &[warehouse])?;
+    one(
+        sql,
+        "select c_discount, c_last, c_credit from customer where c_w = ? and c_d = ? and c_id = ?",
+        &[warehouse, district, customer],
+    )?;
+    let found = one(
+        sql,
+        &format!("select d_next, d_tax from district where d_w = ? and d_id = ?{lock}"),
+        &[warehouse, district],
+    )?;
+    let order = at(&found, 0)?;
+    change(
+        sql,
+        "update district set d_next = ? where d_w = ? and d_id = ?",
+        &[order + 1, warehouse, district],
+    )?;
+    change(
+        sql,
+        "insert into orders (o_w, o_d, o_id, o_c, o_entry, o_carrier, o_lines) \
+         values (?, ?, ?, ?, ?, null, ?)",
+        &[warehouse, district, order, customer, time, lines.len() as i64],
+    )?;
+    change(
+        sql,
+        "insert into new_orders (n_w, n_d, n_o) values (?, ?, ?)",
+        &[warehouse, district, order],
+    )?;
+    for (position, line) in lines.iter().enumerate() {
+        let item = sql.row("select i_price from item where i_id = ?", &[line.item.into()])?;
+        let Some(item) = item else {
+            return Ok(false);
+        };
+        let stock = one(
+            sql,
+            &format!("select s_quantity, s_dist from stock where s_w = ? and s_i = ?{lock}"),
+            &[line.supplier, line.item],
+        )?;
+        let remote = i64::from(line.supplier != warehouse);
+        change(
+            sql,
+            "update stock set s_quantity = ?, s_ytd = s_ytd + ?, s_orders = s_orders + 1, \
+             s_remote = s_remote + ? where s_w = ? and s_i = ?",
+            &[
+                stock_after(at(&stock, 0)?, line.quantity),
+                line.quantity,
+                remote,
+                line.supplier,
+                line.item,
+            ],
+        )?;
+        let values = [warehouse, district, order, position as i64 + 1, line.item];
+        let more = [line.supplier, line.quantity, at(&item, 0)? * line.quantity];
+        let mut values: Vec<SqlValue> =
+            values.iter().chain(&more).map(|value| (*value).into()).collect();
+        values.push(stock.get(1).cloned().unwrap_or(SqlValue::Null));
+        sql.execute(
+            "insert into order_line (l_w, l_d, l_o, l_number, l_i, l_supplier, l_quantity, \
+             l_amount, l_delivered, l_dist) values (?, ?, ?, ?, ?, ?, ?, ?, null, ?)",
+            &values,
+        )?;
+    }
+    Ok(true)
+}
+
+/// The customer's number.
+fn customer_of(
+    sql: &mut dyn SqlSession,
+    warehouse: i64,
+    district: i64,
+    who: &Who,
+) -> Result<i64, Failure> {
+    let name = match who {
+        Who::Number(number) => return Ok(*number),
+        Who::LastName(name) => name,
+    };
+    let mut numbers = Vec::new();
+    sql.query(
+        "select c_id from customer where c_w = ? and c_d = ? and c_last = ? order by c_first",
+        &[warehouse.into(), district.into(), name.as_str().into()],
+        &mut |row| {
+            numbers.push(at(row, 0)?);
+            Ok(())
+        },
+    )?;
+    let middle = numbers.len().div_ceil(2).saturating_sub(1);
+    numbers.get(middle).copied().ok_or_else(|| Failure::Wrong(format!("nobody is called {name}")))
+}
+
+fn payment(sql: &mut dyn SqlSession, input: &Input) -> Result<(), Failure> {
+    let Input::Payment {
+        warehouse,
+        district,
+        customer_warehouse,
+        customer_district,
+        who,
+        amount,
+        id,
+    } = input
+    else {
+        return Err(Failure::Other("not a payment".into()));
+    };
+    let lock = sql.dialect().for_update();
+    change(sql, "update warehouse set w_ytd = w_ytd + ? where w_id = ?", &[*amount, *warehouse])?;
+    one(sql, "select w_tax, w_name from warehouse where w_id = ?", &[*warehouse])?;
+    change(
+        sql,
+        "update district set d_ytd = d_ytd + ? where d_w = ? and d_id = ?",
+        &[*amount, *warehouse, *district],
+    )?;
+    let customer = customer_of(sql, *customer_warehouse, *customer_district, who)?;
+    let key = [*customer_warehouse, *customer_district, customer];
+    let found = one(
+        sql,
+        &format!(
+            "select c_balance, c_credit, c_data from customer \
+             where c_w = ? and c_d = ? and c_id = ?{lock}"
+        ),
+        &key,
+    )?;
+    let mut values: Vec<SqlValue> = vec![(*amount).into(), (*amount).into()];
+    let mut data = "";
+    // A customer of bad credit has the payment noted: 2.5.2.2.
+    if found.get(1) == Some(&SqlValue::from("BC")) {
+        let before = found.get(2).map(SqlValue::text).transpose()?.unwrap_or_default();
+        let mut after = format!("{customer} {amount} {warehouse} {district};{before}");
+        after.truncate(500);
+        values.push(after.into());
+        data = ", c_data = ?";
+    }
+    values.extend(key.map(SqlValue::from));
+    sql.execute(
+        &format!(
+            "update customer set c_balance = c_balance - ?, c_ytd = c_ytd + ?, \
+             c_payments = c_payments + 1{data} where c_w = ? and c_d = ? and c_id = ?"
+        ),
+        &values,
+    )?;
+    change(
+        sql,
+        "insert into history (h_id, h_c_w, h_c_d, h_c, h_w, h_d, h_amount) \
+         values (?, ?, ?, ?, ?, ?, ?)",
+        &[*id, key[0], key[1], key[2], *warehouse, *district, *amount],
+    )
+}
+
+fn order_status(
+    sql: &mut dyn SqlSession,
+    warehouse: i64,
+    district: i64,
+    who: &Who,
+) -> Result<(), Failure> {
+    let customer = customer_of(sql, warehouse, district, who)?;
+    let key = [warehouse, district, customer];
+    one(
+        sql,
+        "select c_balance, c_first, c_last from customer where c_w = ? and c_d = ? and c_id = ?",
+        &key,
+    )?;
+    let order = one(
+        sql,
+        "select o_id, o_lines, o_carrier from orders where o_w = ? and o_d = ? and o_c = ? \
+         order by o_id desc limit 1",
+        &key,
+    )?;
+    let mut lines = 0;
+    sql.query(
+        "select l_i, l_supplier, l_quantity, l_amount, l_delivered from order_line \
+         where l_w = ? and l_d = ? and l_o = ?",
+        &[warehouse.into(), district.into(), at(&order, 0)?.into()],
+        &mut |_| {
+            lines += 1;
+            Ok(())
+        },
+    )?;
+    if lines == at(&order, 1)? {
+        Ok(())
+    } else {
+        Err(Failure::Wrong(format!("an order of {:?} lines has {lines}", order.get(1))))
+    }
+}
+
+fn delivery(
+    sql: &mut dyn SqlSession,
+    warehouse: i64,
+    carrier: i64,
+    time: i64,
+) -> Result<(), Failure> {
+    let lock = sql.dialect().for_update();
+    for district in 1..=DISTRICTS {
+        let oldest = sql.row(
+            &format!(
+                "select n_o from new_orders where n_w = ? and n_d = ? order by n_o limit 1{lock}"
+            ),
+            &[warehouse.into(), district.into()],
+        )?;
+        let Some(oldest) = oldest else {
+            continue;
+        };
+        let order = [warehouse, district, at(&oldest, 0)?];
+        let delete = "delete from new_orders where n_w = ? and n_d = ? and n_o = ?";
+        // Somebody else may have been first, where reading didn't lock.
+        if sql.execute(delete, &order.map(SqlValue::from))? == 0 {
+            return Err(Failure::Conflict("the new order was delivered by another".into()));
+        }
+        let customer =
+            one(sql, "select o_c from orders where o_w = ? and o_d = ? and o_id = ?", &order)?;
+        change(
+            sql,
+            "update orders set o_carrier = ? where o_w = ? and o_d = ? and o_id = ?",
+            &[carrier, order[0], order[1], order[2]],
+        )?;
+        sql.execute(
+            "update order_line set l_delivered = ? where l_w = ? and l_d = ? and l_o = ?",
+            &[time, order[0], order[1], order[2]].map(SqlValue::from),
+        )?;
+        let mut amount = 0;
+        sql.query(
+            "select l_amount from order_line where l_w = ? and l_d = ? and l_o = ?",
+            &order.map(SqlValue::from),
+            &mut |row| {
+                amount += at(row, 0)?;
+                Ok(())
+            },
+        )?;
+        change(
+            sql,
+            "update customer set c_balance = c_balance + ?, c_deliveries = c_deliveries + 1 \
+             where c_w = ? and c_d = ? and c_id = ?",
+            &[amount, warehouse, district, at(&customer, 0)?],
+        )?;
+    }
+    Ok(())
+}
+
+fn stock_level(
+    sql: &mut dyn SqlSession,
+    warehouse: i64,
+    district: i64,
+    threshold: i64,
+) -> Result<(), Failure> {
+    let next = "select d_next from district where d_w = ? and d_id = ?";
+    let next = at(&one(sql, next, &[warehouse, district])?, 0)?;
+    one(
+        sql,
+        "select count(distinct s_i) from order_line join stock on s_w = l_w and s_i = l_i \
+         where l_w = ? and l_d = ? and l_o >= ? and l_o < ? and s_quantity < ?",
+        &[warehouse, district, next - 20, next, threshold],
+    )?;
+    Ok(())
+}
