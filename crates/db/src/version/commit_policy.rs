@@ -257,7 +257,8 @@ impl Rule {
         if let (Some(filter), Some(to)) = (&self.documents, to)
             && !filter.try_matches(to.view())?
         {
-            return Ok(violations.add(self, to, Some(filter.failure_details(to.view()))));
+            violations.add(self, to, Some(filter.failure_details(to.view())));
+            return Ok(());
         }
         if let Some(filter) = &self.changes
             && !filter.try_matches(row.to_row(true).view())?

@@ -84,11 +84,13 @@ impl CollectionMerge<'_> {
     /// Merges; the inner error says in words why that is refused.
     pub fn run(&self) -> Result<Result<MergedCollection, String>, Error> {
         let mut schema = Vec::new();
-        let is_touched = match self.ours {
-            Some(ours) => self.rules.of_collection(self.collection, &ours.options)?.touched,
+        let looks_at_equal = match self.ours {
+            Some(ours) => {
+                self.rules.of_collection(self.collection, &ours.options)?.looks_at_equal_changes()
+            }
             None => false,
         };
-        if self.theirs == self.base || (self.ours == self.theirs && !is_touched) {
+        if self.theirs == self.base || (self.ours == self.theirs && !looks_at_equal) {
             return Ok(Ok(MergedCollection::whole(self.ours, schema)));
         }
         if self.ours == self.base {
@@ -277,8 +279,10 @@ impl CollectionMerge<'_> {
         };
         let (ours, theirs) = (ours.documents_tree(self.format), theirs.documents_tree(self.format));
         let mut conflicts = Vec::new();
-        if rules.touched {
-            self.find_equal_changes([&base, &ours, &theirs], rules, &mut conflicts)?;
+        let mut summed = Vec::new();
+        if rules.looks_at_equal_changes() {
+            let sides = [&base, &ours, &theirs];
+            summed = self.merge_equal_changes(sides, rules, &mut conflicts)?;
         }
         let (mut too_large, mut both) = (None, BTreeSet::new());
         let mut resolve = |conflict: MergeConflict| {
@@ -293,6 +297,7 @@ impl CollectionMerge<'_> {
             Ok(Some(Edit::Put(value_of(&**self.store, self.format, &document)?)))
         };
         let merged = Tree::merge(self.store, &base, &ours, &theirs, &mut resolve)?;
+        let merged = merged.apply(&**self.store, &mut summed.into_iter().map(Ok))?;
         Ok(match too_large {
             None => {
                 Ok(MergedDocuments { sides: Sides { base, ours, theirs, merged }, conflicts, both })
@@ -305,13 +310,15 @@ impl CollectionMerge<'_> {
         })
     }
 
-    /// Finds documents that both sides changed to the same, which the trees' merge passes over.
-    fn find_equal_changes(
+    /// Merges documents that both sides changed to the same, which the trees' merge passes over: they
+    /// may conflict, or have fields that add up. Returns what differs from ours.
+    fn merge_equal_changes(
         &self,
         [base, ours, theirs]: [&Tree; 3],
         rules: &DocumentRules,
         conflicts: &mut Vec<StoredConflict>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<(Bytes, Edit)>, Error> {
+        let mut edits = Vec::new();
         let mut ours = base.diff(self.store, ours).peekable();
         for theirs in base.diff(self.store, theirs) {
             let theirs = theirs?;
@@ -328,11 +335,15 @@ impl CollectionMerge<'_> {
             let our = our?;
             if our.to == theirs.to {
                 let (key, base, theirs) = (our.key, our.from, theirs.to);
-                let conflict = MergeConflict { key, base, ours: our.to, theirs };
-                self.merge_document(conflict, rules, conflicts)?;
+                let conflict = MergeConflict { key: key.clone(), base, ours: our.to, theirs };
+                let merged = self.merge_document(conflict, rules, conflicts)?;
+                if let Some(Some(document)) = merged {
+                    let value = value_of(&**self.store, self.format, &document)?;
+                    edits.push((key, Edit::Put(value)));
+                }
             }
         }
-        Ok(())
+        Ok(edits)
     }
 
     /// The document in the place of ours, `Some(None)` if it goes; `None` if ours stays.

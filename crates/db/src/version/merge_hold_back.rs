@@ -40,6 +40,9 @@ pub(crate) struct Sides {
     pub merged: Tree,
 }
 
+/// The trees of indexes, in the order of their specifications; or what can't be helped.
+pub(crate) type MergedIndexes = Result<Vec<Tree>, Vec<(IndexSpec, Duplicate)>>;
+
 /// Options that make a validator what it is.
 const VALIDATING: &[&str] = &["validator", "validationLevel", "validationAction"];
 
@@ -103,7 +106,7 @@ impl CollectionMerge<'_> {
         specs: &[IndexSpec],
         entries: [&CatalogEntry; 2],
         conflicts: &mut Vec<StoredConflict>,
-    ) -> Result<Result<Vec<Tree>, Vec<(IndexSpec, Duplicate)>>, Error> {
+    ) -> Result<MergedIndexes, Error> {
         let mut all_held = BTreeSet::new();
         loop {
             let (mut trees, mut duplicates) = (Vec::with_capacity(specs.len()), Vec::new());

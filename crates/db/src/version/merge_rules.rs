@@ -168,6 +168,16 @@ fn append_field_rules(builder: &mut DocumentBuilder, rules: &BTreeMap<String, Fi
 }
 
 impl DocumentRules {
+    /// Whether a field is a sum of changes: two changes to the same value are two changes then.
+    pub fn sums(&self) -> bool {
+        self.fields.values().any(|rule| *rule == FieldRule::Delta)
+    }
+
+    /// Whether equal changes of both sides have to be looked at.
+    pub fn looks_at_equal_changes(&self) -> bool {
+        self.touched || self.sums()
+    }
+
     /// Reads a collection's own rules.
     ///
     /// # Errors

@@ -285,3 +285,27 @@ fn collections_and_documents_are_restored() {
     main.undo(None, None).unwrap();
     assert!(all(&main, "new").is_empty());
 }
+
+#[test]
+fn equal_changes_of_a_sum_add_up() {
+    let (_frond, main, side) = two_branches();
+    for database in [&main, &side] {
+        // One is the same on both sides as a whole, the other in the counter only.
+        put(database, "things", &thing(1, 2, 1)).unwrap();
+        insert(database, "things", &[thing(70, 5, 71)]);
+    }
+    put(&main, "things", &thing(2, 2, 70)).unwrap();
+    put(&side, "things", &thing(2, 2, 2)).unwrap();
+    main.commit("ours", "").unwrap();
+    side.commit("theirs", "").unwrap();
+    let fields = BTreeMap::from([("a".to_owned(), FieldRule::Delta)]);
+    let mut rules = MergeRules::default();
+    rules.fields.insert("things".to_owned(), fields);
+    let merge_in = "side".to_owned();
+    let outcome = main.merge(&MergeRequest { merge_in, rules, ..MergeRequest::default() });
+    assert!(matches!(outcome.unwrap(), MergeOutcome::Merged { .. }));
+    let found = all(&main, "things");
+    assert_eq!(found[1..3], [thing(1, 4, 1), thing(2, 4, 70)]);
+    assert_eq!(found.last(), Some(&thing(70, 5, 71)), "a document that both made is one");
+    assert_eq!(find(&main, "things", Some(document! { "a": 4_i32 }), Some("a_1")).len(), 2);
+}
