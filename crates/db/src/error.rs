@@ -150,6 +150,7 @@ impl From<EngineError> for Error {
         match error {
             EngineError::Conflict { .. } => Error::write_conflict(),
             EngineError::NoTree(_) => Error::internal(message),
+            EngineError::SnapshotTooOld => Error::invalid(Code::SnapshotTooOld, message),
             EngineError::Closed(_) => {
                 Error::new(ErrorKind::Closed, Code::InterruptedAtShutdown, message)
             }

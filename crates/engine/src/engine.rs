@@ -37,6 +37,11 @@ pub struct EngineOptions {
     /// How often relaxed commits are synced, in milliseconds: a crash loses at most what they wrote in
     /// this time, and in that of the sync itself.
     pub relaxed_sync_millis: u64,
+    /// For how many seconds a snapshot, or a cursor or transaction on one, can be read after a flush or
+    /// a fold has replaced what it shows: then it gives back memory and disk, and reading it fails with
+    /// [`EngineError::SnapshotTooOld`]. Folding and collection go on beside it all the time. `None`:
+    /// as long as it is held.
+    pub snapshot_seconds_max: Option<u64>,
     /// How many threads fold and merge in the background, beside the one that flushes. Without any,
     /// whoever commits flushes and folds first where that is due: for tests that must repeat.
     pub fold_threads: usize,
@@ -50,6 +55,7 @@ impl Default for EngineOptions {
             overlay_percent_max: 15,
             reclaim_bytes_a_second: Some(64 << 20),
             relaxed_sync_millis: 100,
+            snapshot_seconds_max: Some(3600),
             fold_threads: 2,
         }
     }

@@ -9,10 +9,11 @@
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
 //! [`transaction`], `conflict`, `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
 //! order of transactions, group commit), `flush`, `pace`, `work` (folding by key range, merging), `fold` (for
-//! version commits), `publish`, `opening`, `image` (all of it as
+//! version commits), `publish`, `age` (of snapshots), `opening`, `image` (all of it as
 //! a chunk), [`engine`]. This crate doesn't know what keys and values
 //! mean.
 
+mod age;
 mod background;
 mod check;
 mod commit;

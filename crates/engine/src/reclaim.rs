@@ -6,7 +6,7 @@
 //!    system tree among them, whose values refer to the commits of all databases.
 //! 2. What a State holds that somebody may still read: bases that are not published yet, or not any
 //!    more, and the values in its memtables that lie out of line. A snapshot keeps its State, and so a
-//!    cursor of any age is never disturbed.
+//!    cursor isn't disturbed before it is too old (`age`).
 //! 3. What is being made. Whoever puts chunks holds a session of the store meanwhile: a transaction from
 //!    its beginning to its end, folds and flushes until what they made is in a State.
 //!
@@ -159,18 +159,22 @@ impl<'a> Pacer<'a> {
     }
 }
 
-/// The background thread.
+/// The background thread: lets snapshots that are too old go, and collects.
 pub(crate) fn reclaim_until_stopped(shared: &Shared) {
-    let Some(rate) = shared.options.reclaim_bytes_a_second else { return };
-    let options = ReclaimOptions { bytes_a_second: Some(rate), ..ReclaimOptions::default() };
+    let bytes_a_second = shared.options.reclaim_bytes_a_second;
+    let options = ReclaimOptions { bytes_a_second, ..ReclaimOptions::default() };
+    let age = shared.options.snapshot_seconds_max.map(Duration::from_secs);
     let stored = || shared.store.counters().bytes_stored;
     // What was garbage when the directory was opened is not known: growth alone makes the first due.
     let mut due = stored().saturating_add(GROWTH_BYTES_MIN);
     while wait(shared, Some(LOOK_EVERY), |_| false) {
-        if stored() < due {
+        if let Some(age) = age {
+            shared.expire_states(age);
+        }
+        if bytes_a_second.is_none() || stored() < due {
             continue;
         }
-        let pacer = Pacer { urgent_from: due + due / 4, ..Pacer::new(shared, Some(rate)) };
+        let pacer = Pacer { urgent_from: due + due / 4, ..Pacer::new(shared, bytes_a_second) };
         due = match shared.reclaim_paced(options, pacer) {
             Ok(collected) => collected.bytes_after + collected.bytes_after / 2,
             // A full disk or damage: whoever asks for a collection is told. Tried again after more growth.

@@ -77,6 +77,7 @@ codes! {
     WriteConflict = 112,
     CommandNotSupported = 115,
     ConversionFailure = 241,
+    SnapshotTooOld = 239,
     ExceededMemoryLimit = 146,
     InvalidViewDefinition = 182,
     ClientMetadataCannotBeMutated = 186,
