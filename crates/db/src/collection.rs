@@ -30,6 +30,7 @@ pub use cursor::Cursor;
 pub use interrupt::Interrupt;
 
 use frond_doc::{DocumentBuf, ValueBuf};
+use frond_query::Collation;
 
 use crate::error::{Error, ErrorKind};
 
@@ -88,6 +89,8 @@ pub struct UpdateStatement {
     pub hint: Option<ValueBuf>,
     /// The command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
 }
 
 /// What an update did.
@@ -116,6 +119,8 @@ pub struct DeleteStatement {
     pub hint: Option<ValueBuf>,
     /// The command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
 }
 
 /// A `find`.
@@ -135,6 +140,8 @@ pub struct FindRequest {
     pub hint: Option<ValueBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
     /// Whether a sort may not go to disk.
     pub in_memory_only: bool,
     /// How it is told to stop.
@@ -148,6 +155,8 @@ pub struct AggregateRequest {
     pub pipeline: ValueBuf,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
     /// Whether stages may not go to disk.
@@ -177,6 +186,8 @@ pub struct FindAndModify {
     pub hint: Option<ValueBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
 }
 
 /// What a `findAndModify` did.

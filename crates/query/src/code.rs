@@ -109,5 +109,7 @@ codes! {
     CommandNotSupportedOnView = 166,
     OptionNotSupportedOnView = 167,
     ViewDepthLimitExceeded = 165,
+    IncompatibleCollationVersion = 161,
+    NoQueryExecutionPlans = 291,
     DuplicateKey = 11000,
 }

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Document, DocumentBuf, Value};
 
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use evaluate::Run;
@@ -78,10 +79,25 @@ impl Filter {
         }
     }
 
-    /// Gives `$expr` its variables (`$$NOW`, a command's `let`, those of `$lookup`).
+    /// Gives `$expr` its variables (`$$NOW`, a command's `let`, those of `$lookup`), and the filter
+    /// the collation that comes with them.
     pub fn with_variables(mut self, variables: Variables) -> Filter {
+        if variables.collation() != self.variables.collation() {
+            Arc::make_mut(&mut self.root).collate(variables.collation());
+        }
         self.variables = variables;
         self
+    }
+
+    /// Compares strings by `collation`.
+    pub fn with_collation(self, collation: &Collation) -> Filter {
+        let variables = self.variables.clone().with_collation(collation.clone());
+        self.with_variables(variables)
+    }
+
+    /// How strings compare.
+    pub fn collation(&self) -> &Collation {
+        self.variables.collation()
     }
 
     /// Whether `document` passes. A document on which `$expr` fails does not pass: see
@@ -153,6 +169,11 @@ impl ValueFilter {
     /// Parses a value that must be equal, a pattern that must match.
     pub(crate) fn implicit(value: Value<'_>) -> Result<ValueFilter, QueryError> {
         parse::implicit("", value).map(ValueFilter)
+    }
+
+    /// Compares strings by `collation`.
+    pub(crate) fn collate(&mut self, collation: &Collation) {
+        self.0.collate(collation);
     }
 
     /// Whether `value` fulfils it.

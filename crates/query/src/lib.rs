@@ -6,6 +6,7 @@
 
 mod accumulator;
 pub mod code;
+pub mod collation;
 pub mod error;
 pub mod expression;
 pub mod filter;
@@ -19,6 +20,7 @@ pub mod text;
 pub mod update;
 
 pub use code::Code;
+pub use collation::Collation;
 pub use error::QueryError;
 pub use expression::Expression;
 pub use filter::Filter;

@@ -54,6 +54,7 @@ use frond_doc::document::DOCUMENT_BYTES_MAX;
 use frond_doc::{Array, Document, DocumentBuf};
 
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Variables, undefined};
 use crate::filter::Filter;
@@ -118,7 +119,19 @@ impl Pipeline {
     /// # Errors
     /// MongoDB's codes: 40323 and 40324 for what is no stage, and those of each stage.
     pub fn parse(stages: Array<'_>) -> Result<Pipeline, QueryError> {
-        let mut parser = parse::StageParser::default();
+        Pipeline::parse_collated(stages, &Collation::SIMPLE)
+    }
+
+    /// As [`Pipeline::parse`], for a pipeline that will run with this collation among its
+    /// variables: what stages check of their constants depends on it.
+    ///
+    /// # Errors
+    /// As [`Pipeline::parse`].
+    pub fn parse_collated(
+        stages: Array<'_>,
+        collation: &Collation,
+    ) -> Result<Pipeline, QueryError> {
+        let mut parser = parse::StageParser::with_collation(collation);
         let stages = parser.stages(stages)?;
         Ok(Pipeline { stages, free: parser.expressions.free().clone() })
     }

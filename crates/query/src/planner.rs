@@ -12,7 +12,9 @@
 //!    more: each document is filtered again.
 //! 2. On a multikey index, two conditions on one path may be fulfilled by two different elements, so
 //!    that only one of them gives bounds; and fields below one array are bounded one at a time.
-//! 3. A sparse index is used only if the filter demands one of its fields.
+//! 3. Keys of strings are their bytes: a filter or sort by another collation has no bounds of
+//!    strings, and no order.
+//! 4. A sparse index is used only if the filter demands one of its fields.
 
 mod compound;
 mod conditions;
@@ -21,6 +23,7 @@ mod interval;
 use frond_doc::Document;
 use frond_doc::key::Bounds;
 
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::keys;
@@ -85,8 +88,9 @@ const COST_SORT: u64 = 2;
 
 /// Whether the sort is the order in which documents lie.
 fn is_id_order(sort: &SortPattern) -> bool {
-    // `_id` is unique, so that what follows it changes nothing.
-    sort.fields.first().is_none_or(|field| field.path == "_id" && !field.descending)
+    // `_id` is unique, so that what follows it changes nothing. Documents lie in the simple order.
+    sort.collation.is_simple()
+        && sort.fields.first().is_none_or(|field| field.path == "_id" && !field.descending)
 }
 
 /// Chooses a plan. `range_count` tells how many entries of index `i` (`None`: the documents by
@@ -179,7 +183,7 @@ pub fn index_keys(
     let met_array = keys::for_each(fields, document, &mut |values| {
         any_present |= values.iter().any(Option::is_some);
         let mut key = Vec::with_capacity(16 * fields.len());
-        keys::append(&mut key, fields, values);
+        keys::append(&mut key, fields, values, &Collation::SIMPLE);
         found.push(key);
     })?;
     if sparse && !any_present {

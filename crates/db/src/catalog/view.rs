@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use frond_doc::DocumentBuf;
+use frond_doc::{DocumentBuf, Value as BsonValue};
 use frond_engine::TreeId;
+use frond_query::Collation;
 use frond_query::sort::SortField;
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
 use frond_tree::{Bounds, Content, Direction, Tree, Value};
@@ -70,6 +71,14 @@ impl Collection {
             options: entry.options.clone(),
             documents: TreePlace::Committed(entry.documents_tree(format)),
             indexes: entry.indexes.iter().map(index).collect(),
+        }
+    }
+
+    /// How strings compare where a request doesn't say.
+    pub fn collation(&self) -> Result<Collation, Error> {
+        match self.options.get("collation") {
+            Some(BsonValue::Document(specification)) => Ok(Collation::parse(specification)?),
+            _ => Ok(Collation::SIMPLE),
         }
     }
 

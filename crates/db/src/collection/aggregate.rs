@@ -13,6 +13,7 @@ use frond_query::expression::Variables;
 use frond_query::pipeline::{Collections, Documents, Merge, Pipeline, Resources};
 use frond_query::{Code, Filter, QueryError};
 
+use crate::collection::find::collation_of;
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::collection::view::{self, View};
@@ -89,7 +90,13 @@ impl Database {
             Some(rest) => rest,
             None => stages,
         };
-        let mut pipeline = Pipeline::parse(stages)?;
+        let found = match collection {
+            Some(collection) => self.find_collection(reader, collection)?,
+            None => None,
+        };
+        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+        let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
+        let variables = variables.with_collation(collation);
         if let Some((database, _)) = pipeline.output() {
             if self.transaction().is_some() {
                 return Err(not_in_transaction("a pipeline that writes its output"));
@@ -133,7 +140,8 @@ impl Database {
         if let Some(view) = self.view(reader, collection)? {
             return self.stream_view(reader, &view, filter, context);
         }
-        let access = self.access(reader, collection, filter, &Order::Any, hint)?;
+        let found = self.find_collection(reader, collection)?;
+        let access = self.access(reader, found, filter, &Order::Any, hint)?;
         let Some((collection, access)) = access else {
             return Ok(Box::new(std::iter::empty()));
         };
@@ -171,8 +179,13 @@ impl Database {
             view_depth: context.view_depth + 1,
             ..context.clone()
         };
+        if *filter.collation() != view.collation {
+            let message = "Cannot override a view's default collation";
+            return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
+        }
         let variables = Variables::new(self.frond().now_millis(), None)?;
-        let mut pipeline = Pipeline::parse(view.stages())?;
+        let variables = variables.with_collation(view.collation.clone());
+        let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
         let input = if pipeline.is_source() {
             Box::new(std::iter::empty()) as Documents<'static>
         } else {

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use frond_doc::path::Path;
-use frond_doc::{Document, DocumentBuf, Value, ValueBuf, key};
-use frond_query::Code;
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
+use frond_query::{Code, Collation};
 
-use crate::collection::plan::Order;
+use crate::collection::FindRequest;
+use crate::collection::find::{Query, collation_of};
 use crate::collection::scan::Scan;
 use crate::database::Database;
 use crate::error::Error;
@@ -19,6 +20,7 @@ const DISTINCT_TOO_BIG: Code = Code::Location(17217);
 /// The values met so far.
 #[derive(Default)]
 struct Values {
+    collation: Collation,
     seen: HashSet<Vec<u8>>,
     values: Vec<ValueBuf>,
     bytes: usize,
@@ -34,27 +36,46 @@ impl Database {
         filter: Option<Document<'_>>,
         hint: Option<&ValueBuf>,
     ) -> Result<Vec<ValueBuf>, Error> {
+        let request = FindRequest {
+            filter: filter.map(|filter| filter.to_buf()),
+            hint: hint.cloned(),
+            ..FindRequest::default()
+        };
+        self.distinct_found(collection, path, &request)
+    }
+
+    /// The distinct values at `path` of what a `find` would give; under a collation, of strings
+    /// that are equal the one that came first.
+    pub fn distinct_found(
+        &self,
+        collection: &str,
+        path: &str,
+        request: &FindRequest,
+    ) -> Result<Vec<ValueBuf>, Error> {
         let reader = self.reader();
         if self.view(&reader, collection)?.is_some() {
-            let found = self.filter_view(collection, filter)?;
-            return values_at(path, found);
+            let view = self.find_collection(&reader, collection)?;
+            let collation = collation_of(request.collation.as_ref(), view.as_deref())?;
+            let found = self.filter_view(collection, request)?;
+            return values_at(path, &collation, found);
         }
-        let filter = self.parse_filter(filter, None)?;
-        let access = self.access(&reader, collection, &filter, &Order::Any, hint)?;
-        let Some((collection, access)) = access else {
+        let Query { collection, filter, .. } = self.query(&reader, collection, request)?;
+        let Some((collection, access)) = collection else {
             return Ok(Vec::new());
         };
+        let collation = filter.collation().clone();
         let scan = Scan::new(reader, &collection, access, filter);
-        values_at(path, scan.map(|found| Ok(found?.document)))
+        values_at(path, &collation, scan.map(|found| Ok(found?.document)))
     }
 }
 
 fn values_at(
     path: &str,
+    collation: &Collation,
     documents: impl Iterator<Item = Result<DocumentBuf, Error>>,
 ) -> Result<Vec<ValueBuf>, Error> {
     let path = Path::new(path);
-    let mut values = Values::default();
+    let mut values = Values { collation: collation.clone(), ..Values::default() };
     for document in documents {
         path.visit(document?.view(), &mut |value| {
             match value {
@@ -76,7 +97,7 @@ fn values_at(
 impl Values {
     fn add(&mut self, value: Value<'_>) {
         let mut key = Vec::new();
-        key::append(&mut key, value, false);
+        self.collation.append_key(&mut key, value, false);
         if !self.seen.contains(&key) {
             self.bytes += key.len();
             self.seen.insert(key);

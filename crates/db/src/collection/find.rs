@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
-use frond_query::{Filter, Projection};
+use frond_query::{Collation, Filter, Projection};
 
 use crate::catalog::{CatalogView, Collection};
 use crate::collection::plan::{self, Access, Hint, Order, OwnFacts};
@@ -89,29 +89,32 @@ impl Database {
         collection: &str,
         request: &FindRequest,
     ) -> Result<Query, Error> {
-        let filter = self.parse_filter(
-            request.filter.as_ref().map(DocumentBuf::view),
-            request.variables.as_ref().map(DocumentBuf::view),
-        )?;
+        let found = self.find_collection(reader, collection)?;
+        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = variables.with_collation(collation.clone());
+        let filter =
+            self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
         let order = Order::parse(request.sort.as_ref().map(DocumentBuf::view))?;
+        let order = order.with_collation(&collation);
         let projection = request.projection.as_ref().map(DocumentBuf::view);
-        let variables = request.variables.as_ref().map(DocumentBuf::view);
         let projection = self.parse_projection(projection, variables)?;
         let hint = request.hint.as_ref();
-        let collection = self.access(reader, collection, &filter, &order, hint)?;
+        let collection = self.access(reader, found, &filter, &order, hint)?;
         Ok(Query { collection, filter, order, projection })
     }
 
-    /// Finds a collection and chooses how to find its documents that pass `filter`.
+    /// Chooses how to find the documents of a collection that pass `filter`; `None` if there is no
+    /// collection.
     pub(crate) fn access(
         &self,
         reader: &Reader<'_>,
-        collection: &str,
+        collection: Option<Arc<Collection>>,
         filter: &Filter,
         order: &Order,
         hint: Option<&ValueBuf>,
     ) -> Result<Option<(Arc<Collection>, Access)>, Error> {
-        let Some(collection) = self.find_collection(reader, collection)? else {
+        let Some(collection) = collection else {
             return Ok(None);
         };
         let hint = match hint {
@@ -153,26 +156,37 @@ impl Database {
     pub(crate) fn parse_projection(
         &self,
         projection: Option<Document<'_>>,
-        variables: Option<Document<'_>>,
+        variables: Variables,
     ) -> Result<Option<Projection>, Error> {
         let Some(projection) = projection.filter(|projection| !projection.is_empty()) else {
             return Ok(None);
         };
-        let variables = Variables::new(self.frond().now_millis(), variables)?;
         let projection = Projection::parse(projection)?.with_variables(variables);
         Ok(Some(projection).filter(|projection| !projection.is_identity()))
     }
 
-    /// Parses a filter (`None`: everything passes) and a command's `let`.
+    /// Parses a filter (`None`: everything passes), which sees `variables`.
     pub(crate) fn parse_filter(
         &self,
         filter: Option<Document<'_>>,
-        variables: Option<Document<'_>>,
+        variables: &Variables,
     ) -> Result<Filter, Error> {
-        let Some(filter) = filter.filter(|filter| !filter.is_empty()) else {
-            return Ok(Filter::all());
+        let filter = match filter.filter(|filter| !filter.is_empty()) {
+            Some(filter) => Filter::parse(filter)?,
+            None => Filter::all(),
         };
-        let variables = Variables::new(self.frond().now_millis(), variables)?;
-        Ok(Filter::parse(filter)?.with_variables(variables))
+        Ok(filter.with_variables(variables.clone()))
+    }
+}
+
+/// How strings compare in a request that asks for `wanted` of a collection.
+pub(crate) fn collation_of(
+    wanted: Option<&Collation>,
+    collection: Option<&Collection>,
+) -> Result<Collation, Error> {
+    match (wanted, collection) {
+        (Some(wanted), _) => Ok(wanted.clone()),
+        (None, Some(collection)) => collection.collation(),
+        (None, None) => Ok(Collation::SIMPLE),
     }
 }

@@ -6,7 +6,7 @@
 
 use frond_doc::{Document, Value, ValueBuf, key};
 use frond_query::planner::{self, IndexFacts, Plan};
-use frond_query::{Code, Filter, SortPattern};
+use frond_query::{Code, Collation, Filter, SortPattern};
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::view::Index;
@@ -90,6 +90,14 @@ impl Order {
                 Ok(Order::Natural(natural_direction(direction)?))
             }
             None => Ok(Order::By(SortPattern::parse(sort)?)),
+        }
+    }
+
+    /// Compares strings by `collation`.
+    pub fn with_collation(self, collation: &Collation) -> Order {
+        match self {
+            Order::By(pattern) => Order::By(pattern.with_collation(collation.clone())),
+            other => other,
         }
     }
 
@@ -285,5 +293,8 @@ impl Access {
 /// never arrays, so what stands after `_id` in a sort doesn't matter.
 fn id_direction(pattern: &SortPattern) -> Option<Direction> {
     let first = pattern.fields.first().filter(|field| field.path == "_id")?;
+    if !pattern.collation.is_simple() {
+        return None;
+    }
     Some(if first.descending { Direction::Descending } else { Direction::Ascending })
 }

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
 use frond_engine::{Snapshot, Transaction, TreeId};
 use frond_query::planner::index_keys;
-use frond_query::{Code, Filter};
+use frond_query::{Code, Collation, Filter};
 use frond_tree::Value;
 use frond_tree::format::KEY_BYTES_MAX;
 
@@ -55,6 +55,8 @@ pub(crate) struct CollectionWriter<'t> {
     /// Where documents are written: there since the first write.
     live: Option<LiveTrees>,
     validator: Option<Validator>,
+    /// The collection's own.
+    collation: Collation,
     own: OwnFacts,
     writes: u64,
     /// What is visible now, in a transaction of several requests: it finds out early that somebody
@@ -78,6 +80,10 @@ impl<'t> CollectionWriter<'t> {
         name: &'t str,
     ) -> Result<CollectionWriter<'t>, Error> {
         let before = adopt::find(transaction, database, branch, name)?;
+        let collation = match &before {
+            Some(before) => before.collation()?,
+            None => Collation::SIMPLE,
+        };
         let validator = match &before {
             Some(before) => {
                 view::refuse(before.options.view(), &database.namespace(name))?;
@@ -102,11 +108,17 @@ impl<'t> CollectionWriter<'t> {
             before,
             live: None,
             validator: validator.filter(|_| database.validates()),
+            collation,
             own,
             writes: 0,
             latest,
             namespace: database.namespace(name),
         })
+    }
+
+    /// How strings compare where a statement doesn't say.
+    pub fn collation(&self) -> &Collation {
+        &self.collation
     }
 
     /// Whether anything was written.

@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod catalog;
+mod collation;
 mod concurrency;
 mod crud;
 mod durability;

@@ -12,6 +12,7 @@ use super::number::{BitTest, Remainder};
 use super::pattern::Pattern;
 use super::schema::Schema;
 use super::shape::TypeSet;
+use crate::collation::Collation;
 use crate::expression::Expression;
 
 /// Filters deeper than this are refused, as MongoDB does; it bounds every recursion over a tree.
@@ -113,7 +114,37 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Compares strings by `collation`; expressions have theirs from the variables, and a schema
+    /// compares by bytes always. Recursion is bounded by [`TREE_DEPTH_MAX`].
+    pub(crate) fn collate(&mut self, collation: &Collation) {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter_mut().for_each(|node| node.collate(collation));
+            }
+            Node::Field(field) => field.condition.collate(collation),
+            Node::Constant(_) | Node::Expression(_) | Node::Schema(_) | Node::Sample(_) => {}
+        }
+    }
+}
+
 impl Test {
+    fn collate(&mut self, collation: &Collation) {
+        match self {
+            Test::Compare(comparison) => comparison.collate(collation),
+            Test::In(membership) => membership.collate(collation),
+            Test::ElementValue(condition) => condition.collate(collation),
+            Test::ElementDocument(node) => node.collate(collation),
+            Test::Pattern(_)
+            | Test::Exists
+            | Test::Type(_)
+            | Test::Remainder(_)
+            | Test::Bits(_)
+            | Test::Size(_)
+            | Test::Never => {}
+        }
+    }
+
     /// Whether the test asks arrays as a whole only, so that their elements are not asked.
     pub(crate) fn is_on_whole_arrays(&self) -> bool {
         matches!(
@@ -127,6 +158,17 @@ impl Condition {
     /// The condition that a value equals `value`.
     pub(crate) fn equal(value: ValueBuf) -> Condition {
         Condition::Test(Test::Compare(Comparison::equal(value)))
+    }
+
+    /// Compares strings by `collation`.
+    pub(crate) fn collate(&mut self, collation: &Collation) {
+        match self {
+            Condition::All(conditions) => {
+                conditions.iter_mut().for_each(|condition| condition.collate(collation));
+            }
+            Condition::Not(inner) => inner.collate(collation),
+            Condition::Test(test) => test.collate(collation),
+        }
     }
 
     /// The opposite.

@@ -8,6 +8,7 @@ use super::Pipeline;
 use super::stage::Stage;
 use super::table::{self, Support};
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Parser, failure};
 
@@ -29,12 +30,23 @@ pub(super) struct StageParser {
     /// The stage within which this pipeline stands.
     inside: Option<&'static str>,
     nested: usize,
+    collation: Collation,
 }
 
 impl StageParser {
     /// Parses pipelines that are updates.
     pub(super) fn of_update() -> StageParser {
         StageParser { inside: Some(UPDATE), ..StageParser::default() }
+    }
+
+    /// Parses pipelines whose strings compare by `collation`.
+    pub(super) fn with_collation(collation: &Collation) -> StageParser {
+        StageParser { collation: collation.clone(), ..StageParser::default() }
+    }
+
+    /// How strings compare.
+    pub(super) fn collation(&self) -> &Collation {
+        &self.collation
     }
 
     /// Parses a pipeline.
@@ -122,6 +134,7 @@ impl StageParser {
             expressions: Parser::default(),
             inside: Some(stage),
             nested: self.nested + 1,
+            collation: self.collation.clone(),
         };
         let stages = inner.stages(stages)?;
         let pipeline = Pipeline { stages, free: inner.expressions.free().clone() };

@@ -140,7 +140,7 @@ impl Scan {
     /// Whether the scan gives the order of `sort`, forwards (`Some(false)`) or backwards.
     pub(super) fn direction_for(&self, sort: &SortPattern, facts: &IndexFacts) -> Option<bool> {
         // Of an array the least element counts in a sort, and a scan may meet another one first.
-        if facts.multikey || sort.fields.is_empty() {
+        if facts.multikey || sort.fields.is_empty() || !sort.collation.is_simple() {
             return None;
         }
         let (fixed, rest) = facts.fields.split_at(self.fixed_count);

@@ -5,6 +5,7 @@
 use frond_doc::{Value, ValueBuf};
 
 use super::interval::{Cut, Interval, Intervals};
+use crate::collation::{Collation, holds_string};
 use crate::filter::tree::{Condition, Node, Test};
 use crate::filter::{Comparison, Pattern, Relation};
 
@@ -172,6 +173,9 @@ fn of_test(test: &Test, rules: Rules) -> Demand {
         Test::In(membership) => {
             let mut intervals = Vec::new();
             for value in membership.values() {
+                if is_collated(value.as_value(), membership.collation()) {
+                    return Demand::anything(!membership.contains(None));
+                }
                 intervals.extend(equal(value.as_value()));
             }
             for pattern in membership.patterns() {
@@ -224,10 +228,19 @@ fn sample(kind: frond_doc::ElementType) -> Option<ValueBuf> {
     )
 }
 
+/// Whether a filter compares `operand` by other rules than an index's keys.
+fn is_collated(operand: Value<'_>, collation: &Collation) -> bool {
+    !collation.is_simple() && holds_string(operand)
+}
+
 fn of_comparison(comparison: &Comparison) -> Demand {
     let operand = comparison.operand();
     let is_present = !comparison.matches(None);
     let relation = comparison.relation();
+    // Under other rules than the keys', strings may lie anywhere among strings.
+    if is_collated(operand, comparison.collation()) {
+        return Demand::anything(is_present);
+    }
     if relation == Relation::Equal {
         return Demand::new(equal(operand), is_present);
     }

@@ -152,7 +152,7 @@ fn sorted_scans_are_sorted() {
         let mut wanted: Vec<SortField> = collection.facts.fields[skipped..].to_vec();
         wanted.truncate(1 + random.below(wanted.len()));
         wanted.iter_mut().for_each(|field| field.descending ^= backwards);
-        let sort = SortPattern { fields: wanted };
+        let sort = SortPattern { fields: wanted, collation: Default::default() };
         let facts = std::slice::from_ref(&collection.facts);
         let plan = planner::plan(&parsed, Some(&sort), facts, &mut cheap);
         let Plan::IndexScan { bounds, descending, sorted: true, .. } = plan else { return };

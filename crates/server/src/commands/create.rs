@@ -1,7 +1,7 @@
 //! `create` and `collMod`.
 
 use frond_db::Error;
-use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{DocumentBuilder, Value};
 
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
@@ -26,8 +26,12 @@ pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
     fields.refuse_all(REFUSED)?;
-    fields.simple_collation()?;
-    let options = read_options(&mut fields)?;
+    let collation = fields.document("collation")?;
+    let mut options = read_options(&mut fields)?;
+    if let Some(collation) = collation {
+        options.append("collation", Value::Document(collation));
+    }
+    let options = options.build();
     // `_id` is indexed always; the old flags mean nothing.
     fields.ignore(&["autoIndexId", "flags", "idIndex"]);
     fields.finish()?;
@@ -41,14 +45,14 @@ pub fn modify(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.refuse_all(&["cappedMax", "cappedSize", "dryRun", "expireAfterSeconds", "index"])?;
     fields.refuse("changeStreamPreAndPostImages")?;
-    let options = read_options(&mut fields)?;
+    let options = read_options(&mut fields)?.build();
     fields.finish()?;
     request.database()?.change_collection(collection, options.view())?;
     Ok(DocumentBuilder::new())
 }
 
 /// Takes the options that a collection or a view keeps, as they came.
-fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuf, Error> {
+fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuilder, Error> {
     let mut options = DocumentBuilder::new();
     if let Some(validator) = fields.document("validator")? {
         options.append("validator", Value::Document(validator));
@@ -61,5 +65,5 @@ fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuf, Error> {
     if let Some(pipeline) = fields.array("pipeline")? {
         options.append("pipeline", Value::Array(pipeline));
     }
-    Ok(options.build())
+    Ok(options)
 }

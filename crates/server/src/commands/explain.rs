@@ -59,26 +59,23 @@ fn explain(
         }
         "find" => find::read(Fields::of_command("find", command)?)?.0,
         "count" => count::read(Fields::of_command("count", command)?)?,
-        "distinct" => {
-            let distinct = distinct::read(Fields::of_command("distinct", command)?)?;
-            let filter = distinct.filter.map(|filter| filter.to_buf());
-            FindRequest { hint: distinct.hint, ..search(filter) }
-        }
+        "distinct" => distinct::read(Fields::of_command("distinct", command)?)?.search,
         "update" => {
             let (statement, variables) = the_statement("update", "updates", command)?;
             let statement = update::read_statement(statement, &variables)?;
             check_update(&statement.update, statement.array_filters.as_ref())?;
             let limit = (!statement.multi).then_some(1);
             let filter = Some(statement.filter);
-            let (sort, hint) = (statement.sort, statement.hint);
-            FindRequest { sort, hint, limit, variables, ..search(filter) }
+            let (sort, hint, collation) = (statement.sort, statement.hint, statement.collation);
+            FindRequest { sort, hint, limit, variables, collation, ..search(filter) }
         }
         "delete" => {
             let (statement, variables) = the_statement("delete", "deletes", command)?;
             let statement = delete::read_statement(statement, &variables)?;
             let limit = statement.only_first.then_some(1);
             let filter = Some(statement.filter);
-            FindRequest { hint: statement.hint, limit, variables, ..search(filter) }
+            let (hint, collation) = (statement.hint, statement.collation);
+            FindRequest { hint, limit, variables, collation, ..search(filter) }
         }
         "findAndModify" | "findandmodify" => {
             let (command, _) =
@@ -87,8 +84,8 @@ fn explain(
                 check_update(update, command.array_filters.as_ref())?;
             }
             let (sort, hint, variables) = (command.sort, command.hint, command.variables);
-            let filter = Some(command.filter);
-            FindRequest { sort, hint, variables, limit: Some(1), ..search(filter) }
+            let (filter, collation) = (Some(command.filter), command.collation);
+            FindRequest { sort, hint, variables, collation, limit: Some(1), ..search(filter) }
         }
         other => {
             let message = format!("Explain failed due to unknown command: {other}");
@@ -153,7 +150,8 @@ pub fn aggregate(
     let stages = request.pipeline.as_value().as_array();
     let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
     // A stage that can't be run can't be explained either.
-    Pipeline::parse(stages)?;
+    let collation = request.collation.clone().unwrap_or_default();
+    Pipeline::parse_collated(stages, &collation)?;
     let stage = |position: usize, name: &str| {
         let stage = stages.get(position)?.as_document()?;
         stage.get(name)?.as_document().map(|document| document.to_buf())
@@ -165,7 +163,8 @@ pub fn aggregate(
     explanation.begin_array("stages");
     if let Some(collection) = collection {
         let hint = request.hint.clone();
-        let find = FindRequest { filter, sort, hint, ..FindRequest::default() };
+        let collation = request.collation.clone();
+        let find = FindRequest { filter, sort, hint, collation, ..FindRequest::default() };
         let cursor = search_explained(database, collection, &find, verbosity)?;
         let cursor = frond_doc::document! { "$cursor": &cursor };
         explanation.push(Value::Document(cursor.view()));

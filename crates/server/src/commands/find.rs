@@ -33,6 +33,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         limit: fields.count("limit")?.filter(|limit| *limit > 0),
         hint: fields.value("hint").map(|hint| hint.to_buf()),
         variables: buffer(fields.document("let")?),
+        collation: fields.collation()?,
         in_memory_only: fields.optional_boolean("allowDiskUse")? == Some(false),
         ..FindRequest::default()
     };
@@ -42,7 +43,6 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         no_timeout: fields.boolean("noCursorTimeout")?,
         ..BatchOptions::default()
     };
-    fields.simple_collation()?;
     fields.refuse_all(&["tailable", "awaitData", "returnKey", "showRecordId", "min", "max"])?;
     // These say how a sharded or replicated server may answer, or how much memory it may use.
     for name in ["allowPartialResults", "oplogReplay"] {
