@@ -72,6 +72,9 @@ struct Arguments {
     /// Entries of the larger tree of versions.
     #[arg(long)]
     version_entries: Option<u64>,
+    /// The one number of threads of commits and ycsb, instead of all.
+    #[arg(long)]
+    threads: Option<u64>,
     /// Where the data directories are made; must be on a real disk.
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     directory: PathBuf,
@@ -96,6 +99,7 @@ impl Arguments {
             records: self.records.unwrap_or(pick(20_000, 200_000)),
             scan_entries: self.scan_entries.unwrap_or(pick(200_000, 2_000_000)),
             version_entries: self.version_entries.unwrap_or(pick(200_000, 10_000_000)),
+            threads: self.threads,
         }
     }
 }
@@ -194,6 +198,9 @@ fn measure_child(
         .args(["--records", &scale.records.to_string()])
         .args(["--scan-entries", &scale.scan_entries.to_string()])
         .args(["--version-entries", &scale.version_entries.to_string()])
+        .args(
+            scale.threads.iter().flat_map(|threads| ["--threads".to_owned(), threads.to_string()]),
+        )
         .arg("--directory")
         .arg(&directory)
         .stdout(Stdio::piped())

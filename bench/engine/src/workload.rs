@@ -28,6 +28,15 @@ pub struct Scale {
     pub scan_entries: u64,
     /// Entries of the larger tree of `versions`; the smaller has a tenth.
     pub version_entries: u64,
+    /// `commits` and `ycsb` run with so many threads only, if it is said.
+    pub threads: Option<u64>,
+}
+
+impl Scale {
+    /// Which of the numbers of threads that a workload has are measured.
+    pub fn threads<const COUNT: usize>(&self, all: [u64; COUNT]) -> Vec<u64> {
+        self.threads.map_or_else(|| all.to_vec(), |only| vec![only])
+    }
 }
 
 /// What a workload needs.

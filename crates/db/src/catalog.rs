@@ -1,6 +1,6 @@
 //! What exists: collections and their indexes.
 //!
-//! Reading order: [`IndexSpec`] (what an index is asked to be), `entry` (a collection in a commit),
+//! Reading order: [`IndexSpec`] (what an index is asked to be), `entry` (a collection in a commit), `index_entry` (what an index's tree holds),
 //! `view` (the catalog of one version at one moment), `adopt` (getting a collection into trees that
 //! can be written), `cache` (what was found last), then the operations: `collections`, `indexes` (with `build`), `stats`.
 
@@ -9,6 +9,7 @@ pub(crate) mod build;
 pub(crate) mod cache;
 mod collections;
 pub(crate) mod entry;
+pub(crate) mod index_entry;
 mod indexes;
 mod spec;
 mod stats;

@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use frond_engine::{Durability, Transaction};
 
+use crate::catalog::cache::Moment;
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
 use crate::system;
@@ -186,6 +187,28 @@ impl Frond {
         durability: Durability,
         mut body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
+        self.attempt(scope, more, role, durability, |transaction, _| body(transaction))
+    }
+
+    /// As `transact`, where `body` is told the moment of the catalog that was noted before the
+    /// transaction began: what was known of the catalog at that moment is right in it.
+    pub(crate) fn transact_noted<T>(
+        &self,
+        scope: Scope,
+        durability: Durability,
+        body: impl FnMut(&mut Transaction, Option<Moment>) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        self.attempt(scope, &[], Role::Writer, durability, body)
+    }
+
+    fn attempt<T>(
+        &self,
+        scope: Scope,
+        more: &[Scope],
+        role: Role,
+        durability: Durability,
+        mut body: impl FnMut(&mut Transaction, Option<Moment>) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
         let contention = self.contention();
         let mut stripes: Vec<usize> =
             more.iter().chain([&scope]).map(|scope| scope.collection).collect();
@@ -197,8 +220,9 @@ impl Frond {
                 turn = contention.turn(scope, attempt);
             }
             let gates = contention.gates(scope.database, &stripes, role, attempt);
+            let moment = self.catalog_cache().moment();
             let mut transaction = self.engine().begin();
-            let result = match body(&mut transaction) {
+            let result = match body(&mut transaction, moment) {
                 Ok(Outcome::Commit(answer)) => {
                     self.commit(transaction, durability).map(|()| answer)
                 }

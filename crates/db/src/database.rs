@@ -117,7 +117,11 @@ impl Database {
 
     /// What is known of the collections that a reader sees: `None` if that may be something else.
     pub(crate) fn known_to(&self, reader: &Reader<'_>) -> Option<&KnownDatabase> {
-        let moment = reader.moment()?;
+        self.known_at(reader.moment()?)
+    }
+
+    /// What is known of the collections in a snapshot that was taken after `moment` was noted.
+    pub(crate) fn known_at(&self, moment: Moment) -> Option<&KnownDatabase> {
         let known = self.known.as_deref().filter(|known| known.moment == moment)?;
         self.frond.catalog_cache().is_current(moment).then_some(known)
     }
@@ -237,6 +241,26 @@ impl Database {
             );
             Error::invalid(Code::IllegalOperation, message)
         })
+    }
+
+    /// As [`Database::transact`], for a writer that is told the moment of the catalog
+    /// ([`Frond::transact_noted`]).
+    pub(crate) fn transact_noted<T>(
+        &self,
+        scope: Scope,
+        durability: Durability,
+        mut body: impl FnMut(
+            &mut frond_engine::Transaction,
+            Option<Moment>,
+        ) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        match &self.context {
+            // It may have changed the catalog itself.
+            Context::Within(transaction) => {
+                transaction.run(scope, Role::Writer, |transaction| body(transaction, None))
+            }
+            _ => self.frond.transact_noted(scope, durability, body),
+        }
     }
 
     /// What `listDatabases` tells.

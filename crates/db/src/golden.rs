@@ -55,7 +55,7 @@ fn the_example_of_a_catalog_entry() {
         name: "a_1".to_owned(),
         key: document! { "a": 1_i32 },
         unique: true,
-        sparse: false,
+        ..IndexSpec::of_id()
     };
     let indexes = vec![(spec, ChunkHash([0x44; 32]))];
     let chunk = CatalogEntry::new(DocumentBuf::empty(), ChunkHash([0x33; 32]), indexes).encode();

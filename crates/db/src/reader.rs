@@ -14,7 +14,6 @@ use frond_store::ChunkStore;
 use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, Value};
 
 use crate::catalog::cache::Moment;
-use crate::collection::plan::FLAG_MULTIKEY;
 use crate::error::Error;
 use crate::large;
 use crate::transaction::Transaction as SharedTransaction;
@@ -236,7 +235,7 @@ impl<'a> Reader<'a> {
     /// include those of entries that are gone.
     pub fn flags(&self, tree: TreePlace) -> Result<u8, Error> {
         let own = match (&self.source, tree) {
-            (Source::Shared(own), TreePlace::Live(id)) if own.made_multikey(id) => FLAG_MULTIKEY,
+            (Source::Shared(own), TreePlace::Live(id)) => own.made_flags(id),
             _ => 0,
         };
         match self.place_to_count(tree)? {

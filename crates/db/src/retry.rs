@@ -6,7 +6,8 @@
 //! statement that is in it what it did the first time, and runs only the others.
 //!
 //! *Invariants*
-//! 1. A session has one record, of its last number. A client that uses a new number has the answers to
+//! 1. A session has one record, of its last number (and further parts of it, if the write has many
+//!    statements). A client that uses a new number has the answers to
 //!    all before it, so a lower one is refused, and the record of a new number replaces the old one.
 //! 2. Only statements that changed something are remembered: any other may run again.
 //! 3. The same write sent twice at once writes the same record, so one of the two conflicts, runs again
@@ -15,6 +16,7 @@
 //! A transaction that was committed leaves a record too, so that its commit can be sent again. Records
 //! that were not used for long are removed by [`Frond::forget_retries`].
 
+mod memory;
 mod record;
 
 use bytes::Bytes;
@@ -27,7 +29,9 @@ use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
 use crate::reader::{Reader, TreePlace};
 use crate::system;
+use memory::SESSION_PART;
 
+pub(crate) use memory::Memory;
 pub(crate) use record::{Record, Remembered, StatementDone};
 
 /// Old records are removed so many to a transaction.
@@ -82,13 +86,18 @@ impl RetryableWrite {
         frond: &Frond,
         transaction: &Transaction,
     ) -> Result<Record, Error> {
-        let fresh = || Record::new(self.key.number, frond.now_millis());
-        let Some(record) = read(&Reader::within(frond.engine(), transaction), self.key)? else {
-            return Ok(fresh());
-        };
-        if record.number < self.key.number {
-            return Ok(fresh());
+        let stored = self.stored(&Reader::within(frond.engine(), transaction))?;
+        Ok(stored.unwrap_or_else(|| Record::new(self.key.number, frond.now_millis())))
+    }
+
+    /// The session's record, if it is of this write.
+    fn stored(&self, reader: &Reader<'_>) -> Result<Option<Record>, Error> {
+        let Some(stored) = read_bytes(reader, self.key, SESSION_PART)? else { return Ok(None) };
+        // Mostly it is that of the number before: nothing else of it matters.
+        if Record::number_of(&stored)? < self.key.number {
+            return Ok(None);
         }
+        let record = Record::decode(stored)?;
         check_not_too_old(&record, self.key)?;
         match record.what {
             Remembered::Committed => {
@@ -98,17 +107,26 @@ impl RetryableWrite {
                 );
                 Err(Error::invalid(Code::InvalidOptions, message))
             }
-            _ => Ok(record),
+            _ => Ok(Some(record)),
         }
     }
 
-    /// Remembers, with the transaction, what it did.
+    /// Another part of the record, if it is of this write.
+    fn stored_part(&self, reader: &Reader<'_>, part: i32) -> Result<Option<Record>, Error> {
+        let Some(stored) = read_bytes(reader, self.key, part)? else { return Ok(None) };
+        if Record::number_of(&stored)? != self.key.number {
+            return Ok(None);
+        }
+        Record::decode(stored).map(Some)
+    }
+
+    /// Remembers, with the transaction, what it did: all of it.
     pub(crate) fn remember(
         &self,
         transaction: &mut Transaction,
         record: &Record,
     ) -> Result<(), Error> {
-        put(transaction, self.key, record)
+        put(transaction, self.key, SESSION_PART, record)
     }
 }
 
@@ -119,18 +137,26 @@ pub(crate) fn put_committed(
     key: RetryKey,
 ) -> Result<(), Error> {
     let record = Record::new(key.number, frond.now_millis());
-    put(transaction, key, &Record { what: Remembered::Committed, ..record })
+    put(transaction, key, SESSION_PART, &Record { what: Remembered::Committed, ..record })
 }
 
-fn put(transaction: &mut Transaction, key: RetryKey, record: &Record) -> Result<(), Error> {
+fn put(
+    transaction: &mut Transaction,
+    key: RetryKey,
+    part: i32,
+    record: &Record,
+) -> Result<(), Error> {
     let value = Value::inline(record.encode());
-    Ok(transaction.put(TreeId::SYSTEM, system::session_key(key.session), value)?)
+    Ok(transaction.put(TreeId::SYSTEM, system::session_key(key.session, part), value)?)
 }
 
 fn read(reader: &Reader<'_>, key: RetryKey) -> Result<Option<Record>, Error> {
-    let place = TreePlace::Live(TreeId::SYSTEM);
-    let stored = reader.get_bytes(place, &system::session_key(key.session))?;
-    stored.map(Record::decode).transpose()
+    read_bytes(reader, key, SESSION_PART)?.map(Record::decode).transpose()
+}
+
+fn read_bytes(reader: &Reader<'_>, key: RetryKey, part: i32) -> Result<Option<Bytes>, Error> {
+    let key = system::session_key(key.session, part);
+    reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &key)
 }
 
 fn check_not_too_old(record: &Record, key: RetryKey) -> Result<(), Error> {

@@ -11,7 +11,7 @@
 //! l/<db>/<branch>/<sequence>          what moved the ref
 //! m/<db>/<branch>                     a merge that waits
 //! x/<db>/<branch>/<collection>/<key>  a conflict that waits
-//! s/<session id, 16 bytes>            a session's last write       retry::Record
+//! s/<session id, 16 bytes>[part]      a session's last write       retry::Record
 //! y/<db>/<branch>/<conflict's id>     where that conflict lies
 //! g/<db>/<tag>                        a tag
 //! n/<db>/<remote>                     a remote: where it is
@@ -170,9 +170,10 @@ pub(crate) fn conflicts_prefix(database: &str, branch: &str) -> Bytes {
     key(b'x', &[database.as_bytes(), branch.as_bytes(), b""])
 }
 
-/// The key of what is remembered of a session's last write.
-pub(crate) fn session_key(session: [u8; 16]) -> Bytes {
-    key(b's', &[&session])
+/// The key of a part of what is remembered of a session's last write; part 0 is its record.
+pub(crate) fn session_key(session: [u8; 16], part: i32) -> Bytes {
+    let part = part.to_be_bytes();
+    key(b's', &[&[&session[..], if part == [0; 4] { &[] } else { &part }].concat()])
 }
 
 /// What the keys of all sessions' records begin with.
@@ -251,9 +252,8 @@ pub(crate) fn sequence_at_end(key: &[u8]) -> Result<u64, Error> {
 /// Whether a transaction has written a record by which databases and collections are found: any but
 /// those of sessions.
 pub(crate) fn changes_catalog(transaction: &Transaction) -> bool {
-    let sessions = Bounds::prefix(&sessions_prefix());
-    let before = Bounds { start: None, end: sessions.start };
-    let after = Bounds { start: sessions.end, end: None };
+    let before = Bounds { start: None, end: Some(Bytes::from_static(b"s\0")) };
+    let after = Bounds { start: Some(Bytes::from_static(b"s\x01")), end: None };
     transaction.wrote(TreeId::SYSTEM, &before) || transaction.wrote(TreeId::SYSTEM, &after)
 }
 

@@ -18,7 +18,7 @@
 //! *Lock order*: the transaction, then what it has noted; never a gate while one of these is held for a
 //! statement, and the commit takes its gates after the transaction was taken out of its lock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use frond_engine::{Durability, Snapshot, TreeId};
@@ -54,8 +54,8 @@ struct Inner {
 struct Noted {
     /// What was written.
     scopes: BTreeSet<Scope>,
-    /// Indexes that the transaction itself made multikey.
-    multikey: BTreeSet<TreeId>,
+    /// Flags that the transaction itself brought into indexes: which of their fields have arrays.
+    flags: BTreeMap<TreeId, u8>,
 }
 
 impl Transaction {
@@ -157,14 +157,14 @@ impl Transaction {
         }
     }
 
-    /// Notes that the transaction put a multikey entry into an index.
-    pub(crate) fn note_multikey(&self, index: TreeId) {
-        self.noted().multikey.insert(index);
+    /// Notes that the transaction put an entry with these flags into an index.
+    pub(crate) fn note_flags(&self, index: TreeId, flags: u8) {
+        *self.noted().flags.entry(index).or_default() |= flags;
     }
 
-    /// Whether the transaction put a multikey entry into an index.
-    pub(crate) fn made_multikey(&self, index: TreeId) -> bool {
-        self.noted().multikey.contains(&index)
+    /// The flags of the entries that the transaction put into an index.
+    pub(crate) fn made_flags(&self, index: TreeId) -> u8 {
+        self.noted().flags.get(&index).copied().unwrap_or(0)
     }
 
     fn own(&self) -> RwLockReadGuard<'_, Option<frond_engine::Transaction>> {

@@ -1,28 +1,33 @@
 //! Committing: one order for all transactions, one sync for many.
 //!
 //! 1. Under the queue's lock, which is held for microseconds: validate (the first committer wins),
-//!    take the next Sequence, insert into the memtable, line up for the log.
-//! 2. Whoever finds no leader becomes the leader: takes all that waits, writes it with one write
+//!    take the next Sequence, line up for the log, join the group that forms (`group`).
+//! 2. Without it, all members at once: insert into the memtable.
+//! 3. Whoever finds no leader becomes the leader: takes all that waits, writes it with one write
 //!    and syncs once, with no lock held. What lines up meanwhile is the next group.
-//! 3. The leader makes its group visible, in the order of Sequences, and wakes everybody.
+//! 4. The leader waits until all members of its group have inserted (most did during the sync), makes
+//!    the group visible, in the order of Sequences, finds the next group a leader and wakes its own.
 //!
 //! *Invariants*
-//! 1. The visible Sequence never passes a transaction that may still be refused: a synced one
-//!    becomes visible once durable, a relaxed one at once if everything before it is visible.
+//! 1. The visible Sequence never passes a transaction that may still be refused, or whose entries
+//!    aren't in the memtable: a synced one becomes visible once durable, a relaxed one at once if
+//!    everything before it is visible.
 //! 2. A refused transaction (full disk) was never visible; its entries and eras are taken out of
 //!    the State before anybody else gets a Sequence. Its fingerprints stay, and may cost a retry.
 //! 3. After any other failure of a write or sync the engine is closed: reads go on, no write
 //!    is taken, and nothing that was not visible becomes so.
+//! 4. Where the writer is in the queue and a group has members, one of them was called to lead.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use crate::conflict::Beginning;
+use crate::conflict::{Beginning, Footprint};
 use crate::error::EngineError;
+use crate::group::{Call, Group, Outcome};
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
-use crate::log::writer::{PendingRecord, WriteError};
-use crate::overlay::memtable::{Memtable, Window};
+use crate::log::writer::{PendingRecord, WriteError, Writer};
+use crate::overlay::memtable::{Memtable, OverlayEntry, Window};
 use crate::own_writes::OwnWrites;
 use crate::queue::{Queue, Refusal};
 use crate::shared::{Counters, Shared};
@@ -53,51 +58,74 @@ impl Shared {
             self.store_synced(self.store.sync())?;
         }
         let pending = PendingRecord::new(record.encode());
+        let footprint = Footprint::new(self.conflict_seed, &record, validated);
 
         let mut queue = self.queue();
         queue.check_open()?;
-        if let Err(conflict) = queue.check_conflicts(beginning, &record, &validated) {
+        if let Some((tree, key)) = queue.conflicts.conflict(beginning, &record, &footprint) {
             Counters::count(&self.counters.conflicts);
-            return Err(conflict);
+            return Err(EngineError::Conflict { tree, key: key.to_vec() });
         }
-        let sequence = self.line_up(&mut queue, record, pending, durability);
-        if durability == Durability::Relaxed && sequence <= queue.visible {
-            if queue.pending_bytes >= PENDING_BYTES_MAX && queue.writer.is_some() {
-                drop(self.lead(queue, Durability::Relaxed));
-            } else {
-                drop(queue);
-            }
-            self.signal(|signals| signals.sync_wanted = true);
+        let (sequence, member) = self.line_up(&mut queue, record, &footprint, pending, durability);
+        if let Some(member) = member {
+            let writer = queue.writer.take();
+            drop(queue);
+            self.go_with_group(member, writer, sequence, durability)?;
         } else {
-            self.wait_for(queue, sequence, durability)?;
+            let many = queue.pending_bytes >= PENDING_BYTES_MAX;
+            let writer = queue.writer.take_if(|_| many);
+            drop(queue);
+            if let Some(writer) = writer {
+                self.lead(writer, Durability::Relaxed);
+            }
+            self.want_sync();
         }
         Counters::count(&self.counters.commits);
         self.counters.bytes_given.fetch_add(bytes, Ordering::Relaxed);
         Ok(sequence)
     }
 
-    /// Gives a valid transaction its Sequence and its place in memtable and log.
+    /// Has relaxed transactions synced when the interval is over.
+    fn want_sync(&self) {
+        let mut signals = self.signals();
+        if !std::mem::replace(&mut signals.sync_wanted, true) {
+            drop(signals);
+            self.signalled.notify_all();
+        }
+    }
+
+    /// Gives a valid transaction its Sequence and its place in the log. It is visible then, unless
+    /// it is returned as a member of the group that forms.
     fn line_up(
         &self,
         queue: &mut Queue,
         record: Record,
+        footprint: &Footprint,
         pending: PendingRecord,
         durability: Durability,
-    ) -> Sequence {
+    ) -> (Sequence, Option<Member<'_>>) {
         let sequence = queue.last.following(self.machine.clock.now_micros());
-        queue.conflicts.forget(self.oldest_transaction());
-        queue.note_conflicts(&record, sequence);
+        if queue.conflicts.is_forgetting_due() {
+            queue.conflicts.forget(self.oldest_transaction());
+        }
+        queue.conflicts.note(&record, footprint, sequence);
         if !record.bases.is_empty() {
             self.begin_eras(&record, sequence);
         }
-        for (tree, entries) in record.writes {
-            queue.active.insert(tree, sequence, entries);
-        }
         let all_visible = queue.found < queue.durable && queue.visible == queue.last_live;
-        if durability == Durability::Relaxed && all_visible {
+        let member = if durability == Durability::Relaxed && all_visible {
+            insert(&queue.active, record.writes, sequence);
             queue.visible = sequence;
             self.make_visible(sequence);
-        }
+            None
+        } else {
+            let (memtable, group) = (Arc::clone(&queue.active), queue.join());
+            Some(Member {
+                memtable,
+                writes: record.writes,
+                arrival: Arrival { shared: self, group },
+            })
+        };
         queue.last = sequence;
         queue.last_live = sequence;
         queue.pending_bytes += pending.payload.len();
@@ -106,7 +134,7 @@ impl Shared {
         if queue.active.bytes().max(queue.segment_bytes) >= self.options.memtable_bytes_max {
             self.seal(queue);
         }
-        sequence
+        (sequence, member)
     }
 
     fn begin_eras(&self, record: &Record, sequence: Sequence) {
@@ -135,13 +163,38 @@ impl Shared {
         self.signal(|signals| signals.flush_wanted = true);
     }
 
-    /// Waits until `sequence` is as durable as asked, leading a group when nobody does.
-    fn wait_for<'a>(
-        &'a self,
-        mut queue: MutexGuard<'a, Queue>,
+    /// Inserts a member's entries and waits until its group is as durable as asked; leads it, if it
+    /// brought the writer or is called to.
+    fn go_with_group(
+        &self,
+        member: Member<'_>,
+        writer: Option<Writer>,
         sequence: Sequence,
         durability: Durability,
     ) -> Result<(), EngineError> {
+        let Member { memtable, writes, arrival } = member;
+        insert(&memtable, writes, sequence);
+        let group = arrival.arrive();
+        if let Some(writer) = writer {
+            self.lead(writer, Durability::Synced);
+        }
+        loop {
+            match group.wait() {
+                Call::End(Outcome::Durable) => return Ok(()),
+                Call::End(Outcome::Look) => return self.look(sequence, durability),
+                Call::Lead => {
+                    let writer = self.queue().writer.take();
+                    if let Some(writer) = writer {
+                        self.lead(writer, Durability::Synced);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Finds out in the queue what became of `sequence`, and waits until it is as durable as asked.
+    fn look(&self, sequence: Sequence, durability: Durability) -> Result<(), EngineError> {
+        let mut queue = self.queue();
         loop {
             if let Some(refusal) = queue.refused.remove(&sequence) {
                 return Err(refusal.error());
@@ -173,25 +226,33 @@ impl Shared {
         Ok(())
     }
 
-    fn lead_or_wait<'a>(&'a self, queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
-        if queue.writer.is_some() {
-            return self.lead(queue, Durability::Synced);
+    fn lead_or_wait<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        if let Some(writer) = queue.writer.take() {
+            drop(queue);
+            self.lead(writer, Durability::Synced);
+            return self.queue();
         }
-        self.queue_changed.wait(queue).expect("no panic while the lock is held")
+        queue.watchers += 1;
+        let mut queue = self.queue_changed.wait(queue).expect("no panic while the lock is held");
+        queue.watchers -= 1;
+        queue
     }
 
-    /// Writes what is pending and, if asked, syncs; with the lock released meanwhile.
-    fn lead<'a>(
-        &'a self,
-        mut queue: MutexGuard<'a, Queue>,
-        durability: Durability,
-    ) -> MutexGuard<'a, Queue> {
-        let Some(mut writer) = queue.writer.take() else { return queue };
+    /// Writes what is pending and, if asked, syncs; with no lock held meanwhile.
+    fn lead(&self, mut writer: Writer, durability: Durability) {
+        let _panics = PoisonOnPanic(self);
+        let mut queue = self.queue();
+        if queue.closed.is_some() {
+            queue.writer = Some(writer);
+            let (group, _) = queue.close_group();
+            return self.hand_over(queue, &group, Outcome::Look);
+        }
         let records = std::mem::take(&mut queue.pending);
         queue.pending_bytes = 0;
         let upto = queue.last_live;
+        let (group, members) = queue.close_group();
+        queue.in_hand = Some(Arc::clone(&group));
         drop(queue);
-        let panics = PoisonOnPanic(self);
         let begun = self.machine.clock.now_micros();
         let written = writer.write(&records);
         let unknown = matches!(written, Err(WriteError::Unknown(_)));
@@ -199,19 +260,23 @@ impl Shared {
             Durability::Synced if !unknown => writer.sync(),
             _ => Ok(()),
         };
-        drop(panics);
+        let took = self.micros_since(begun);
+        group.await_members(members);
         if durability == Durability::Synced {
-            self.counters.sync_micros.add(self.micros_since(begun));
+            self.counters.sync_micros.add(took);
             self.counters.group_sizes.add(records.len() as u64);
         }
 
         let mut queue = self.queue();
         queue.writer_counters = writer.counters();
         queue.writer = Some(writer);
+        queue.in_hand = None;
+        let mut outcome = Outcome::Look;
         match written {
             Ok(()) => {
                 queue.written = upto;
                 queue.disk_full = None;
+                outcome = Outcome::Durable;
             }
             Err(WriteError::Refused { written, error }) => {
                 self.refuse(&mut queue, records, written, Refusal::new(&error));
@@ -229,9 +294,31 @@ impl Shared {
             queue.durable = queue.written;
             queue.visible = queue.visible.max(queue.written);
             self.make_visible(queue.visible);
+        } else {
+            outcome = Outcome::Look;
         }
-        self.queue_changed.notify_all();
-        queue
+        self.hand_over(queue, &group, outcome);
+    }
+
+    /// Finds the next group a leader, and tells the one that was led what became of it.
+    fn hand_over(&self, mut queue: MutexGuard<'_, Queue>, group: &Group, outcome: Outcome) {
+        let next = if queue.closed.is_some() {
+            let (next, _) = queue.close_group();
+            next.tell(Outcome::Look);
+            None
+        } else {
+            (queue.members > 0).then(|| Arc::clone(&queue.forming))
+        };
+        let watched = queue.watchers > 0;
+        drop(queue);
+        // First: its sync takes longer than waking the others.
+        if let Some(next) = next {
+            next.want_leader();
+        }
+        group.tell(outcome);
+        if watched {
+            self.queue_changed.notify_all();
+        }
     }
 
     /// Takes back what could not be written because the disk is full, and what lined up behind it.
@@ -249,6 +336,9 @@ impl Shared {
         }
         let waiting = std::mem::take(&mut queue.pending);
         queue.pending_bytes = 0;
+        // Their entries must be there before they can be taken out; members need no lock for that.
+        let (next, members) = queue.close_group();
+        next.await_members(members);
         for pending in unwritten.into_iter().chain(waiting) {
             if pending.sequence <= queue.visible {
                 queue.pending_bytes += pending.payload.len();
@@ -259,6 +349,7 @@ impl Shared {
             }
         }
         queue.disk_full = Some(refusal);
+        next.tell(Outcome::Look);
     }
 
     /// Goes on behind the Sequences that were refused: nothing lies there, and a transaction that
@@ -293,9 +384,51 @@ impl Shared {
 
     /// Refuses all writes from now on.
     pub fn poison(&self, reason: &str) {
-        self.queue().closed.get_or_insert(reason.to_owned());
+        let mut queue = self.queue();
+        queue.closed.get_or_insert(reason.to_owned());
+        let (forming, _) = queue.close_group();
+        forming.tell(Outcome::Look);
+        if let Some(in_hand) = &queue.in_hand {
+            in_hand.tell(Outcome::Look);
+        }
+        drop(queue);
         self.queue_changed.notify_all();
         self.signalled.notify_all();
+    }
+}
+
+/// A transaction that lined up.
+struct Member<'a> {
+    memtable: Arc<Memtable>,
+    writes: Vec<(TreeId, Vec<OverlayEntry>)>,
+    arrival: Arrival<'a>,
+}
+
+/// Whoever holds it owes its group the arrival: the leader waits for it.
+struct Arrival<'a> {
+    shared: &'a Shared,
+    group: Arc<Group>,
+}
+
+impl Arrival<'_> {
+    fn arrive(self) -> Arc<Group> {
+        Arc::clone(&self.group)
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Its entries aren't all there: nothing may become visible any more.
+            self.shared.poison("a panic while entries were inserted");
+        }
+        self.group.arrive();
+    }
+}
+
+fn insert(memtable: &Memtable, writes: Vec<(TreeId, Vec<OverlayEntry>)>, sequence: Sequence) {
+    for (tree, entries) in writes {
+        memtable.insert(tree, sequence, entries);
     }
 }
 

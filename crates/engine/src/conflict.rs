@@ -1,14 +1,29 @@
 //! Who wrote what since when: the first committer wins.
 //!
-//! The table maps what was written to the last Sequence that wrote it, and forgets what no open
-//! transaction can conflict with. What was written is named by a fingerprint of 128 bits with a
-//! random seed: two different keys with one fingerprint would only cost a needless retry.
+//! The table maps what was written to the last Sequence that wrote it. Keys are named by fingerprints
+//! of 64 bits with a random seed, computed before the queue's lock is taken: two keys with one
+//! fingerprint would only cost a needless retry.
+//!
+//! *Forgetting*: there are two generations of fingerprints. When the younger has grown and no open
+//! transaction can conflict with anything in the older, the older is thrown away as a whole and the
+//! younger takes its place; so forgetting costs nothing for each key.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::ids::{Sequence, TreeId};
+use crate::log::record::Record;
+
+/// A generation has at least so many fingerprints before it is the older one: some 100 KB.
+const GENERATION_COUNT_MIN: usize = 4096;
+/// A table that once was so many times larger than it must be gives its memory back.
+const SPARE_TIMES_MAX: usize = 8;
+/// With more trees than this, those that nobody can conflict over are forgotten.
+const TREE_COUNT_MIN: usize = 1024;
+/// Spreads tree ids over a fingerprint's seeds.
+const TREE_FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Where a transaction began.
 #[derive(Clone, Copy, Debug)]
@@ -20,97 +35,236 @@ pub(crate) struct Beginning {
     pub has_read: bool,
 }
 
-/// What a transaction wrote, or wants unchanged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Subject<'a> {
-    /// The value of a key.
-    Key(TreeId, &'a [u8]),
-    /// Any key of the tree: written whenever one is.
-    AnyKey(TreeId),
-    /// The tree as a whole: it got another base, or was dropped.
-    Whole(TreeId),
+/// The fingerprints of what a transaction wrote and of what it wants unchanged.
+pub(crate) struct Footprint {
+    /// Of the record's keys, in its order.
+    written: Vec<u64>,
+    /// What it wants unchanged.
+    validated: Vec<(TreeId, Vec<u8>, u64)>,
+}
+
+impl Footprint {
+    /// Computes the fingerprints, with the seed of the table.
+    pub fn new(seed: u64, record: &Record, validated: Vec<(TreeId, Vec<u8>)>) -> Footprint {
+        let written = record.writes.iter().flat_map(|(tree, entries)| {
+            entries.iter().map(|(key, _)| fingerprint(seed, *tree, key))
+        });
+        let validated = validated.into_iter().map(|(tree, key)| {
+            let found = fingerprint(seed, tree, &key);
+            (tree, key, found)
+        });
+        Footprint { written: written.collect(), validated: validated.collect() }
+    }
+}
+
+fn fingerprint(seed: u64, tree: TreeId, key: &[u8]) -> u64 {
+    // The tree is part of the seed: nothing has to be copied for hashing.
+    xxh3_64_with_seed(key, seed.wrapping_add(tree.0.wrapping_mul(TREE_FACTOR)))
+}
+
+/// Fingerprints are hashes already.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Only fingerprints are hashed, by the method below; this would be right too.
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn write_u64(&mut self, fingerprint: u64) {
+        self.0 = fingerprint;
+    }
+}
+
+type Writers = HashMap<u64, Sequence, BuildHasherDefault<AsItIs>>;
+
+/// When a tree was last changed.
+#[derive(Clone, Copy, Default)]
+struct TreeChanges {
+    /// Any key of it was written.
+    any_key: Sequence,
+    /// It got another base, or was dropped.
+    whole: Sequence,
 }
 
 /// The last writers.
+#[derive(Default)]
 pub(crate) struct ConflictTable {
-    seed: u64,
-    last: HashMap<u128, Sequence>,
-    /// Every entry made, in the order of Sequences, so that forgetting costs what it forgets.
-    order: VecDeque<(Sequence, u128)>,
+    younger: Writers,
+    older: Writers,
+    /// Nothing in `older` was written after this.
+    older_upto: Sequence,
+    trees: HashMap<TreeId, TreeChanges>,
+    /// The last Sequence noted.
+    last: Sequence,
 }
 
 impl ConflictTable {
-    /// An empty table.
-    pub fn new(seed: u64) -> ConflictTable {
-        ConflictTable { seed, last: HashMap::new(), order: VecDeque::new() }
-    }
-
-    /// Whether `subject` was written after `since`.
-    pub fn changed(&self, subject: Subject<'_>, since: Sequence) -> bool {
-        let last = self.last.get(&self.fingerprint(subject));
-        last.is_some_and(|last| since < *last)
-    }
-
-    /// Notes that the transaction `sequence`, the last so far, wrote `subject`.
-    pub fn note(&mut self, subject: Subject<'_>, sequence: Sequence) {
-        let fingerprint = self.fingerprint(subject);
-        self.last.insert(fingerprint, sequence);
-        self.order.push_back((sequence, fingerprint));
-    }
-
-    /// Forgets what was written up to `oldest`, the snapshot of the oldest open transaction.
-    pub fn forget(&mut self, oldest: Sequence) {
-        while let Some((sequence, fingerprint)) = self.order.front().copied()
-            && sequence <= oldest
-        {
-            self.order.pop_front();
-            if self.last.get(&fingerprint) == Some(&sequence) {
-                self.last.remove(&fingerprint);
+    /// What was changed that the transaction should have seen, if anything: the first key, or a tree
+    /// with an empty key. Where a tree got another base, or was dropped, the transaction may have
+    /// meant the one before: even one that has read nothing conflicts with that.
+    pub fn conflict<'a>(
+        &self,
+        beginning: Beginning,
+        record: &'a Record,
+        footprint: &'a Footprint,
+    ) -> Option<(TreeId, &'a [u8])> {
+        let since = beginning.sequence;
+        let changes = |tree: TreeId| self.trees.get(&tree).copied().unwrap_or_default();
+        for (tree, _) in &record.bases {
+            if since < changes(*tree).any_key.max(changes(*tree).whole) {
+                return Some((*tree, &[]));
             }
         }
+        let written = record.writes.iter().map(|(tree, _)| *tree);
+        for tree in written.chain(footprint.validated.iter().map(|(tree, ..)| *tree)) {
+            if since < changes(tree).whole {
+                return Some((tree, &[]));
+            }
+        }
+        if !beginning.has_read {
+            return None;
+        }
+        let keys = record
+            .writes
+            .iter()
+            .flat_map(|(tree, entries)| entries.iter().map(|(key, _)| (*tree, &key[..])))
+            .zip(footprint.written.iter().copied());
+        let validated = footprint.validated.iter();
+        let validated = validated.map(|(tree, key, found)| ((*tree, &key[..]), *found));
+        let mut all = keys.chain(validated);
+        all.find(|(_, fingerprint)| self.changed(*fingerprint, since)).map(|(key, _)| key)
     }
 
-    fn fingerprint(&self, subject: Subject<'_>) -> u128 {
-        // The kind is part of the seed, the tree too: nothing has to be copied for hashing.
-        let (kind, tree, key) = match subject {
-            Subject::Key(tree, key) => (1, tree, key),
-            Subject::AnyKey(tree) => (2, tree, &[][..]),
-            Subject::Whole(tree) => (3, tree, &[][..]),
-        };
-        let mut seed = [0; 17];
-        seed[..8].copy_from_slice(&self.seed.to_le_bytes());
-        seed[8..16].copy_from_slice(&tree.0.to_le_bytes());
-        seed[16] = kind;
-        xxh3_128_with_seed(key, xxhash_rust::xxh3::xxh3_64(&seed))
+    fn changed(&self, fingerprint: u64, since: Sequence) -> bool {
+        let after = |writers: &Writers| writers.get(&fingerprint).is_some_and(|last| since < *last);
+        after(&self.younger) || (since < self.older_upto && after(&self.older))
+    }
+
+    /// Notes what the transaction `sequence`, the last so far, wrote.
+    pub fn note(&mut self, record: &Record, footprint: &Footprint, sequence: Sequence) {
+        for (tree, _) in &record.bases {
+            self.trees.entry(*tree).or_default().whole = sequence;
+        }
+        for (tree, _) in &record.writes {
+            self.trees.entry(*tree).or_default().any_key = sequence;
+        }
+        self.younger.extend(footprint.written.iter().map(|fingerprint| (*fingerprint, sequence)));
+        self.last = sequence;
+    }
+
+    /// Whether it is worth while to ask for the oldest open transaction and `forget`.
+    pub fn is_forgetting_due(&self) -> bool {
+        self.younger.len() >= GENERATION_COUNT_MIN || self.trees.len() >= TREE_COUNT_MIN
+    }
+
+    /// Forgets what only transactions could conflict with that began before `oldest`, the snapshot of
+    /// the oldest open one.
+    pub fn forget(&mut self, oldest: Sequence) {
+        if self.older_upto <= oldest && self.younger.len() >= GENERATION_COUNT_MIN {
+            self.older.clear();
+            if self.older.capacity() > SPARE_TIMES_MAX * self.younger.len() {
+                self.older = Writers::default();
+            }
+            std::mem::swap(&mut self.older, &mut self.younger);
+            self.older_upto = self.last;
+        }
+        if self.trees.len() >= TREE_COUNT_MIN {
+            self.trees.retain(|_, changes| oldest < changes.any_key.max(changes.whole));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
+    const SEED: u64 = 4;
+    const TREE: TreeId = TreeId(8);
+
+    fn writing(keys: &[&str]) -> Record {
+        let entries = keys.iter().map(|key| (Bytes::copy_from_slice(key.as_bytes()), None));
+        Record { writes: vec![(TREE, entries.collect())], ..Record::default() }
+    }
+
+    fn replacing() -> Record {
+        Record { bases: vec![(TREE, None)], ..Record::default() }
+    }
+
+    fn footprint(record: &Record, validated: &[&str]) -> Footprint {
+        let validated = validated.iter().map(|key| (TREE, key.as_bytes().to_vec()));
+        Footprint::new(SEED, record, validated.collect())
+    }
+
+    fn note(table: &mut ConflictTable, record: &Record, sequence: u64) {
+        table.note(record, &footprint(record, &[]), Sequence(sequence));
+    }
+
+    /// The table after: keys a and b at 5, the whole tree at 6, a again at 7.
+    fn sample() -> ConflictTable {
+        let mut table = ConflictTable::default();
+        note(&mut table, &writing(&["a", "b"]), 5);
+        note(&mut table, &replacing(), 6);
+        note(&mut table, &writing(&["a"]), 7);
+        table
+    }
+
     #[test]
-    fn a_subject_changed_if_it_was_written_after_the_snapshot() {
-        let mut table = ConflictTable::new(4);
-        let tree = TreeId(8);
-        table.note(Subject::Key(tree, b"a"), Sequence(5));
-        table.note(Subject::AnyKey(tree), Sequence(5));
-        table.note(Subject::Whole(tree), Sequence(6));
-        table.note(Subject::Key(tree, b"a"), Sequence(7));
-        let check = |table: &ConflictTable, subject, since, expected| {
-            assert_eq!(table.changed(subject, Sequence(since)), expected, "{subject:?} {since}");
+    fn a_transaction_conflicts_with_what_was_written_after_its_snapshot() {
+        // (writes, wants unchanged, has read, snapshot, what is in its way)
+        type Case<'a> = (Record, &'a [&'a str], bool, u64, Option<&'a str>);
+        let cases: [Case<'_>; 10] = [
+            (writing(&["a"]), &[], true, 6, Some("a")),
+            (writing(&["a"]), &[], true, 7, None),
+            (writing(&["a"]), &[], false, 6, None),
+            (writing(&["a"]), &[], false, 5, Some("")),
+            (writing(&["c"]), &[], true, 6, None),
+            (writing(&["c"]), &[], true, 5, Some("")),
+            (writing(&["c"]), &["a"], true, 6, Some("a")),
+            (Record::default(), &["b"], true, 6, None),
+            (replacing(), &[], false, 6, Some("")),
+            (replacing(), &[], false, 7, None),
+        ];
+        let table = sample();
+        for (record, validated, has_read, since, expected) in cases {
+            let beginning = Beginning { sequence: Sequence(since), has_read };
+            let footprint = footprint(&record, validated);
+            let found = table.conflict(beginning, &record, &footprint);
+            let expected = expected.map(|key| (TREE, key.as_bytes()));
+            assert_eq!(found, expected, "{record:?} {validated:?} {has_read} since {since}");
+        }
+        let elsewhere =
+            Record { writes: vec![(TreeId(9), vec![("a".into(), None)])], ..writing(&[]) };
+        let beginning = Beginning { sequence: Sequence(0), has_read: true };
+        assert_eq!(table.conflict(beginning, &elsewhere, &footprint(&elsewhere, &[])), None);
+    }
+
+    #[test]
+    fn forgetting_keeps_what_an_open_transaction_can_conflict_with() {
+        let mut table = ConflictTable::default();
+        let keys: Vec<String> = (0..GENERATION_COUNT_MIN).map(|key| key.to_string()).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let conflicts = |table: &ConflictTable, since| {
+            let beginning = Beginning { sequence: Sequence(since), has_read: true };
+            let record = writing(&["7"]);
+            table.conflict(beginning, &record, &footprint(&record, &[])).is_some()
         };
-        check(&table, Subject::Key(tree, b"a"), 6, true);
-        check(&table, Subject::Key(tree, b"a"), 7, false);
-        check(&table, Subject::Key(tree, b"b"), 0, false);
-        check(&table, Subject::Key(TreeId(9), b"a"), 0, false);
-        check(&table, Subject::Key(tree, b""), 0, false);
-        check(&table, Subject::AnyKey(tree), 4, true);
-        check(&table, Subject::Whole(tree), 5, true);
-        table.forget(Sequence(6));
-        check(&table, Subject::Key(tree, b"a"), 6, true);
-        check(&table, Subject::Whole(tree), 5, false);
-        table.forget(Sequence(7));
-        assert!(table.last.is_empty() && table.order.is_empty());
+        for round in 1..100 {
+            note(&mut table, &writing(&keys), round);
+            assert!(table.is_forgetting_due());
+            // The oldest open transaction is always ten behind.
+            let oldest = round.saturating_sub(10);
+            table.forget(Sequence(oldest));
+            assert!((oldest..round).all(|since| conflicts(&table, since)), "{round}");
+            assert!(!conflicts(&table, round));
+        }
+        assert!(table.younger.len() + table.older.len() <= 2 * keys.len());
     }
 }

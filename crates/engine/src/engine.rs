@@ -131,8 +131,7 @@ impl Engine {
 
     /// Begins a transaction at what is visible now.
     pub fn begin(&self) -> Transaction {
-        let snapshot = self.shared.begin_transaction();
-        Transaction::new(Arc::clone(&self.shared), snapshot)
+        Transaction::begin(Arc::clone(&self.shared))
     }
 
     /// The Sequence of the last visible transaction.

@@ -7,8 +7,8 @@
 //!
 //! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
-//! [`transaction`], `conflict`, `log` (segments, writing, recovery), `queue` and `commit` (the order
-//! of transactions, group commit), `flush`, `pace`, `work` (folding by key range, merging), `fold` (for
+//! [`transaction`], `conflict`, `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
+//! order of transactions, group commit), `flush`, `pace`, `work` (folding by key range, merging), `fold` (for
 //! version commits), `publish`, `opening`, [`engine`]. This crate doesn't know what keys and values
 //! mean.
 
@@ -22,8 +22,10 @@ pub mod engine;
 pub mod error;
 mod flush;
 mod fold;
+mod group;
 pub mod ids;
 mod log;
+mod open_transactions;
 mod opening;
 mod overlay;
 mod own_writes;

@@ -1,6 +1,6 @@
 //! Opening: what is published, then what the log says happened since.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -16,6 +16,7 @@ use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::record::Record;
 use crate::log::recovery::{LogEnd, replay};
 use crate::log::writer::Writer;
+use crate::open_transactions::OpenTransactions;
 use crate::pace::Pace;
 use crate::publish::{ROOT_NAME, swap_root};
 use crate::queue::Queue;
@@ -176,8 +177,7 @@ fn assemble(
 ) -> Shared {
     let writer = Writer::new(machine, end.next, end.previous);
     let active = Arc::clone(&parts.state.active);
-    let seed = random(&*machine.chance);
-    let mut queue = Queue::new(writer, end.next, active, parts.last, seed);
+    let mut queue = Queue::new(writer, end.next, active, parts.last);
     queue.segment_bytes = end.bytes;
     let shared = Shared {
         machine: machine.clone(),
@@ -188,7 +188,8 @@ fn assemble(
         next_tree_id: AtomicU64::new(parts.next_tree_id),
         queue: Mutex::new(queue),
         queue_changed: Condvar::new(),
-        transactions: Mutex::new(BTreeMap::new()),
+        conflict_seed: random(&*machine.chance),
+        transactions: OpenTransactions::default(),
         flusher: Mutex::new(Vec::new()),
         publisher: Mutex::new(publisher),
         work: Mutex::new(Work::default()),

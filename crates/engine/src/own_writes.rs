@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map};
 use std::ops::Bound;
 
 use bytes::Bytes;
-use frond_store::{
-    Chunk, ChunkHash, ChunkStore, Collected, Collection, Lifetime, Session, StoreCounters,
-    StoreError,
-};
+use frond_store::{Chunk, ChunkHash, ChunkStore, StoreLayer};
 use frond_tree::{Bounds, Direction, Tree, Value};
 
 use crate::ids::TreeId;
@@ -240,50 +237,13 @@ pub(crate) struct StoreWithOwn<'a> {
     pub store: &'a dyn ChunkStore,
 }
 
-impl ChunkStore for StoreWithOwn<'_> {
-    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
-        self.own.chunk(hash).map_or_else(|| self.store.get(hash), Ok)
+impl StoreLayer for StoreWithOwn<'_> {
+    fn inner(&self) -> &dyn ChunkStore {
+        self.store
     }
 
-    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        let mut has = self.store.has_many(hashes)?;
-        for (has, hash) in has.iter_mut().zip(hashes) {
-            *has |= self.own.chunks.contains_key(hash);
-        }
-        Ok(has)
-    }
-
-    fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
-        self.store.put_many_for(lifetime, chunks)
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        self.store.sync()
-    }
-
-    fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError> {
-        self.store.root(name)
-    }
-
-    fn swap_root(
-        &self,
-        name: &str,
-        expected: Option<ChunkHash>,
-        new: Option<ChunkHash>,
-    ) -> Result<(), StoreError> {
-        self.store.swap_root(name, expected, new)
-    }
-
-    fn session(&self) -> Session {
-        self.store.session()
-    }
-
-    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
-        self.store.collect(collection)
-    }
-
-    fn counters(&self) -> StoreCounters {
-        self.store.counters()
+    fn own(&self, hash: ChunkHash) -> Option<Chunk> {
+        self.own.chunk(hash)
     }
 }
 

@@ -4,7 +4,8 @@
 //! 1. `visible <= last_live <= last` and `durable <= written <= last_live`.
 //! 2. `pending` ascends by Sequence; what is in it is not written.
 //! 3. Every Sequence above `visible` and up to `last_live` is pending, or in the hands of the
-//!    leader (`writer` is absent then), or written and waits for a sync.
+//!    leader (`writer` is absent then), or written and waits for a sync. Its entries are in the
+//!    memtable, or on their way there by a member of `forming` or `in_hand`.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,11 +13,11 @@ use std::sync::Arc;
 
 use frond_store::StoreError;
 
-use crate::conflict::{Beginning, ConflictTable, Subject};
+use crate::conflict::ConflictTable;
 use crate::error::EngineError;
-use crate::ids::{Sequence, TreeId};
+use crate::group::Group;
+use crate::ids::Sequence;
 use crate::log::format::SegmentNumber;
-use crate::log::record::Record;
 use crate::log::writer::{PendingRecord, Writer, WriterCounters};
 use crate::overlay::memtable::Memtable;
 
@@ -45,6 +46,14 @@ pub(crate) struct Queue {
     pub written: Sequence,
     /// The last one that is durable.
     pub durable: Sequence,
+    /// The group that forms, and how many joined it: every record in `pending` is a member's, or is
+    /// visible already.
+    pub forming: Arc<Group>,
+    pub members: u64,
+    /// The group that a leader has in hand.
+    pub in_hand: Option<Arc<Group>>,
+    /// How many wait for `queue_changed`.
+    pub watchers: u64,
     /// Records that wait for a leader.
     pub pending: Vec<PendingRecord>,
     pub pending_bytes: usize,
@@ -91,10 +100,9 @@ impl Queue {
         segment: SegmentNumber,
         active: Arc<Memtable>,
         last: Sequence,
-        conflict_seed: u64,
     ) -> Queue {
         Queue {
-            conflicts: ConflictTable::new(conflict_seed),
+            conflicts: ConflictTable::default(),
             active,
             segment,
             segment_bytes: 0,
@@ -104,6 +112,10 @@ impl Queue {
             visible: last,
             written: last,
             durable: last,
+            forming: Arc::default(),
+            members: 0,
+            in_hand: None,
+            watchers: 0,
             pending: Vec::new(),
             pending_bytes: 0,
             writer: Some(writer),
@@ -136,50 +148,14 @@ impl Queue {
         self.closed.as_ref().map_or(Ok(()), |reason| Err(EngineError::Closed(reason.clone())))
     }
 
-    /// Fails if the transaction conflicts with one that was committed since its beginning. Where a
-    /// tree got another base, or was dropped, the transaction may have meant the one before: even
-    /// one that has read nothing conflicts with that.
-    pub fn check_conflicts(
-        &self,
-        beginning: Beginning,
-        record: &Record,
-        validated: &[(TreeId, Vec<u8>)],
-    ) -> Result<(), EngineError> {
-        let conflicts = &self.conflicts;
-        let since = beginning.sequence;
-        let conflict = |tree, key: &[u8]| Err(EngineError::Conflict { tree, key: key.to_vec() });
-        for (tree, _) in &record.bases {
-            if conflicts.changed(Subject::Whole(*tree), since)
-                || conflicts.changed(Subject::AnyKey(*tree), since)
-            {
-                return conflict(*tree, &[]);
-            }
-        }
-        let written = record
-            .writes
-            .iter()
-            .flat_map(|(tree, entries)| entries.iter().map(|(key, _)| (*tree, &key[..])));
-        let validated = validated.iter().map(|(tree, key)| (*tree, &key[..]));
-        for (tree, key) in written.chain(validated) {
-            if conflicts.changed(Subject::Whole(tree), since)
-                || (beginning.has_read && conflicts.changed(Subject::Key(tree, key), since))
-            {
-                return conflict(tree, key);
-            }
-        }
-        Ok(())
+    /// A transaction that can't be told at once what becomes of it joins the group that forms.
+    pub fn join(&mut self) -> Arc<Group> {
+        self.members += 1;
+        Arc::clone(&self.forming)
     }
 
-    /// Notes what the transaction `sequence` writes.
-    pub fn note_conflicts(&mut self, record: &Record, sequence: Sequence) {
-        for (tree, _) in &record.bases {
-            self.conflicts.note(Subject::Whole(*tree), sequence);
-        }
-        for (tree, entries) in &record.writes {
-            self.conflicts.note(Subject::AnyKey(*tree), sequence);
-            for (key, _) in entries {
-                self.conflicts.note(Subject::Key(*tree, key), sequence);
-            }
-        }
+    /// Closes the group that forms; returns it with the number of its members.
+    pub fn close_group(&mut self) -> (Arc<Group>, u64) {
+        (std::mem::take(&mut self.forming), std::mem::take(&mut self.members))
     }
 }

@@ -1,14 +1,14 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
 //! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`,
-//! `transactions`, `current`, `unpublished`, `work`, `signals`. None but the first two is
+//! `group` (its own), `transactions` (a lane's), `current`, `unpublished`, `work`, `signals`. None but the first two is
 //! held across a write or sync; these only keep two flushes, and two publications, apart, and no
 //! writer or reader waits for them.
 //!
 //! *Visibility*: [`crate::current`] gives a snapshot the State and the visible Sequence of one moment.
 //! The visible Sequence only rises, and only under the queue's lock.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -20,6 +20,7 @@ use crate::current::Current;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::open_transactions::OpenTransactions;
 use crate::overlay::memtable::Memtable;
 use crate::pace::Pace;
 use crate::queue::{Queue, Refusal};
@@ -41,10 +42,13 @@ pub(crate) struct Shared {
     pub current: Current,
     /// Where transactions line up; see `commit`.
     pub queue: Mutex<Queue>,
-    /// Something in the queue was written, refused or closed.
+    /// Something in the queue was written, refused or closed, and somebody who is no member of a
+    /// group waits for that.
     pub queue_changed: Condvar,
-    /// How many transactions are open at each Sequence.
-    pub transactions: Mutex<BTreeMap<Sequence, u64>>,
+    /// What fingerprints of keys are computed with; see `conflict`.
+    pub conflict_seed: u64,
+    /// Which transactions are open.
+    pub transactions: OpenTransactions,
     /// Held by the one flush that runs: memtables that were flushed and may still be read.
     pub flusher: Mutex<Vec<Arc<Memtable>>>,
     /// What is published; see `publish`.
@@ -141,31 +145,9 @@ impl Shared {
         self.current.make_visible(sequence);
     }
 
-    /// The snapshot for a new transaction, which must end with `end_transaction`.
-    pub fn begin_transaction(&self) -> Snapshot {
-        let mut transactions = self.transactions.lock().expect(NO_PANIC);
-        // Within the lock, so that `oldest_transaction` never misses one that is about to begin.
-        let snapshot = self.snapshot();
-        *transactions.entry(snapshot.sequence()).or_default() += 1;
-        snapshot
-    }
-
-    /// Ends a transaction that was begun at `sequence`.
-    pub fn end_transaction(&self, sequence: Sequence) {
-        let mut transactions = self.transactions.lock().expect(NO_PANIC);
-        if let Some(count) = transactions.get_mut(&sequence) {
-            *count -= 1;
-            if *count == 0 {
-                transactions.remove(&sequence);
-            }
-        }
-    }
-
     /// No transaction that is open now, or begins later, has an older snapshot.
     pub fn oldest_transaction(&self) -> Sequence {
-        let transactions = self.transactions.lock().expect(NO_PANIC);
-        let visible = || self.current.visible();
-        transactions.keys().next().copied().unwrap_or_else(visible)
+        self.transactions.oldest(&self.current)
     }
 
     /// How much time has gone by since the clock said `begun`; nothing if it was set back.

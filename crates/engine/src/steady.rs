@@ -5,10 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use frond_store::{
-    Chunk, ChunkHash, ChunkKind, ChunkStore, Collected, Collection, Lifetime, Session,
-    StoreCounters, StoreError,
-};
+use frond_store::{Chunk, ChunkKind, ChunkStore, Lifetime, StoreError, StoreLayer};
 
 /// Uncompressed bytes put between two syncs: a few hundredths of a second of a disk's time.
 const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
@@ -35,32 +32,19 @@ impl<'a> SteadyStore<'a> {
     }
 }
 
-impl ChunkStore for SteadyStore<'_> {
-    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
-        self.store.get(hash)
+impl StoreLayer for SteadyStore<'_> {
+    fn inner(&self) -> &dyn ChunkStore {
+        self.store
     }
 
-    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
-        self.store.get_many(hashes)
-    }
-
-    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        self.store.has_many(hashes)
-    }
-
-    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
+    fn put(&self, hint: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {
         for alike in chunks.chunk_by(|left, right| left.kind() == right.kind()) {
-            let lifetime = match alike[0].kind() {
+            let lifetime = hint.unwrap_or(match alike[0].kind() {
                 ChunkKind::MapNode => self.nodes,
                 _ => self.values,
-            };
-            self.put_many_for(lifetime, alike)?;
+            });
+            self.store.put_many_for(lifetime, alike)?;
         }
-        Ok(())
-    }
-
-    fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
-        self.store.put_many_for(lifetime, chunks)?;
         let bytes: usize = chunks.iter().map(|chunk| chunk.encoded().len()).sum();
         let unsynced = self.unsynced.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         if unsynced < UNSYNCED_BYTES_MAX {
@@ -69,34 +53,5 @@ impl ChunkStore for SteadyStore<'_> {
         self.unsynced.store(0, Ordering::Relaxed);
         // If it fails, the store takes no writes any more, and whoever publishes finds that.
         self.store.sync()
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        self.store.sync()
-    }
-
-    fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError> {
-        self.store.root(name)
-    }
-
-    fn swap_root(
-        &self,
-        name: &str,
-        expected: Option<ChunkHash>,
-        new: Option<ChunkHash>,
-    ) -> Result<(), StoreError> {
-        self.store.swap_root(name, expected, new)
-    }
-
-    fn session(&self) -> Session {
-        self.store.session()
-    }
-
-    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
-        self.store.collect(collection)
-    }
-
-    fn counters(&self) -> StoreCounters {
-        self.store.counters()
     }
 }

@@ -12,6 +12,7 @@ use crate::conflict::Beginning;
 use crate::cursor::EntryCursor;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::open_transactions::OpenTransaction;
 use crate::overlay::interleave::Interleave;
 use crate::overlay::run::DELETION_FLAG;
 use crate::own_writes::{OwnWrites, StoreWithOwn};
@@ -43,7 +44,7 @@ pub enum Durability {
 /// deletes are no conflict with earlier ones of the same keys, and share a sync with them.
 pub struct Transaction {
     shared: Arc<Shared>,
-    snapshot: Snapshot,
+    open: OpenTransaction,
     own: OwnWrites,
     /// Whether the caller may know something of the snapshot.
     has_read: AtomicBool,
@@ -56,17 +57,18 @@ pub struct Transaction {
 pub struct Savepoint(pub usize);
 
 impl Transaction {
-    /// `snapshot` was registered as an open transaction's with `shared`.
-    pub(crate) fn new(shared: Arc<Shared>, snapshot: Snapshot) -> Transaction {
+    /// Begins a transaction at what is visible now.
+    pub(crate) fn begin(shared: Arc<Shared>) -> Transaction {
+        let open = shared.transactions.begin(&shared.current);
         let session = shared.store.session();
         let (own, has_read) = (OwnWrites::default(), AtomicBool::new(false));
-        Transaction { shared, snapshot, own, has_read, _session: session }
+        Transaction { shared, open, own, has_read, _session: session }
     }
 
     /// What the transaction was begun at, without its own writes. Asking for it counts as reading.
     pub fn snapshot(&self) -> &Snapshot {
         self.note_read();
-        &self.snapshot
+        &self.open.snapshot
     }
 
     fn note_read(&self) {
@@ -82,7 +84,7 @@ impl Transaction {
     /// Fails if there is no such tree. That there is one isn't noted as read: a write to it is
     /// refused if it was replaced or dropped meanwhile, and what takes a write back notes a read.
     fn check_tree(&self, tree: TreeId) -> Result<(), EngineError> {
-        let in_snapshot = || self.snapshot.has_tree(tree);
+        let in_snapshot = || self.open.snapshot.has_tree(tree);
         if self.own.base(tree).map_or_else(in_snapshot, |base| base.is_some()) {
             return Ok(());
         }
@@ -112,7 +114,7 @@ impl Transaction {
             return Ok(value);
         }
         match self.own.base(tree) {
-            Some(Some(base)) => Ok(base.get(&**self.snapshot.store(), key)?),
+            Some(Some(base)) => Ok(base.get(&**self.open.snapshot.store(), key)?),
             Some(None) => Err(EngineError::NoTree(tree)),
             None => self.snapshot().get(tree, key),
         }
@@ -129,7 +131,7 @@ impl Transaction {
         match self.own.base(tree) {
             Some(Some(base)) => {
                 let overlay = Interleave::new(own.into_iter().collect(), direction);
-                let base = base.range(self.snapshot.store(), bounds, direction);
+                let base = base.range(self.open.snapshot.store(), bounds, direction);
                 Ok(EntryCursor::new(overlay, Some(base), direction))
             }
             Some(None) => Err(EngineError::NoTree(tree)),
@@ -140,7 +142,7 @@ impl Transaction {
     /// Reads a value's bytes, wherever they lie (chunks put by this transaction included).
     pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
         // Whoever has a value that isn't its own has read already: the bytes follow from it.
-        let store = &**self.snapshot.store();
+        let store = &**self.open.snapshot.store();
         Ok(value.read(&StoreWithOwn { own: &self.own, store })?)
     }
 
@@ -246,11 +248,11 @@ impl Transaction {
     pub fn commit(mut self, durability: Durability) -> Result<Sequence, EngineError> {
         self.check_size()?;
         if self.own.is_empty() {
-            return Ok(self.snapshot.sequence());
+            return Ok(self.open.snapshot.sequence());
         }
         let own = std::mem::take(&mut self.own);
         let has_read = self.has_read.load(Ordering::Relaxed);
-        let beginning = Beginning { sequence: self.snapshot.sequence(), has_read };
+        let beginning = Beginning { sequence: self.open.snapshot.sequence(), has_read };
         self.shared.commit(beginning, own, durability)
     }
 
@@ -265,6 +267,6 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        self.shared.end_transaction(self.snapshot.sequence());
+        self.shared.transactions.end(&self.open);
     }
 }

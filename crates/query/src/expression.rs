@@ -51,6 +51,7 @@ use crate::error::QueryError;
 use node::Node;
 
 pub(crate) use evaluated::{Elements, Evaluated, check_bytes, check_depth};
+pub(crate) use hash::hashed_key;
 pub(crate) use object::not_mergeable;
 pub(crate) use parse::Parser;
 pub(crate) use path::parse as parse_path;

@@ -33,8 +33,8 @@ enum Halt<'d, 'p> {
     Array(Array<'d>, Walk<'d, 'p>),
 }
 
-/// Calls `emit` with the values of each key, `None` for an absent one, and returns whether an array
-/// was met. A key may come twice.
+/// Calls `emit` with the values of each key, `None` for an absent one, and returns which fields met an
+/// array: a bit for each, by its place. A key may come twice.
 ///
 /// # Errors
 /// `CannotIndexParallelArrays`, and code 16746 where a number on a path names both an element and a
@@ -43,7 +43,7 @@ pub(crate) fn for_each<'d>(
     fields: &[SortField],
     document: Document<'d>,
     emit: &mut dyn FnMut(&[Option<Value<'d>>]),
-) -> Result<bool, QueryError> {
+) -> Result<u64, QueryError> {
     let mut values = vec![None; fields.len()];
     let walks: Vec<Walk<'_, '_>> = fields
         .iter()
@@ -75,7 +75,7 @@ fn expand<'d>(
     walks: &[Walk<'d, '_>],
     values: &mut [Option<Value<'d>>],
     emit: &mut dyn FnMut(&[Option<Value<'d>>]),
-) -> Result<bool, QueryError> {
+) -> Result<u64, QueryError> {
     let mut met: Option<(Array<'d>, usize)> = None;
     let mut waiting = Vec::new();
     for walk in walks {
@@ -94,12 +94,13 @@ fn expand<'d>(
     }
     let Some((array, _)) = met else {
         emit(values);
-        return Ok(false);
+        return Ok(0);
     };
+    let mut arrays = waiting.iter().fold(0, |arrays, walk| arrays | 1 << walk.field.min(63));
     if array.is_empty() {
         waiting.iter().for_each(|walk| values[walk.field] = Some(Value::Undefined));
         emit(values);
-        return Ok(true);
+        return Ok(arrays);
     }
     let mut inner = Vec::with_capacity(waiting.len());
     for element in array.iter() {
@@ -111,9 +112,9 @@ fn expand<'d>(
                 (Some(_), _) => values[walk.field] = None,
             }
         }
-        expand(fields, &inner, values, emit)?;
+        arrays |= expand(fields, &inner, values, emit)?;
     }
-    Ok(true)
+    Ok(arrays)
 }
 
 /// Whether the two are the very same array, not only equal.

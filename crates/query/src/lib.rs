@@ -10,6 +10,7 @@ pub mod collation;
 pub mod error;
 pub mod expression;
 pub mod filter;
+pub mod index;
 mod keys;
 mod number;
 pub mod pipeline;

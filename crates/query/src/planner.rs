@@ -12,21 +12,20 @@
 //!    more: each document is filtered again.
 //! 2. On a multikey index, two conditions on one path may be fulfilled by two different elements, so
 //!    that only one of them gives bounds; and fields below one array are bounded one at a time.
-//! 3. Keys of strings are their bytes: a filter or sort by another collation has no bounds of
-//!    strings, and no order.
+//! 3. An index's keys of strings are ordered by its collation: a filter or sort by another one has
+//!    no bounds of strings, and no order.
 //! 4. A sparse index is used only if the filter demands one of its fields.
 
 mod compound;
 mod conditions;
 mod interval;
 
-use frond_doc::Document;
+use std::sync::Arc;
+
 use frond_doc::key::Bounds;
 
-use crate::collation::Collation;
-use crate::error::QueryError;
 use crate::filter::Filter;
-use crate::keys;
+use crate::index::{self, IndexShape};
 use crate::sort::{SortField, SortPattern};
 use compound::Scan;
 
@@ -35,15 +34,18 @@ use compound::Scan;
 pub struct IndexFacts {
     /// Its name.
     pub name: String,
-    /// Its fields: dotted paths and directions.
-    pub fields: Vec<SortField>,
-    /// Whether some indexed document has an array on one of the paths: bounds of two conditions on
-    /// one path must not be intersected then.
-    pub multikey: bool,
-    /// Whether documents without any of the fields are left out.
-    pub sparse: bool,
-    /// Whether keys are unique.
-    pub unique: bool,
+    /// What it files.
+    pub shape: Arc<IndexShape>,
+    /// The flags of all its entries: which fields have an array somewhere. Bounds of two conditions on
+    /// such a path must not be intersected.
+    pub flags: u8,
+}
+
+impl IndexFacts {
+    /// Whether the field at a place has an array in some document.
+    fn is_multikey(&self, place: usize) -> bool {
+        self.flags & index::field_flag(place) != 0
+    }
 }
 
 /// How documents are found.
@@ -157,41 +159,9 @@ pub fn plan(
 
 /// The documents' own tree seen as an index.
 fn id_facts() -> IndexFacts {
-    IndexFacts {
-        name: "_id_".to_owned(),
-        fields: vec![SortField { path: "_id".to_owned(), descending: false }],
-        multikey: false,
-        sparse: false,
-        unique: true,
-    }
-}
-
-/// The keys under which an index with `fields` files `document`: every combination where an array
-/// lies on a path (two arrays in parallel are an error that names them), each key the concatenation
-/// of its fields' keys; and whether an array was met. Keys ascend strictly. A sparse index files a
-/// document in which none of the fields is there under no key.
-///
-/// # Errors
-/// As the documentation of this crate's `keys` module tells: `CannotIndexParallelArrays`, 16746.
-pub fn index_keys(
-    fields: &[SortField],
-    sparse: bool,
-    document: Document<'_>,
-) -> Result<(Vec<Vec<u8>>, bool), QueryError> {
-    let mut found = Vec::new();
-    let mut any_present = false;
-    let met_array = keys::for_each(fields, document, &mut |values| {
-        any_present |= values.iter().any(Option::is_some);
-        let mut key = Vec::with_capacity(16 * fields.len());
-        keys::append(&mut key, fields, values, &Collation::SIMPLE);
-        found.push(key);
-    })?;
-    if sparse && !any_present {
-        found.clear();
-    }
-    found.sort_unstable();
-    found.dedup();
-    Ok((found, met_array))
+    let fields = [SortField { path: "_id".to_owned(), descending: false }];
+    let shape = Arc::new(IndexShape::of_values(&fields, false));
+    IndexFacts { name: "_id_".to_owned(), shape, flags: 0 }
 }
 
 #[cfg(test)]

@@ -111,6 +111,12 @@ impl Chunk {
     /// As `new`; the payload is all `parts`, one after the other.
     pub fn from_parts(kind: ChunkKind, references: &[ChunkHash], parts: &[&[u8]]) -> Chunk {
         let payload_offset = OFFSET_REFERENCES + references.len() * HASH_BYTES;
+        Chunk::named(Chunk::encode(kind, references, parts).into(), payload_offset, kind)
+    }
+
+    /// The encoded bytes of such a chunk, for whoever names it later ([`Chunk::from_encoded`]).
+    pub fn encode(kind: ChunkKind, references: &[ChunkHash], parts: &[&[u8]]) -> Vec<u8> {
+        let payload_offset = OFFSET_REFERENCES + references.len() * HASH_BYTES;
         let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
         let mut encoded = Vec::with_capacity(payload_offset + payload_bytes);
         encoded.extend_from_slice(&[kind as u8, 0, 0, 0]);
@@ -118,11 +124,15 @@ impl Chunk {
         encoded.extend_from_slice(&count.to_le_bytes());
         references.iter().for_each(|reference| encoded.extend_from_slice(&reference.0));
         parts.iter().for_each(|part| encoded.extend_from_slice(part));
-        Chunk::named(encoded.into(), payload_offset, kind)
+        encoded
     }
 
     fn named(encoded: Bytes, payload_offset: usize, kind: ChunkKind) -> Chunk {
         let hash = ChunkHash(*blake3::hash(&encoded).as_bytes());
+        Chunk::with_name(hash, encoded, payload_offset, kind)
+    }
+
+    fn with_name(hash: ChunkHash, encoded: Bytes, payload_offset: usize, kind: ChunkKind) -> Chunk {
         Chunk(Arc::new(Inner { hash, encoded, payload_offset, kind, mark: AtomicU8::new(0) }))
     }
 
@@ -141,6 +151,23 @@ impl Chunk {
     /// # Errors
     /// [`StoreError::Damaged`] if the bytes are not a chunk.
     pub fn from_encoded(encoded: Bytes, place: (&str, u64)) -> Result<Chunk, StoreError> {
+        let (kind, payload_offset) = Chunk::parse(&encoded, place)?;
+        Ok(Chunk::named(encoded, payload_offset, kind))
+    }
+
+    /// As `from_encoded`, with the name that a checksum binds to these bytes: hashing them costs a
+    /// third of a read from a disk.
+    pub(crate) fn from_checked(
+        hash: ChunkHash,
+        encoded: Bytes,
+        place: (&str, u64),
+    ) -> Result<Chunk, StoreError> {
+        let (kind, payload_offset) = Chunk::parse(&encoded, place)?;
+        Ok(Chunk::with_name(hash, encoded, payload_offset, kind))
+    }
+
+    /// Returns the kind, and where the payload begins.
+    fn parse(encoded: &[u8], place: (&str, u64)) -> Result<(ChunkKind, usize), StoreError> {
         let damaged = |what: &str| StoreError::damaged(place.0, place.1, what);
         let header = encoded.get(..OFFSET_REFERENCES).ok_or_else(|| damaged("chunk too short"))?;
         let kind = ChunkKind::from_byte(header[0]).ok_or_else(|| damaged("unknown chunk kind"))?;
@@ -155,7 +182,7 @@ impl Chunk {
             .and_then(|bytes| bytes.checked_add(OFFSET_REFERENCES))
             .filter(|offset| *offset <= encoded.len())
             .ok_or_else(|| damaged("a chunk's references exceed its bytes"))?;
-        Ok(Chunk::named(encoded, payload_offset, kind))
+        Ok((kind, payload_offset))
     }
 
     /// The chunk's name.

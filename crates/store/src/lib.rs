@@ -12,12 +12,13 @@ pub mod io;
 pub mod local;
 pub mod memory;
 
+mod buffers;
 mod cache;
 mod collection;
 mod counters;
-mod hint;
 mod index;
 pub mod lane;
+mod layer;
 mod manifest;
 mod pack;
 mod session;
@@ -25,7 +26,7 @@ mod session;
 pub use chunk::{Chunk, ChunkHash, ChunkKind};
 pub use collection::{CollectOptions, Collected, Collection};
 pub use error::StoreError;
-pub use hint::PutFor;
+pub use layer::{PutFor, StoreLayer};
 pub use manifest::ROOT_NAME_BYTES_MAX;
 pub use session::Session;
 
@@ -39,6 +40,8 @@ pub enum Lifetime {
     Working,
     /// For good: what a version commit made.
     Lasting,
+    /// As `Working`, and so much at once that it isn't kept in the cache: what a load made.
+    Loaded,
 }
 
 /// A set of chunks named by their content, and the named roots that keep some of them alive.
@@ -48,7 +51,8 @@ pub enum Lifetime {
 /// *Invariants*
 /// 1. A chunk that `put_many` returned for is readable at once by every thread.
 /// 2. It is durable once a later `sync` has returned. A root never names a chunk that isn't.
-/// 3. Every chunk read from a disk was hashed and compared with its name.
+/// 3. Every chunk read from a disk is the one that was asked for, or damage is found: a checksum binds
+///    its bytes to its name.
 pub trait ChunkStore: Send + Sync {
     /// Returns the chunk named `hash`.
     ///

@@ -29,6 +29,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
+use crate::buffers::Buffers;
 use crate::cache::ChunkCache;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::collection::{Collected, Collection};
@@ -39,7 +40,7 @@ use crate::io::{Disk, Machine};
 use crate::manifest::{self, Manifest, PackEntry, PackState, PublishError};
 use crate::pack::Purpose;
 use crate::pack::codec::Effort;
-use crate::pack::format::{NewFrame, encode_frame};
+use crate::pack::frames::{Frames, NewChunk};
 use crate::pack::writer::{UnsyncedPack, Writer, Written};
 use crate::session::{Session, Sessions};
 use crate::{ChunkStore, Lifetime, ROOT_NAME_BYTES_MAX, StoreCounters};
@@ -83,6 +84,7 @@ pub struct LocalStore {
     /// Held by the one collection that runs.
     collector: Mutex<()>,
     pack_bytes_target: u64,
+    buffers: Buffers,
     counters: Counters,
 }
 
@@ -213,21 +215,22 @@ impl LocalStore {
     fn append_absent(
         &self,
         purpose: Purpose,
-        mut frames: Vec<NewFrame>,
+        frames: &mut Frames,
     ) -> Result<HashSet<ChunkHash, NameHasherBuilder>, StoreError> {
         let mut writer = self.writer();
         self.check_poison()?;
         // Another thread may have put some of these meanwhile.
         self.index(|index| {
-            let is_present = |frame: &NewFrame| {
-                frame.chunks.iter().all(|chunk| index.chunks.contains_key(&chunk.hash))
-            };
-            let present = frames.iter().filter(|frame| is_present(frame));
-            self.sessions.touch(present.flat_map(|frame| &frame.chunks).map(|chunk| chunk.hash));
-            frames.retain(|frame| !is_present(frame));
+            let mut present = Vec::new();
+            frames.retain(|chunks: &[NewChunk]| {
+                let all = chunks.iter().all(|chunk| index.chunks.contains_key(&chunk.hash));
+                present.extend(chunks.iter().filter(|_| all).map(|chunk| chunk.hash));
+                !all
+            });
+            self.sessions.touch(present);
         });
         let mut written = Written::default();
-        let result = writer.append(purpose, &frames, &mut written);
+        let result = writer.append(purpose, frames, &mut written);
         let added = written.chunks.iter().map(|(hash, _)| *hash).collect();
         self.note_written(written);
         result.map(|()| added)
@@ -302,12 +305,20 @@ impl ChunkStore for LocalStore {
             return Ok(());
         }
         let effort = Effort::from(lifetime);
-        let frames = absent.iter().map(|chunk| encode_frame(effort, &[chunk])).collect();
-        let added = self.append_absent(lifetime.into(), frames)?;
+        let mut frames = Frames::new(self.buffers.take());
+        let bytes = absent.iter().map(|chunk| chunk.encoded().len()).sum();
+        frames.reserve(absent.len(), bytes);
+        absent.iter().for_each(|chunk| frames.push(effort, &[chunk]));
+        let added = self.append_absent(lifetime.into(), &mut frames);
+        self.buffers.give_back(frames.into_buffer());
+        let added = added?;
         for chunk in absent.into_iter().filter(|chunk| added.contains(&chunk.hash())) {
             self.counters.chunks_written.add(1);
             self.counters.bytes_put.add(chunk.encoded().len() as u64);
-            self.cache.insert(chunk.clone());
+            // Interior nodes of what was loaded are asked for at each read of it.
+            if lifetime != Lifetime::Loaded || chunk.reference_count() > 0 {
+                self.cache.insert(chunk.clone());
+            }
         }
         Ok(())
     }

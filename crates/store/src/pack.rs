@@ -5,6 +5,7 @@
 
 pub(crate) mod codec;
 pub(crate) mod format;
+pub(crate) mod frames;
 pub(crate) mod reader;
 pub(crate) mod writer;
 
@@ -41,7 +42,7 @@ impl fmt::Display for PackNumber {
 pub(crate) enum Purpose {
     /// [`Lifetime::Brief`].
     Brief = 0,
-    /// [`Lifetime::Working`].
+    /// [`Lifetime::Working`] and [`Lifetime::Loaded`].
     Working = 1,
     /// [`Lifetime::Lasting`].
     Lasting = 2,
@@ -65,7 +66,7 @@ impl From<Lifetime> for Purpose {
     fn from(lifetime: Lifetime) -> Purpose {
         match lifetime {
             Lifetime::Brief => Purpose::Brief,
-            Lifetime::Working => Purpose::Working,
+            Lifetime::Working | Lifetime::Loaded => Purpose::Working,
             Lifetime::Lasting => Purpose::Lasting,
         }
     }

@@ -130,6 +130,11 @@ impl<'a, W: NodeWriter> Levels<'a, W> {
         self.add_node(level, child, true)
     }
 
+    /// Takes a node of `level` that is in the store, the next one there.
+    pub(crate) fn add_put(&mut self, level: usize, child: &W::Child) -> Result<(), TreeError> {
+        self.add_node(level, child, false)
+    }
+
     fn add_node(&mut self, level: usize, child: &W::Child, old: bool) -> Result<(), TreeError> {
         let this = self.level(level);
         this.node_count += 1;

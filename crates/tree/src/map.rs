@@ -1,7 +1,7 @@
 //! The ordered map: its types; the modules below do the work.
 //!
 //! Reading order: `node` (the bytes of a node), `search` and `read` (get, count, rank, select),
-//! `cursor` (range), `writer` and `build`, `apply`, `diff`, `merge`, `check`.
+//! `cursor` (range), `writer`, `build` and `load`, `apply`, `diff`, `merge`, `check`.
 //!
 //! *Invariants*: 1. Keys ascend strictly through each level. 2. Each node but the last of its level
 //! ends where the boundary rule says, given its own entries; the last one may end earlier. 3. A
@@ -13,6 +13,7 @@ mod build;
 mod check;
 mod cursor;
 mod diff;
+mod load;
 mod merge;
 mod node;
 mod read;

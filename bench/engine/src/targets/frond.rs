@@ -100,7 +100,7 @@ impl Target for Frond {
         let store = &**self.engine.store();
         // Begun first: it keeps what is built from being collected before it is a base.
         let mut transaction = self.engine.begin();
-        let base = Tree::build(store, self.engine.local_format(), &mut entries)?;
+        let base = Tree::load(store, self.engine.local_format(), &mut entries)?;
         transaction.set_base(self.trees[tree], base)?;
         transaction.commit(Durability::Synced)?;
         Ok(())

@@ -26,7 +26,7 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     let Some(target) = targets::open(context.target, &settings)? else {
         return Ok(false);
     };
-    for threads in THREADS {
+    for threads in context.scale.threads(THREADS) {
         let bare = measure::sync_probe_micros(context.directory)?;
         let meter = Meter::start()?;
         let mut latencies = commit_from(&*target, threads, context)?;

@@ -45,7 +45,7 @@ fn run(context: &Context<'_>, cache_bytes: u64, figures: &mut Figures) -> Result
     load(&*target, context.scale.records)?;
     warm(&*target, context)?;
     for (mix, updates) in MIXES {
-        for threads in THREADS {
+        for threads in context.scale.threads(THREADS) {
             let meter = Meter::start()?;
             let mut latencies = work(&*target, context, threads, updates)?;
             let cost = meter.cost()?;

@@ -8,11 +8,14 @@
 //! unchanged: the repository's, the working entry's or its absence, and the ref's where HEAD was
 //! consulted. Whatever creates, drops or renames writes one of them.
 
+use std::sync::Arc;
+
 use frond_doc::DocumentBuf;
 use frond_engine::{Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Tree, Value};
 
+use crate::catalog::cache::Moment;
 use crate::catalog::view::{CatalogView, Collection};
 use crate::database::Database;
 use crate::error::Error;
@@ -37,12 +40,46 @@ pub(crate) fn find(
             None => (catalog.committed(name)?, true),
         }
     };
+    validate(transaction, repository, branch, name, used_head);
+    Ok(found)
+}
+
+/// As `find`, in a transaction that has written nothing and began after `moment` was noted: the
+/// collection may be known.
+pub(crate) fn find_known(
+    moment: Option<Moment>,
+    transaction: &mut Transaction,
+    database: &Database,
+    branch: &str,
+    name: &str,
+) -> Result<Option<Arc<Collection>>, Error> {
+    let known = moment.and_then(|moment| database.known_at(moment));
+    if let Some(collection) = known.and_then(|known| known.collection(name)) {
+        // A collection that has a working entry lies in trees of the engine, any other in HEAD's.
+        let used_head = matches!(collection.documents, TreePlace::Committed(_));
+        validate(transaction, database.repository_name(), branch, name, used_head);
+        return Ok(Some(collection));
+    }
+    let found = find(transaction, database, branch, name)?.map(Arc::new);
+    if let (Some(known), Some(found)) = (known, &found) {
+        known.keep_collection(name, found);
+    }
+    Ok(found)
+}
+
+/// Asks that the records by which a collection was found be unchanged.
+fn validate(
+    transaction: &mut Transaction,
+    repository: &str,
+    branch: &str,
+    name: &str,
+    used_head: bool,
+) {
     transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
     transaction.validate(TreeId::SYSTEM, system::working_key(repository, branch, name));
     if used_head {
         transaction.validate(TreeId::SYSTEM, system::branch_key(repository, branch));
     }
-    Ok(found)
 }
 
 /// The working entry of a collection that `find` found: the one there is, or a new one by adopting.

@@ -10,8 +10,9 @@ use frond_doc::DocumentBuf;
 use frond_store::ChunkStore;
 use frond_tree::{Entry, Tree, TreeFormat, Value};
 
+use crate::catalog::index_entry;
 use crate::catalog::view::Index;
-use crate::collection::{duplicate, write};
+use crate::collection::duplicate;
 use crate::error::Error;
 
 /// Builds the tree of `index` over `documents`: each with the key of its `_id`.
@@ -28,17 +29,17 @@ pub(crate) fn index_tree(
     let mut entries: BTreeMap<Bytes, Value> = BTreeMap::new();
     for document in documents {
         let (id_key, document) = document?;
-        for (key, value) in write::entries(index, &id_key, document.view(), namespace)? {
+        for (key, value) in index_entry::entries(index, &id_key, document.view(), namespace)? {
             if index.spec.unique && entries.contains_key(&key) {
-                let (spec, fields) = (&index.spec, &index.fields);
+                let (spec, shape) = (&index.spec, &index.shape);
                 let view = document.view();
                 let error =
-                    duplicate::of_index(namespace, &spec.name, &spec.key, fields, &key, view);
+                    duplicate::of_index(namespace, &spec.name, &spec.key, shape, &key, view);
                 return Err(error);
             }
             entries.insert(key, value);
         }
     }
     let mut entries = entries.into_iter().map(|(key, value)| Ok(Entry { key, value }));
-    Ok(Tree::build(store, format, &mut entries)?)
+    Ok(Tree::load(store, format, &mut entries)?)
 }

@@ -12,9 +12,9 @@
 //! So an index is never seen unfinished, and a version commit has it whole or not at all. It is thin:
 //! a large build holds up writers of its collection (not readers, not other collections).
 
-use frond_doc::DocumentBuf;
+use frond_doc::{DocumentBuf, Value};
 use frond_engine::{Durability, Transaction};
-use frond_query::Code;
+use frond_query::{Code, Collation, text};
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::view::Index;
@@ -55,6 +55,9 @@ impl Database {
     ) -> Result<IndexesCreated, Error> {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), collection)?;
+        for spec in specs {
+            spec.shape()?;
+        }
         let scope = Scope::collection(self.repository_name(), branch, collection);
         // In a transaction of several requests nothing is replaced: it has made the collection itself.
         let role = self.transaction().map_or(Role::Replacer, |_| Role::Writer);
@@ -67,7 +70,13 @@ impl Database {
                 }
             }
             let there = found.as_ref().map_or(&[][..], |found| &found.indexes);
-            let wanted = missing_indexes(there, specs)?;
+            let collation = match &found {
+                Some(found) => found.collation()?,
+                None => Collation::SIMPLE,
+            };
+            let specs: Vec<IndexSpec> =
+                specs.iter().map(|spec| spec.in_collection(&collation)).collect();
+            let wanted = missing_indexes(there, &specs)?;
             let before = there.len() as u32 + 1;
             let created_collection = found.is_none();
             let after = before + wanted.len() as u32;
@@ -217,25 +226,49 @@ fn missing_indexes(there: &[Index], specs: &[IndexSpec]) -> Result<Vec<IndexSpec
 
 /// Whether `spec` is among `known` already.
 fn is_there(known: &[&IndexSpec], spec: &IndexSpec) -> Result<bool, Error> {
-    let same = |other: &IndexSpec| other.is_same_index(spec);
+    let told = |other: &IndexSpec| {
+        format!(
+            "Requested index: {}, existing index: {}",
+            text::value(Value::from(&spec.to_document())),
+            text::value(Value::from(&other.to_document()))
+        )
+    };
     for other in known {
-        if other.name == spec.name {
-            if same(other) {
-                return Ok(true);
-            }
-            let message = format!(
-                "An existing index has the same name as the requested index. When index names are \
-                 not specified, they are auto generated and can cause conflicts. Please refer to \
-                 our documentation. Requested index: {:?}, existing index: {:?}",
-                spec.to_document(),
-                other.to_document()
-            );
-            return Err(Error::invalid(Code::IndexKeySpecsConflict, message));
-        }
-        if same(other) {
-            let message = format!("Index already exists with a different name: {}", other.name);
-            return Err(Error::invalid(Code::IndexOptionsConflict, message));
-        }
+        let is_named = other.name == spec.name;
+        let is_same = other.is_same_index(spec);
+        let has_same_options = other.has_same_options(spec);
+        let (code, message) = match (is_named, is_same, has_same_options) {
+            (true, true, true) => return Ok(true),
+            (true, true, false) => (
+                Code::IndexOptionsConflict,
+                format!(
+                    "An equivalent index already exists with the same name but different options. {}",
+                    told(other)
+                ),
+            ),
+            (true, false, _) => (
+                Code::IndexKeySpecsConflict,
+                format!(
+                    "An existing index has the same name as the requested index. When index names \
+                     are not specified, they are auto generated and can cause conflicts. Please \
+                     refer to our documentation. {}",
+                    told(other)
+                ),
+            ),
+            (false, true, true) => (
+                Code::IndexOptionsConflict,
+                format!("Index already exists with a different name: {}", other.name),
+            ),
+            (false, true, false) => (
+                Code::IndexOptionsConflict,
+                format!(
+                    "An equivalent index already exists with a different name and options. {}",
+                    told(other)
+                ),
+            ),
+            (false, false, _) => continue,
+        };
+        return Err(Error::invalid(code, message));
     }
     Ok(false)
 }

@@ -1,15 +1,26 @@
 //! What an index is asked to be: parsing, with MongoDB's refusals by name, and the stored form.
+//!
+//! What a key and its options mean is `frond_query::index`'s: [`IndexSpec::shape`]. Two options are
+//! Frond's own: `include: ["path", ...]` keeps these fields in the index's entries, and
+//! `clustering: true` whole documents, so that a query needn't fetch them.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
-use frond_query::Code;
-use frond_query::sort::SortField;
+use frond_query::collation::DATA_VERSION;
+use frond_query::index::{FieldKind, IndexShape, ShapeOptions};
+use frond_query::{Code, Collation};
 
 use crate::error::Error;
 
 /// The index that every collection has without asking: the documents' own tree.
 pub const ID_INDEX_NAME: &str = "_id_";
+/// Under which the version of the rules is stored that made an index's keys.
+const COLLATION_DATA: &str = "collationData";
 /// Fields of an index at most.
 const FIELDS_MAX: usize = 32;
+/// Included fields at most.
+const INCLUDED_MAX: usize = 32;
+/// `expireAfterSeconds` at most, as MongoDB's.
+const EXPIRE_SECONDS_MAX: f64 = 2_147_483_647.0;
 /// Options that MongoDB has and we don't yet: asking for one is an error that names it.
 const UNSUPPORTED_OPTIONS: &[&str] = &[
     "2dsphereIndexVersion",
@@ -17,88 +28,190 @@ const UNSUPPORTED_OPTIONS: &[&str] = &[
     "bucketSize",
     "clustered",
     "default_language",
-    "expireAfterSeconds",
     "language_override",
     "max",
     "min",
-    "partialFilterExpression",
-    "prepareUnique",
     "storageEngine",
     "textIndexVersion",
     "weights",
-    "wildcardProjection",
 ];
 /// Kinds of index that MongoDB has and we don't yet.
-const UNSUPPORTED_KINDS: &[&str] =
-    &["2d", "2dsphere", "columnstore", "geoHaystack", "hashed", "text"];
+const UNSUPPORTED_KINDS: &[&str] = &["2d", "2dsphere", "columnstore", "geoHaystack", "text"];
 
 /// An index as it was asked for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct IndexSpec {
     /// Its name; made from the key (`a_1_b_-1`) where absent in the request.
     pub name: String,
-    /// `{path: 1 | -1, ...}`.
+    /// `{path: 1 | -1 | "hashed", ...}`.
     pub key: DocumentBuf,
     /// No two documents with the same key.
     pub unique: bool,
     /// Documents without the fields are left out.
     pub sparse: bool,
+    /// Kept, but not used by queries.
+    pub hidden: bool,
+    /// New documents must be unique, whatever is there already: before it is made unique.
+    pub prepare_unique: bool,
+    /// Seconds after the time in its field when a document is removed.
+    pub expire_after_seconds: Option<i64>,
+    /// Only documents that pass it are filed.
+    pub partial: Option<DocumentBuf>,
+    /// How its keys of strings are ordered; `None` until it is made: as the collection says.
+    pub collation: Option<Collation>,
+    /// Which leaves a wildcard index files.
+    pub wildcard_projection: Option<DocumentBuf>,
+    /// Paths of fields whose values the entries hold.
+    pub include: Vec<String>,
+    /// Whether the entries hold whole documents.
+    pub clustering: bool,
 }
 
 impl IndexSpec {
     /// The index of `_id`.
     pub fn of_id() -> IndexSpec {
+        IndexSpec::plain(ID_INDEX_NAME.to_owned(), document! { "_id": 1 })
+    }
+
+    /// An index with this name and key, and no options.
+    pub fn plain(name: String, key: DocumentBuf) -> IndexSpec {
         IndexSpec {
-            name: ID_INDEX_NAME.to_owned(),
-            key: document! { "_id": 1 },
+            name,
+            key,
             unique: false,
             sparse: false,
+            hidden: false,
+            prepare_unique: false,
+            expire_after_seconds: None,
+            partial: None,
+            collation: None,
+            wildcard_projection: None,
+            include: Vec::new(),
+            clustering: false,
         }
     }
 
     /// Parses one element of `createIndexes`' `indexes`; options and index types that aren't
     /// supported are refused by name.
     pub fn parse(spec: Document<'_>) -> Result<IndexSpec, Error> {
-        let mut key = None;
-        let mut name = None;
-        let (mut unique, mut sparse) = (false, false);
+        let mut parsed = IndexSpec::plain(String::new(), DocumentBuf::empty());
+        let mut has_key = false;
         for (option, value) in spec.iter() {
-            match option {
-                "key" => {
-                    let document =
-                        value.as_document().ok_or_else(|| wrong_type("key", value, "object"))?;
-                    check_key(document)?;
-                    key = Some(document);
-                }
-                "name" => {
-                    name = Some(value.as_str().ok_or_else(|| wrong_type("name", value, "string"))?);
-                }
-                "unique" => unique = boolean(option, value)?,
-                "sparse" => sparse = boolean(option, value)?,
-                "v" if matches!(value.as_integer(), Some(1 | 2)) => {}
-                "v" => return Err(refused(format!("index version {value:?} is not supported"))),
-                "background" | "ns" | "dropDups" => {}
-                "hidden" if !boolean(option, value)? => {}
-                "collation" if is_simple_collation(value) => {}
-                "hidden" | "collation" => return Err(unsupported(option)),
-                _ if UNSUPPORTED_OPTIONS.contains(&option) => return Err(unsupported(option)),
-                _ => {
-                    let message = format!(
-                        "The field '{option}' is not valid for an index specification. \
-                         Specification: {spec:?}"
-                    );
-                    return Err(Error::invalid(Code::InvalidIndexSpecificationOption, message));
-                }
+            if option == "key" {
+                let key = value.as_document().ok_or_else(|| wrong_type("key", value, "object"))?;
+                check_key(key)?;
+                parsed.key = key.to_buf();
+                has_key = true;
+            } else if !parsed.take_option(option, value)? {
+                let message = format!(
+                    "The field '{option}' is not valid for an index specification. \
+                     Specification: {spec:?}"
+                );
+                return Err(Error::invalid(Code::InvalidIndexSpecificationOption, message));
             }
         }
-        let key = key.ok_or_else(|| {
+        if !has_key {
             let message = "The 'key' field is a required property of an index specification";
-            Error::invalid(Code::FailedToParse, message)
-        })?;
-        let name = name.map_or_else(|| default_name(key), str::to_owned);
-        let spec = IndexSpec { name, key: key.to_buf(), unique, sparse };
-        spec.check_name()?;
-        Ok(spec)
+            return Err(Error::invalid(Code::FailedToParse, message));
+        }
+        if spec.get("name").is_none() {
+            parsed.name = default_name(parsed.key.view());
+        }
+        parsed.check_name()?;
+        parsed.check()?;
+        Ok(parsed)
+    }
+
+    /// Takes one option but the key; `false` if there is none of that name.
+    fn take_option(&mut self, option: &str, value: Value<'_>) -> Result<bool, Error> {
+        let document = || {
+            let document = value.as_document().ok_or_else(|| wrong_type(option, value, "object"));
+            document.map(|document| Some(document.to_buf()))
+        };
+        match option {
+            "name" => {
+                let name = value.as_str().ok_or_else(|| wrong_type("name", value, "string"))?;
+                name.clone_into(&mut self.name);
+            }
+            "unique" => self.unique = boolean(option, value)?,
+            "sparse" => self.sparse = boolean(option, value)?,
+            "hidden" => self.hidden = boolean(option, value)?,
+            "prepareUnique" => self.prepare_unique = boolean(option, value)?,
+            "clustering" => self.clustering = boolean(option, value)?,
+            "expireAfterSeconds" => self.expire_after_seconds = Some(expire_after(value)?),
+            "partialFilterExpression" => self.partial = document()?,
+            "wildcardProjection" => self.wildcard_projection = document()?,
+            "include" => self.include = included(value)?,
+            "v" if matches!(value.as_integer(), Some(1 | 2)) => {}
+            "v" => return Err(refused(format!("index version {value:?} is not supported"))),
+            "background" | "ns" | "dropDups" => {}
+            "collation" => {
+                let specification =
+                    value.as_document().ok_or_else(|| wrong_type(option, value, "object"))?;
+                if specification.is_empty() {
+                    let message = "The field 'collation' cannot be an empty object.";
+                    return Err(Error::invalid(Code::BadValue, message));
+                }
+                self.collation = Some(Collation::parse(specification)?);
+            }
+            _ if UNSUPPORTED_OPTIONS.contains(&option) => return Err(unsupported(option)),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What the index files.
+    ///
+    /// # Errors
+    /// Keys and options that don't go together, in MongoDB's codes.
+    pub fn shape(&self) -> Result<IndexShape, Error> {
+        let options = ShapeOptions {
+            sparse: self.sparse,
+            partial: self.partial.as_ref().map(DocumentBuf::view),
+            wildcard_projection: self.wildcard_projection.as_ref().map(DocumentBuf::view),
+            collation: self.collation.clone().unwrap_or_default(),
+        };
+        Ok(IndexShape::parse(self.key.view(), options)?)
+    }
+
+    /// Refuses options that don't go together.
+    fn check(&self) -> Result<(), Error> {
+        let shape = self.shape()?;
+        let is_wildcard = shape.has_kind(FieldKind::Wildcard);
+        let is_hashed = shape.has_kind(FieldKind::Hashed);
+        if self.partial.is_some() && self.sparse {
+            return Err(refused(
+                "cannot mix \"partialFilterExpression\" and \"sparse\" options".to_owned(),
+            ));
+        }
+        if is_hashed && (self.unique || self.prepare_unique) {
+            let message =
+                "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.";
+            return Err(Error::invalid(Code::Location(16764), message));
+        }
+        for (option, is_there) in [
+            ("unique", self.unique || self.prepare_unique),
+            ("sparse", self.sparse),
+            ("expireAfterSeconds", self.expire_after_seconds.is_some()),
+        ] {
+            if is_wildcard && is_there {
+                let message = format!("Index type 'wildcard' does not support the {option} option");
+                return Err(refused(message));
+            }
+        }
+        if self.expire_after_seconds.is_some() && shape.fields().len() > 1 {
+            let message =
+                "TTL indexes are single-field indexes, compound indexes do not support TTL";
+            return Err(refused(message.to_owned()));
+        }
+        if self.expire_after_seconds.is_some() && is_hashed {
+            return Err(refused("a hashed index can't have expireAfterSeconds".to_owned()));
+        }
+        if self.clustering && !self.include.is_empty() {
+            let message = "an index with 'clustering' holds all fields and can't 'include' some";
+            return Err(refused(message.to_owned()));
+        }
+        Ok(())
     }
 
     fn check_name(&self) -> Result<(), Error> {
@@ -119,9 +232,25 @@ impl IndexSpec {
             );
             return Err(Error::invalid(Code::BadValue, message));
         }
-        if self.is_id() && self.sparse {
-            let message = "The field 'sparse' is not valid for an _id index specification";
-            return Err(Error::invalid(Code::InvalidIndexSpecificationOption, message));
+        let options = [
+            ("sparse", self.sparse),
+            ("hidden", self.hidden),
+            ("prepareUnique", self.prepare_unique),
+            ("expireAfterSeconds", self.expire_after_seconds.is_some()),
+            ("partialFilterExpression", self.partial.is_some()),
+            ("include", !self.include.is_empty()),
+            ("clustering", self.clustering),
+        ];
+        let option = options.into_iter().find(|(_, is_there)| *is_there);
+        if let (true, Some((option, _))) = (self.is_id(), option) {
+            let message =
+                format!("The field '{option}' is not valid for an _id index specification");
+            let code = match option {
+                "hidden" => Code::BadValue,
+                "expireAfterSeconds" => Code::CannotCreateIndex,
+                _ => Code::InvalidIndexSpecificationOption,
+            };
+            return Err(Error::invalid(code, message));
         }
         Ok(())
     }
@@ -136,22 +265,26 @@ impl IndexSpec {
         order::compare_documents(self.key.view(), key).is_eq()
     }
 
-    /// Whether this is the same index under perhaps another name. Two indexes of one key may stand
-    /// side by side if only one is unique or sparse.
+    /// Whether this is the same index under perhaps another name and with perhaps other options. Two
+    /// indexes of one key may stand side by side if only one is unique or sparse, or if they file
+    /// other documents.
     pub(crate) fn is_same_index(&self, other: &IndexSpec) -> bool {
-        self.has_key(other.key.view()) && (self.unique, self.sparse) == (other.unique, other.sparse)
+        self.has_key(other.key.view())
+            && (self.unique, self.sparse) == (other.unique, other.sparse)
+            && self.collation.clone().unwrap_or_default()
+                == other.collation.clone().unwrap_or_default()
+            && is_same_document(&self.partial, &other.partial)
+            && is_same_document(&self.wildcard_projection, &other.wildcard_projection)
     }
 
-    /// Paths and directions.
-    pub(crate) fn fields(&self) -> Vec<SortField> {
-        let field = |(path, direction): (&str, Value<'_>)| SortField {
-            path: path.to_owned(),
-            descending: number(direction).is_some_and(|number| number < 0.0),
-        };
-        self.key.iter().map(field).collect()
+    /// Whether the other options of the same index are the same, too. Whether it is hidden isn't asked.
+    pub(crate) fn has_same_options(&self, other: &IndexSpec) -> bool {
+        self.expire_after_seconds == other.expire_after_seconds
+            && self.include == other.include
+            && self.clustering == other.clustering
     }
 
-    /// The form that `listIndexes` answers: `{v: 2, key, name, unique?, sparse?}`.
+    /// The form that `listIndexes` answers: `{v: 2, key, name, unique?, ...}`.
     pub fn to_document(&self) -> DocumentBuf {
         let mut builder = DocumentBuilder::new();
         builder.append("v", Value::Int32(2));
@@ -163,6 +296,7 @@ impl IndexSpec {
         if self.sparse {
             builder.append("sparse", Value::Boolean(true));
         }
+        self.append_options(&mut builder);
         builder.build()
     }
 
@@ -172,24 +306,131 @@ impl IndexSpec {
         builder.append("key", Value::from(&self.key));
         builder.append("unique", Value::Boolean(self.unique));
         builder.append("sparse", Value::Boolean(self.sparse));
+        self.append_options(builder);
+        if self.collation.as_ref().is_some_and(|collation| !collation.is_simple()) {
+            builder.append(COLLATION_DATA, Value::String(DATA_VERSION));
+        }
+    }
+
+    /// Appends those of the rarer options that are there.
+    fn append_options(&self, builder: &mut DocumentBuilder) {
+        let flags = [
+            ("hidden", self.hidden),
+            ("prepareUnique", self.prepare_unique),
+            ("clustering", self.clustering),
+        ];
+        for (option, _) in flags.iter().filter(|(_, is_there)| *is_there) {
+            builder.append(option, Value::Boolean(true));
+        }
+        if let Some(seconds) = self.expire_after_seconds {
+            let short = i32::try_from(seconds).map(Value::Int32);
+            builder.append("expireAfterSeconds", short.unwrap_or(Value::Int64(seconds)));
+        }
+        if let Some(partial) = &self.partial {
+            builder.append("partialFilterExpression", Value::from(partial));
+        }
+        if let Some(collation) = self.collation.as_ref().and_then(Collation::specification) {
+            builder.append("collation", Value::Document(collation));
+        }
+        if let Some(projection) = &self.wildcard_projection {
+            builder.append("wildcardProjection", Value::from(projection));
+        }
+        if !self.include.is_empty() {
+            builder.begin_array("include");
+            for path in &self.include {
+                builder.push(Value::String(path));
+            }
+            builder.end();
+        }
     }
 
     /// Reads what `append_stored` wrote.
     pub(crate) fn decode_stored(stored: Document<'_>) -> Result<IndexSpec, Error> {
         let damaged = || Error::damaged("a stored index has no proper name, key or options");
-        let text = |name| stored.get(name).and_then(|value| value.as_str());
-        let flag = |name| match stored.get(name) {
-            Some(Value::Boolean(flag)) => Ok(flag),
-            _ => Err(damaged()),
+        let name = stored.get("name").and_then(|value| value.as_str()).ok_or_else(damaged)?;
+        let key = stored.get("key").and_then(|value| value.as_document()).ok_or_else(damaged)?;
+        let mut spec = IndexSpec::plain(name.to_owned(), key.to_buf());
+        if let Some(made_by) = stored.get(COLLATION_DATA)
+            && made_by != Value::String(DATA_VERSION)
+        {
+            let message = format!(
+                "the collated index '{name}' was made with other rules than this version has \
+                 ({DATA_VERSION}): use the version that made it, drop the index there, and make it \
+                 again"
+            );
+            return Err(Error::invalid(Code::IncompatibleCollationVersion, message));
+        }
+        let is_known = |(option, value): (&str, Value<'_>)| {
+            matches!(option, "name" | "key" | "tree" | COLLATION_DATA)
+                || spec.take_option(option, value).unwrap_or(false)
         };
-        let key = stored.get("key").and_then(|value| value.as_document());
-        Ok(IndexSpec {
-            name: text("name").ok_or_else(damaged)?.to_owned(),
-            key: key.ok_or_else(damaged)?.to_buf(),
-            unique: flag("unique")?,
-            sparse: flag("sparse")?,
-        })
+        if !stored.iter().all(is_known) || spec.shape().is_err() {
+            return Err(damaged());
+        }
+        Ok(spec)
     }
+}
+
+impl IndexSpec {
+    /// The index as a collection of this collation makes it.
+    pub(crate) fn in_collection(&self, collation: &Collation) -> IndexSpec {
+        // Hashes of strings know no collation; nor does MongoDB's index of hashes.
+        let is_hashed = self.key.iter().any(|(_, kind)| kind == Value::String("hashed"));
+        let own = if is_hashed { Collation::SIMPLE } else { collation.clone() };
+        IndexSpec { collation: Some(self.collation.clone().unwrap_or(own)), ..self.clone() }
+    }
+}
+
+/// Whether both say the same, or nothing.
+fn is_same_document(left: &Option<DocumentBuf>, right: &Option<DocumentBuf>) -> bool {
+    match (left, right) {
+        (Some(left), Some(right)) => order::compare_documents(left.view(), right.view()).is_eq(),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Reads `expireAfterSeconds`.
+pub(crate) fn expire_after(value: Value<'_>) -> Result<i64, Error> {
+    let Some(seconds) = number(value) else {
+        return Err(wrong_type("expireAfterSeconds", value, "numeric"));
+    };
+    if !(0.0..=EXPIRE_SECONDS_MAX).contains(&seconds) {
+        let message = format!(
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different \
+             number than {seconds}"
+        );
+        return Err(refused(message));
+    }
+    Ok(seconds as i64)
+}
+
+fn included(value: Value<'_>) -> Result<Vec<String>, Error> {
+    let array = value.as_array().ok_or_else(|| wrong_type("include", value, "array"))?;
+    let mut paths: Vec<String> = Vec::new();
+    for value in array.iter() {
+        let path =
+            value.as_str().ok_or_else(|| wrong_type("include", value, "array of strings"))?;
+        if path.is_empty() || path.split('.').any(|part| part.is_empty() || part.starts_with('$')) {
+            return Err(refused(format!("'{path}' can't be included: it is no field's path")));
+        }
+        let meets = |other: &String| {
+            let below = |inner: &str, outer: &str| {
+                inner
+                    .strip_prefix(outer)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            below(path, other) || below(other, path)
+        };
+        if paths.iter().any(meets) {
+            return Err(refused(format!("'include' names '{path}' twice")));
+        }
+        paths.push(path.to_owned());
+    }
+    if paths.len() > INCLUDED_MAX {
+        return Err(refused(format!("at most {INCLUDED_MAX} fields can be included")));
+    }
+    Ok(paths)
 }
 
 fn refused(message: String) -> Error {
@@ -222,11 +463,6 @@ fn number(value: Value<'_>) -> Option<f64> {
     }
 }
 
-fn is_simple_collation(value: Value<'_>) -> bool {
-    let locale = value.as_document().and_then(|collation| collation.get("locale"));
-    locale.and_then(|locale| locale.as_str()) == Some("simple")
-}
-
 fn check_key(key: Document<'_>) -> Result<(), Error> {
     if key.is_empty() {
         return Err(refused("Index keys cannot be empty.".to_owned()));
@@ -240,9 +476,11 @@ fn check_key(key: Document<'_>) -> Result<(), Error> {
         if key.iter().take(position).any(|(before, _)| before == path) {
             return Err(refused(format!("Index key names the field '{path}' twice")));
         }
-        if path.contains("$**") {
-            return Err(refused("wildcard indexes are not supported yet".to_owned()));
-        }
+        let path = match path.strip_suffix("$**") {
+            Some("") => continue,
+            Some(outer) => outer.strip_suffix('.').unwrap_or(path),
+            None => path,
+        };
         if path.split('.').any(str::is_empty) {
             return Err(refused("Index keys cannot contain an empty field.".to_owned()));
         }
@@ -250,35 +488,19 @@ fn check_key(key: Document<'_>) -> Result<(), Error> {
             let message = "Index key contains an illegal field name: field name starts with '$'.";
             return Err(refused(message.to_owned()));
         }
-        check_direction(direction)?;
+        if let Some(kind) = direction.as_str().filter(|kind| UNSUPPORTED_KINDS.contains(kind)) {
+            return Err(refused(format!("'{kind}' indexes are not supported yet")));
+        }
     }
     Ok(())
 }
 
-fn check_direction(direction: Value<'_>) -> Result<(), Error> {
-    if let Some(kind) = direction.as_str() {
-        return Err(refused(if UNSUPPORTED_KINDS.contains(&kind) {
-            format!("'{kind}' indexes are not supported yet")
-        } else {
-            format!("Unknown index plugin '{kind}'")
-        }));
-    }
-    match number(direction) {
-        Some(0.0) => Err(refused("Values in the index key pattern cannot be 0.".to_owned())),
-        Some(number) if !number.is_nan() => Ok(()),
-        _ => Err(refused(format!(
-            "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, \
-             and strings are allowed.",
-            direction.element_type().alias()
-        ))),
-    }
-}
-
 /// `a_1_b_-1`, as drivers make it.
 pub(crate) fn default_name(key: Document<'_>) -> String {
-    let part = |(path, direction): (&str, Value<'_>)| match number(direction) {
-        Some(number) => format!("{path}_{number}"),
-        None => path.to_owned(),
+    let part = |(path, direction): (&str, Value<'_>)| match (number(direction), direction) {
+        (Some(number), _) => format!("{path}_{number}"),
+        (None, Value::String(kind)) => format!("{path}_{kind}"),
+        (None, _) => path.to_owned(),
     };
     key.iter().map(part).collect::<Vec<_>>().join("_")
 }

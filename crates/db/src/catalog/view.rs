@@ -1,11 +1,13 @@
 //! The catalog of one version at one moment: HEAD's, with a branch's working entries over it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use frond_doc::{DocumentBuf, Value as BsonValue};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value as BsonValue, key};
 use frond_engine::TreeId;
-use frond_query::Collation;
+use frond_query::index::{FieldKind, IndexShape};
 use frond_query::sort::SortField;
+use frond_query::{Collation, Projection};
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
 use frond_tree::{Bounds, Content, Direction, Tree, Value};
 
@@ -34,17 +36,87 @@ pub(crate) struct Collection {
 pub(crate) struct Index {
     /// As it was asked for.
     pub spec: IndexSpec,
-    /// Paths and directions.
-    pub fields: Vec<SortField>,
+    /// What it files.
+    pub shape: Arc<IndexShape>,
+    /// What its entries hold of documents.
+    pub held: Held,
     /// Its entries.
     pub tree: TreePlace,
+}
+
+/// What an index's entries hold of documents besides their keys.
+#[derive(Clone, Debug)]
+pub(crate) enum Held {
+    /// Nothing.
+    Nothing,
+    /// Some fields: those that are included, those of the key, and `_id`.
+    Fields(Arc<Projection>),
+    /// All of them, if the document isn't large.
+    Document,
 }
 
 impl Index {
     /// The index `spec` whose entries lie in `tree`.
     pub fn new(spec: IndexSpec, tree: TreePlace) -> Index {
-        Index { fields: spec.fields(), spec, tree }
+        let shape =
+            spec.shape().expect("a definition is checked when it is made, and when it is read");
+        let held = match (spec.clustering, spec.include.is_empty()) {
+            (true, _) => Held::Document,
+            (false, true) => Held::Nothing,
+            (false, false) => Held::Fields(Arc::new(included(&spec, &shape))),
+        };
+        Index { spec, shape: Arc::new(shape), held, tree }
     }
+
+    /// Paths and directions.
+    pub fn fields(&self) -> &[SortField] {
+        self.shape.sort_fields()
+    }
+
+    /// Cuts the parts of a key of this index off its front.
+    pub fn skip_key(&self, rest: &mut &[u8]) -> Result<(), Error> {
+        for descending in self.shape.parts() {
+            key::skip(rest, *descending)
+                .map_err(|error| Error::damaged(format!("key of an index: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// The outermost fields that decide about its entries; `None` if all may.
+    pub fn outermost_names(&self) -> Option<Vec<&[u8]>> {
+        if matches!(self.held, Held::Document) {
+            return None;
+        }
+        let mut names = self.shape.outermost_names()?;
+        names.extend(self.spec.include.iter().map(|path| match path.split_once('.') {
+            Some((first, _)) => first.as_bytes(),
+            None => path.as_bytes(),
+        }));
+        Some(names)
+    }
+}
+
+/// The projection to what an index with included fields holds: of paths of which one lies below
+/// another, the outer.
+fn included(spec: &IndexSpec, shape: &IndexShape) -> Projection {
+    let keys = shape.fields().iter().filter(|field| field.kind != FieldKind::Wildcard);
+    let mut paths: Vec<&str> = spec.include.iter().map(String::as_str).collect();
+    paths.extend(keys.map(|field| field.path.as_str()));
+    paths.sort_unstable();
+    let mut outer: Vec<&str> = Vec::new();
+    for path in paths {
+        let below = |above: &&str| {
+            path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if !outer.iter().any(|above| below(above)) {
+            outer.push(path);
+        }
+    }
+    let mut projection = DocumentBuilder::new();
+    for path in outer {
+        projection.append(path, BsonValue::Int32(1));
+    }
+    Projection::parse(projection.build().view()).expect("paths of fields make a projection")
 }
 
 impl Collection {

@@ -9,13 +9,14 @@
 use frond_doc::ValueBuf;
 use frond_engine::{Durability, Transaction};
 
+use crate::catalog::cache::Moment;
 use crate::collection::WriteError;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::name;
-use crate::retry::{Record, StatementDone};
+use crate::retry::{Memory, StatementDone};
 
 /// A transaction of a large request holds at most so many documents or statements.
 pub(crate) const BATCH_COUNT_MAX: usize = 1_000;
@@ -78,10 +79,13 @@ impl Database {
         let mut begun = 0;
         while begun < count && (!options.ordered || report.errors.is_empty()) {
             let batch = prepare(begun);
-            let body = |transaction: &mut Transaction| {
-                let record = self.retry().map(|write| write.remembered(self.frond(), transaction));
-                let mut memory = Memory { record: record.transpose()?, has_more: false };
-                let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
+            let body = |transaction: &mut Transaction, moment: Option<Moment>| {
+                let positions = begun..begun + batch.len();
+                let memory =
+                    self.retry().map(|write| write.memory(self.frond(), transaction, positions));
+                let mut memory = memory.transpose()?;
+                let mut writer =
+                    CollectionWriter::open_at(moment, transaction, self, branch, collection)?;
                 let mut done = BatchReport::default();
                 for (position, statement) in batch.iter().enumerate() {
                     let position = begun + position;
@@ -98,10 +102,12 @@ impl Database {
                     }
                 }
                 let changed = writer.changed();
-                self.remember(transaction, &memory)?;
+                if let Some(memory) = &memory {
+                    memory.store(transaction)?;
+                }
                 Ok(Outcome::commit_if(changed, done))
             };
-            report.append(self.transact(scope, Role::Writer, options.durability, body)?);
+            report.append(self.transact_noted(scope, options.durability, body)?);
             begun += batch.len();
         }
         Ok(report)
@@ -110,15 +116,15 @@ impl Database {
     fn run_statement<S>(
         &self,
         writer: &mut CollectionWriter<'_>,
-        memory: &mut Memory,
+        memory: &mut Option<Memory<'_>>,
         report: &mut BatchReport,
         position: usize,
         statement: &Result<S, Error>,
         run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<StatementDone, Error>,
     ) -> Result<(), Error> {
         let id = self.retry().map(|write| write.statements.at(position));
-        if let (Some(record), Some(id)) = (&memory.record, id)
-            && let Some(done) = record.statement(id)
+        if let (Some(memory), Some(id)) = (&memory, id)
+            && let Some(done) = memory.statement(id)
         {
             report.add(position, done);
             report.retried.push(id);
@@ -132,11 +138,10 @@ impl Database {
         match done {
             Ok(done) => {
                 report.add(position, &done);
-                if let (Some(record), Some(id)) = (&mut memory.record, id)
+                if let (Some(memory), Some(id)) = (memory, id)
                     && writes_before < writer.writes()
                 {
-                    record.add(id, &done);
-                    memory.has_more = true;
+                    memory.add(id, &done);
                 }
                 Ok(())
             }
@@ -146,18 +151,4 @@ impl Database {
             }
         }
     }
-
-    fn remember(&self, transaction: &mut Transaction, memory: &Memory) -> Result<(), Error> {
-        match (self.retry(), &memory.record) {
-            (Some(write), Some(record)) if memory.has_more => write.remember(transaction, record),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// What is remembered of a write that may be sent again.
-struct Memory {
-    record: Option<Record>,
-    /// Whether there is more in it than is stored.
-    has_more: bool,
 }

@@ -2,8 +2,9 @@
 
 use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
+use frond_query::index::IndexShape;
 use frond_query::sort::SortField;
-use frond_query::{Code, text};
+use frond_query::{Code, Collation, text};
 
 use crate::error::Error;
 
@@ -21,15 +22,15 @@ pub(crate) fn of_index(
     namespace: &str,
     name: &str,
     pattern: &DocumentBuf,
-    fields: &[SortField],
+    shape: &IndexShape,
     index_key: &[u8],
     document: Document<'_>,
 ) -> Error {
     let mut values = DocumentBuilder::new();
     let mut rest = index_key;
-    for field in fields {
+    for field in shape.sort_fields() {
         let part = key::skip(&mut rest, field.descending).unwrap_or_default();
-        let value = value_of_key(document, field, part);
+        let value = value_of_key(document, field, shape.collation(), part);
         values.append(&field.path, value.as_ref().map_or(Value::Null, ValueBuf::as_value));
     }
     error(namespace, name, pattern.clone(), values.build())
@@ -47,10 +48,15 @@ fn error(namespace: &str, name: &str, pattern: DocumentBuf, value: DocumentBuf) 
 
 /// The value in `document` that `part` of an index's key stands for: keys lose number types, so the
 /// document is asked. `None`: the field is absent.
-fn value_of_key(document: Document<'_>, field: &SortField, part: &[u8]) -> Option<ValueBuf> {
+fn value_of_key(
+    document: Document<'_>,
+    field: &SortField,
+    collation: &Collation,
+    part: &[u8],
+) -> Option<ValueBuf> {
     let is_it = |value: Value<'_>| {
         let mut key = Vec::new();
-        key::append(&mut key, value, field.descending);
+        collation.append_key(&mut key, value, field.descending);
         key == part
     };
     let mut found = None;
@@ -72,13 +78,12 @@ mod tests {
     fn the_error_names_the_value_of_the_document() {
         let spec = document! { "a": 1, "b": -1 };
         let field = |path: &str, descending| SortField { path: path.to_owned(), descending };
-        let fields = [field("a", false), field("b", true)];
+        let shape = IndexShape::of_values(&[field("a", false), field("b", true)], false);
         let document = document! { "_id": 1, "a": 2_i64 };
         let mut index_key = Vec::new();
         key::append(&mut index_key, Value::Int32(2), false);
         key::append(&mut index_key, Value::Null, true);
-        let error =
-            of_index("shop.things", "a_1_b_-1", &spec, &fields, &index_key, document.view());
+        let error = of_index("shop.things", "a_1_b_-1", &spec, &shape, &index_key, document.view());
         assert_eq!(
             error.message,
             "E11000 duplicate key error collection: shop.things index: a_1_b_-1 dup key: \

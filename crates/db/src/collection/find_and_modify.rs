@@ -8,7 +8,7 @@ use crate::collection::plan::Order;
 use crate::collection::update::ParsedUpdate;
 use crate::collection::write::CollectionWriter;
 use crate::collection::{FindAndModify, FindAndModifyReport};
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::name;
@@ -41,7 +41,7 @@ impl Database {
         name::check_collection(self.repository_name(), collection)?;
         let parsed = self.parse_find_and_modify(request)?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact(scope, Role::Writer, durability, |transaction| {
+        self.transact_noted(scope, durability, |transaction, moment| {
             let record = self.retry().map(|write| write.remembered(self.frond(), transaction));
             let record = record.transpose()?;
             if let Some(Record { what: Remembered::Modified(report), .. }) = &record {
@@ -50,7 +50,8 @@ impl Database {
                     ..report.clone()
                 }));
             }
-            let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
+            let mut writer =
+                CollectionWriter::open_at(moment, transaction, self, branch, collection)?;
             let collated = parsed.collated(writer.collation());
             let parsed = collated.as_ref().unwrap_or(&parsed);
             let report = self.modify_first(&mut writer, parsed)?;

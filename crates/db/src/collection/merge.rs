@@ -92,7 +92,9 @@ impl Database {
         let has_fields = |fields: &[frond_query::sort::SortField]| {
             fields.len() == on.len() && fields.iter().all(|field| on.contains(&field.path))
         };
-        if indexes.iter().any(|index| index.spec.unique && has_fields(&index.fields)) {
+        if indexes.iter().any(|index| {
+            index.spec.unique && index.spec.partial.is_none() && has_fields(index.fields())
+        }) {
             return Ok(());
         }
         let message = "Cannot find index to verify that join fields will be unique";

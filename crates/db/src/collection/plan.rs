@@ -4,6 +4,8 @@
 //! the documents' own tree *is* the index of `_id`, so a sort by `_id`, in either direction, costs
 //! nothing wherever the documents' tree is scanned.
 
+use std::sync::Arc;
+
 use frond_doc::{Document, Value, ValueBuf, key};
 use frond_query::planner::{self, IndexFacts, Plan};
 use frond_query::{Code, Collation, Filter, SortPattern};
@@ -13,9 +15,6 @@ use crate::catalog::view::Index;
 use crate::catalog::{Collection, ID_INDEX_NAME};
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
-
-/// The flag of an index entry whose document has an array on an indexed path.
-pub(crate) const FLAG_MULTIKEY: u8 = 1;
 
 /// Where documents are found, and in which order.
 #[derive(Clone, Debug)]
@@ -71,8 +70,8 @@ pub(crate) enum Hint {
 /// What can be asked of a collection besides its trees: what a transaction itself wrote.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnFacts {
-    /// For each index, whether the transaction itself made it multikey.
-    pub multikey: Vec<bool>,
+    /// For each index, the flags of entries that the transaction itself made.
+    pub flags: Vec<u8>,
 }
 
 impl Order {
@@ -127,7 +126,8 @@ impl Hint {
             Error::invalid(Code::BadValue, message)
         };
         let position = |wanted: &dyn Fn(&Index) -> bool| {
-            collection.indexes.iter().position(wanted).map(Hint::Index).ok_or_else(wrong)
+            let is_wanted = |index: &Index| !index.spec.hidden && wanted(index);
+            collection.indexes.iter().position(is_wanted).map(Hint::Index).ok_or_else(wrong)
         };
         match hint.as_value() {
             Value::String("") => Ok(None),
@@ -180,18 +180,19 @@ pub(crate) fn choose(
     let candidates: Vec<usize> = match hint {
         Some(Hint::Index(position)) => vec![position],
         Some(Hint::Id) => Vec::new(),
-        _ => (0..collection.indexes.len()).collect(),
+        _ => {
+            let is_used = |position: &usize| !collection.indexes[*position].spec.hidden;
+            (0..collection.indexes.len()).filter(is_used).collect()
+        }
     };
     let mut facts = Vec::with_capacity(candidates.len());
     for position in &candidates {
         let index = &collection.indexes[*position];
-        let own_multikey = own.multikey.get(*position).copied().unwrap_or(false);
+        let own_flags = own.flags.get(*position).copied().unwrap_or(0);
         facts.push(IndexFacts {
             name: index.spec.name.clone(),
-            fields: index.fields.clone(),
-            multikey: own_multikey || reader.flags(index.tree)? & FLAG_MULTIKEY != 0,
-            sparse: index.spec.sparse,
-            unique: index.spec.unique,
+            shape: Arc::clone(&index.shape),
+            flags: own_flags | reader.flags(index.tree)?,
         });
     }
     let mut failure = None;
@@ -212,7 +213,7 @@ pub(crate) fn choose(
     let access = Access::of_plan(plan, &candidates, &facts, order);
     Ok(match hint {
         Some(Hint::Index(position)) if !access.uses_index(position) => {
-            let path = AccessPath::Index { position, multikey: facts[0].multikey };
+            let path = AccessPath::Index { position, multikey: facts[0].flags != 0 };
             Access::scan(path, vec![Bounds::all()], Direction::Ascending, order)
         }
         _ => access,
@@ -274,7 +275,7 @@ impl Access {
                 Access::scan(AccessPath::Id, ranges, direction, order)
             }
             Plan::IndexScan { index, bounds: ranges, descending, sorted } => {
-                let multikey = facts[index].multikey;
+                let multikey = facts[index].flags != 0;
                 let path = AccessPath::Index { position: candidates[index], multikey };
                 let direction =
                     if descending { Direction::Descending } else { Direction::Ascending };

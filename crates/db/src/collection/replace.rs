@@ -91,7 +91,7 @@ impl Database {
         let mut entries = content.iter().map(|(key, document)| {
             Ok(Entry { key: key.clone(), value: value_of(store, format, document)? })
         });
-        let documents = Tree::build(store, format, &mut entries)?;
+        let documents = Tree::load(store, format, &mut entries)?;
         let namespace = self.namespace(collection);
         let mut built = Vec::new();
         for index in indexes {

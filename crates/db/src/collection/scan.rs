@@ -10,10 +10,11 @@ use bytes::Bytes;
 use frond_doc::pieces::LargeDocument;
 use frond_doc::{DocumentBuf, key};
 use frond_query::Filter;
-use frond_query::sort::SortField;
 use frond_tree::{Bounds, Direction, Entry, Value};
 
 use crate::catalog::Collection;
+use crate::catalog::index_entry::id_key_of;
+use crate::catalog::view::Index;
 use crate::collection::plan::{Access, AccessPath};
 use crate::error::Error;
 use crate::large;
@@ -50,9 +51,7 @@ pub(crate) struct Scan<'a> {
 }
 
 struct ScannedIndex {
-    tree: TreePlace,
-    unique: bool,
-    fields: Vec<SortField>,
+    index: Index,
     /// Keys of the documents that came out, if one may come again.
     seen: Option<HashSet<Bytes>>,
 }
@@ -68,12 +67,7 @@ impl<'a> Scan<'a> {
         let index = match access.path {
             AccessPath::Index { position, multikey } => {
                 let index = &collection.indexes[position];
-                Some(ScannedIndex {
-                    tree: index.tree,
-                    unique: index.spec.unique,
-                    fields: index.fields.clone(),
-                    seen: multikey.then(HashSet::new),
-                })
+                Some(ScannedIndex { index: index.clone(), seen: multikey.then(HashSet::new) })
             }
             AccessPath::Collection | AccessPath::Id => None,
         };
@@ -134,7 +128,7 @@ impl<'a> Scan<'a> {
             let Some(range) = self.ranges.pop_front() else {
                 return Ok(None);
             };
-            let tree = self.index.as_ref().map_or(self.documents, |index| index.tree);
+            let tree = self.index.as_ref().map_or(self.documents, |scanned| scanned.index.tree);
             if let Some(point) = self.as_point(&range) {
                 if let Some(value) = self.reader.get(tree, &point)? {
                     return Ok(Some(Entry { key: point, value }));
@@ -154,7 +148,9 @@ impl<'a> Scan<'a> {
             None => {
                 key::skip(&mut rest, false).ok()?;
             }
-            Some(index) if index.unique => skip_fields(&mut rest, &index.fields).ok()?,
+            Some(scanned) if scanned.index.spec.unique => {
+                scanned.index.skip_key(&mut rest).ok()?;
+            }
             Some(_) => return None,
         }
         rest.is_empty().then(|| start.clone())
@@ -189,16 +185,16 @@ impl<'a> Scan<'a> {
 
     /// The key and value of the document that an entry leads to.
     fn value_of(&mut self, entry: Entry) -> Result<Option<(Bytes, Value)>, Error> {
-        let Some(index) = &mut self.index else {
+        let Some(scanned) = &mut self.index else {
             return Ok(Some((entry.key, entry.value)));
         };
         self.keys_examined += 1;
-        let id_key = if index.unique {
-            self.reader.read(&entry.value)?
-        } else {
-            id_key_of(&entry.key, &index.fields)?
+        let content = match scanned.index.spec.unique {
+            true => self.reader.read(&entry.value)?,
+            false => Bytes::new(),
         };
-        if let Some(seen) = &mut index.seen
+        let id_key = id_key_of(&scanned.index, &entry.key, &content)?;
+        if let Some(seen) = &mut scanned.seen
             && !seen.insert(id_key.clone())
         {
             return Ok(None);
@@ -220,20 +216,4 @@ impl Iterator for Scan<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         self.step().transpose()
     }
-}
-
-/// Cuts the fields of an index's key off its front.
-pub(crate) fn skip_fields(rest: &mut &[u8], fields: &[SortField]) -> Result<(), Error> {
-    for field in fields {
-        key::skip(rest, field.descending)
-            .map_err(|error| Error::damaged(format!("key of an index: {error}")))?;
-    }
-    Ok(())
-}
-
-/// The key of `_id` at the end of a key of an index that isn't unique.
-fn id_key_of(key: &Bytes, fields: &[SortField]) -> Result<Bytes, Error> {
-    let mut rest = &key[..];
-    skip_fields(&mut rest, fields)?;
-    Ok(key.slice(key.len() - rest.len()..))
 }

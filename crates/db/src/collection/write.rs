@@ -13,25 +13,24 @@
 
 mod large;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
 use frond_engine::{Snapshot, Transaction, TreeId};
-use frond_query::planner::index_keys;
 use frond_query::{Code, Collation, Filter};
-use frond_tree::Value;
-use frond_tree::format::KEY_BYTES_MAX;
 
+use crate::catalog::cache::Moment;
+use crate::catalog::index_entry::{checked_key, entries, is_of_document};
 use crate::catalog::view::Index;
 use crate::catalog::{Collection, adopt};
 use crate::collection::duplicate;
-use crate::collection::plan::{self, Access, FLAG_MULTIKEY, Hint, Order, OwnFacts};
+use crate::collection::plan::{self, Access, Hint, Order, OwnFacts};
 use crate::collection::scan::{Found, Scan};
 use crate::collection::validation::Validator;
 use crate::collection::{sort, view};
 use crate::database::Database;
-use crate::error::{Error, KEY_TOO_LONG};
+use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
 
 /// The largest document that is stored, as over the wire.
@@ -49,9 +48,9 @@ pub(crate) struct CollectionWriter<'t> {
     name: &'t str,
     transaction: &'t mut Transaction,
     /// The collection as the snapshot has it; `None` if it isn't there.
-    before: Option<Collection>,
+    before: Option<Arc<Collection>>,
     /// The collection as the transaction has it.
-    now: Option<Collection>,
+    now: Option<Arc<Collection>>,
     /// Where documents are written: there since the first write.
     live: Option<LiveTrees>,
     validator: Option<Validator>,
@@ -68,7 +67,25 @@ pub(crate) struct CollectionWriter<'t> {
 
 struct LiveTrees {
     documents: TreeId,
-    indexes: Vec<(Index, TreeId)>,
+    /// Those of the collection's indexes, in their order.
+    indexes: Vec<TreeId>,
+    collection: Arc<Collection>,
+}
+
+impl LiveTrees {
+    /// The trees of a collection, if all of them are the engine's already.
+    fn of(collection: &Arc<Collection>) -> Option<LiveTrees> {
+        let live = |place| match place {
+            TreePlace::Live(id) => Some(id),
+            TreePlace::Committed(_) => None,
+        };
+        let indexes = collection.indexes.iter().map(|index| live(index.tree));
+        Some(LiveTrees {
+            documents: live(collection.documents)?,
+            indexes: indexes.collect::<Option<_>>()?,
+            collection: Arc::clone(collection),
+        })
+    }
 }
 
 impl<'t> CollectionWriter<'t> {
@@ -79,7 +96,18 @@ impl<'t> CollectionWriter<'t> {
         branch: &'t str,
         name: &'t str,
     ) -> Result<CollectionWriter<'t>, Error> {
-        let before = adopt::find(transaction, database, branch, name)?;
+        CollectionWriter::open_at(None, transaction, database, branch, name)
+    }
+
+    /// As `open`, in a transaction that has written nothing and began after `moment` was noted.
+    pub fn open_at(
+        moment: Option<Moment>,
+        transaction: &'t mut Transaction,
+        database: &'t Database,
+        branch: &'t str,
+        name: &'t str,
+    ) -> Result<CollectionWriter<'t>, Error> {
+        let before = adopt::find_known(moment, transaction, database, branch, name)?;
         let collation = match &before {
             Some(before) => before.collation()?,
             None => Collation::SIMPLE,
@@ -93,11 +121,11 @@ impl<'t> CollectionWriter<'t> {
             None => None,
         };
         let indexes = before.as_ref().map_or(&[][..], |collection| &collection.indexes);
-        let made_multikey = |index: &Index| match (index.tree, database.transaction()) {
-            (TreePlace::Live(tree), Some(transaction)) => transaction.made_multikey(tree),
-            _ => false,
+        let made_flags = |index: &Index| match (index.tree, database.transaction()) {
+            (TreePlace::Live(tree), Some(transaction)) => transaction.made_flags(tree),
+            _ => 0,
         };
-        let own = OwnFacts { multikey: indexes.iter().map(made_multikey).collect() };
+        let own = OwnFacts { flags: indexes.iter().map(made_flags).collect() };
         let latest = database.transaction().map(|_| database.frond().engine().snapshot());
         Ok(CollectionWriter {
             database,
@@ -280,6 +308,9 @@ impl<'t> CollectionWriter<'t> {
 
     fn live(&mut self) -> Result<&LiveTrees, Error> {
         if self.live.is_none() {
+            self.live = self.before.as_ref().and_then(LiveTrees::of);
+        }
+        if self.live.is_none() {
             let Self { transaction, database, branch, name, .. } = self;
             let live = match &self.before {
                 Some(found) => adopt::adopt(transaction, database, branch, name, found)?,
@@ -288,11 +319,11 @@ impl<'t> CollectionWriter<'t> {
                     adopt::create(transaction, database, branch, name, options)?
                 }
             };
-            let now = Collection::live(&live);
-            let ids = live.indexes.iter().map(|index| index.tree);
+            let now = Arc::new(Collection::live(&live));
             self.live = Some(LiveTrees {
                 documents: live.documents,
-                indexes: now.indexes.iter().cloned().zip(ids).collect(),
+                indexes: live.indexes.iter().map(|index| index.tree).collect(),
+                collection: Arc::clone(&now),
             });
             self.now = Some(now);
         }
@@ -307,7 +338,8 @@ impl<'t> CollectionWriter<'t> {
     ) -> Result<(), Error> {
         let namespace = &self.namespace;
         let live = self.live.as_ref().expect("the collection was adopted before the write");
-        for (position, (index, tree)) in live.indexes.iter().enumerate() {
+        let indexes = live.collection.indexes.iter().zip(&live.indexes);
+        for (position, (index, tree)) in indexes.enumerate() {
             let old = before.map(|document| entries(index, id_key, document, namespace));
             let new = after.map(|document| entries(index, id_key, document, namespace));
             let (old, new) = (old.transpose()?.unwrap_or_default(), new.transpose()?);
@@ -318,7 +350,7 @@ impl<'t> CollectionWriter<'t> {
             for (key, value) in new.iter().filter(|(key, value)| old.get(*key) != Some(*value)) {
                 if index.spec.unique
                     && let Some(other) = self.transaction.get(*tree, key)?
-                    && self.transaction.read(&other)? != *id_key
+                    && !is_of_document(&self.transaction.read(&other)?, id_key)
                 {
                     let spec = &index.spec;
                     let document = after.unwrap_or(Document::empty());
@@ -326,15 +358,15 @@ impl<'t> CollectionWriter<'t> {
                         namespace,
                         &spec.name,
                         &spec.key,
-                        &index.fields,
+                        &index.shape,
                         key,
                         document,
                     ));
                 }
-                if value.flags & FLAG_MULTIKEY != 0 && !self.own.multikey[position] {
-                    self.own.multikey[position] = true;
+                if value.flags & !self.own.flags[position] != 0 {
+                    self.own.flags[position] |= value.flags;
                     if let Some(transaction) = self.database.transaction() {
-                        transaction.note_multikey(*tree);
+                        transaction.note_flags(*tree, value.flags);
                     }
                 }
                 self.transaction.put(*tree, key.clone(), value.clone())?;
@@ -342,42 +374,6 @@ impl<'t> CollectionWriter<'t> {
         }
         Ok(())
     }
-}
-
-/// The entries by which `index` files a document: unique: its key to the key of `_id`; any other:
-/// its key and then that of `_id`, to nothing.
-pub(crate) fn entries(
-    index: &Index,
-    id_key: &Bytes,
-    document: Document<'_>,
-    namespace: &str,
-) -> Result<BTreeMap<Bytes, Value>, Error> {
-    let (keys, multikey) = index_keys(&index.fields, index.spec.sparse, document)?;
-    let flags = if multikey { FLAG_MULTIKEY } else { 0 };
-    let mut entries = BTreeMap::new();
-    for mut key in keys {
-        let content = if index.spec.unique {
-            id_key.clone()
-        } else {
-            key.extend_from_slice(id_key);
-            Bytes::new()
-        };
-        let key = checked_key(key.into(), namespace, &index.spec.name)?;
-        entries.insert(key, Value { flags, ..Value::inline(content) });
-    }
-    Ok(entries)
-}
-
-fn checked_key(key: Bytes, namespace: &str, index: &str) -> Result<Bytes, Error> {
-    if key.len() > KEY_BYTES_MAX {
-        let message = format!(
-            "{namespace}: key too large to index, failing: index {index}, {} bytes, at most \
-             {KEY_BYTES_MAX} are allowed",
-            key.len()
-        );
-        return Err(Error::invalid(KEY_TOO_LONG, message));
-    }
-    Ok(key)
 }
 
 #[cfg(test)]

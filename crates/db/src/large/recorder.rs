@@ -3,10 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use frond_store::{
-    Chunk, ChunkHash, ChunkStore, Collected, Collection, Lifetime, Session, StoreCounters,
-    StoreError,
-};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreError, StoreLayer};
 
 /// Reads go through; what is put stays here.
 pub(crate) struct Recorder<'a> {
@@ -52,53 +49,18 @@ pub(crate) fn all_chunks(
     Ok(reached)
 }
 
-impl ChunkStore for Recorder<'_> {
-    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
-        let put = self.put.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned();
-        put.map_or_else(|| self.store.get(hash), Ok)
+impl StoreLayer for Recorder<'_> {
+    fn inner(&self) -> &dyn ChunkStore {
+        self.store
     }
 
-    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        let mut has = self.store.has_many(hashes)?;
-        let put = self.put.lock().unwrap_or_else(PoisonError::into_inner);
-        for (has, hash) in has.iter_mut().zip(hashes) {
-            *has |= put.contains_key(hash);
-        }
-        Ok(has)
+    fn own(&self, hash: ChunkHash) -> Option<Chunk> {
+        self.put.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned()
     }
 
-    fn put_many_for(&self, _: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
+    fn put(&self, _: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {
         let mut put = self.put.lock().unwrap_or_else(PoisonError::into_inner);
         put.extend(chunks.iter().map(|chunk| (chunk.hash(), chunk.clone())));
         Ok(())
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        self.store.sync()
-    }
-
-    fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError> {
-        self.store.root(name)
-    }
-
-    fn swap_root(
-        &self,
-        name: &str,
-        expected: Option<ChunkHash>,
-        new: Option<ChunkHash>,
-    ) -> Result<(), StoreError> {
-        self.store.swap_root(name, expected, new)
-    }
-
-    fn session(&self) -> Session {
-        self.store.session()
-    }
-
-    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
-        self.store.collect(collection)
-    }
-
-    fn counters(&self) -> StoreCounters {
-        self.store.counters()
     }
 }

@@ -53,6 +53,16 @@ impl Record {
         Record { number, used_millis, what: Remembered::Statements(BTreeMap::new()) }
     }
 
+    /// The number of a stored record, without reading the rest of it.
+    pub fn number_of(stored: &Bytes) -> Result<i64, Error> {
+        integer(&system::record(stored.clone())?, "number")
+    }
+
+    /// Whether nothing was done.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.what, Remembered::Statements(runs) if runs.is_empty())
+    }
+
     /// What the statement `id` did, if it was run.
     pub fn statement(&self, id: i32) -> Option<&StatementDone> {
         let Remembered::Statements(runs) = &self.what else { return None };

@@ -100,6 +100,35 @@ fn an_insert_that_is_sent_twice_is_done_once() {
 }
 
 #[test]
+fn a_write_of_many_statements_is_remembered_in_parts() {
+    let disk = SimDisk::new(1);
+    let mut frond = open(&disk);
+    let ids: Vec<i32> = (0..4_500).collect();
+    // Every fifth one is there already, so its statement fails, and runs again when it is sent again.
+    let there: Vec<i32> = ids.iter().copied().filter(|id| id % 5 == 0).collect();
+    insert(&frond, 1, &there);
+    let new: Vec<i32> = ids.iter().copied().filter(|id| id % 5 != 0).collect();
+    assert_eq!(insert(&frond, 2, &ids), (3_600, 900, vec![]));
+    drop(frond);
+    frond = open(&disk.crash());
+    assert_eq!(insert(&frond, 2, &ids), (3_600, 900, new));
+    // The parts that number 2 left are nothing to number 3, and go with the session's record.
+    let next: Vec<i32> = (10_000..12_500).collect();
+    assert_eq!(insert(&frond, 3, &next), (2_500, 0, vec![]));
+    assert_eq!(insert(&frond, 3, &next), (2_500, 0, (0..2_500).collect()));
+    // Statements that begin in a later part tell the session's number too.
+    let key = RetryKey { session: [3; 16], number: 4 };
+    let write = RetryableWrite { key, statements: StatementIds::From(7_999) };
+    let shop = frond.database("shop").expect("opens").retryable(write);
+    for retried in [vec![], vec![7_999, 8_000]] {
+        let report = shop.insert("things", &documents(&[20_000, 20_001]), true, Durability::Synced);
+        assert_eq!(report.expect("right").retried, retried);
+    }
+    assert_eq!(frond.number_state(key).expect("read"), NumberState::Write);
+    assert_eq!(frond.forget_retries(i64::MAX).expect("removed"), 7);
+}
+
+#[test]
 fn updates_deletes_and_find_and_modify_are_done_once() {
     let frond = open(&SimDisk::new(1));
     insert(&frond, 1, &[1, 2]);

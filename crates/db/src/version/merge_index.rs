@@ -14,9 +14,9 @@ use frond_store::ChunkStore;
 use frond_tree::{Change, Edit, Tree, TreeError, Value};
 
 use crate::catalog::IndexSpec;
+use crate::catalog::index_entry::entries;
 use crate::catalog::view::Index;
 use crate::collection::duplicate;
-use crate::collection::write::entries;
 use crate::error::Error;
 use crate::large::read_document;
 use crate::reader::TreePlace;
@@ -39,8 +39,7 @@ pub(crate) fn apply(
     changes: impl Iterator<Item = Result<Change, TreeError>>,
     namespace: &str,
 ) -> Result<(Tree, Vec<String>), Error> {
-    let index =
-        Index { spec: spec.clone(), fields: spec.fields(), tree: TreePlace::Committed(*tree) };
+    let index = Index::new(spec.clone(), TreePlace::Committed(*tree));
     let mut slots: BTreeMap<Bytes, Slot> = BTreeMap::new();
     let mut duplicates = Vec::new();
     for change in changes {
@@ -114,6 +113,6 @@ fn duplicate_message(
 ) -> String {
     let (name, pattern) = (&index.spec.name, &index.spec.key);
     let error =
-        duplicate::of_index(namespace, name, pattern, &index.fields, index_key, document.view());
+        duplicate::of_index(namespace, name, pattern, &index.shape, index_key, document.view());
     error.message
 }

@@ -234,3 +234,110 @@ fn a_view_has_its_own_collation_and_no_other() {
     let error = aggregate(&shop, Some("words"), joined).unwrap_err();
     assert_eq!(error.code, Code::OptionNotSupportedOnView);
 }
+
+#[test]
+fn a_collated_index_answers_requests_of_its_collation_only() {
+    let shop = words();
+    let index = |text: &str| frond_db::catalog::IndexSpec::parse(json(text).view());
+    let caseless_index =
+        index("{'key': {'w': 1}, 'collation': {'locale': 'en', 'strength': 2}}").expect("proper");
+    shop.create_indexes("words", &[caseless_index]).expect("made");
+    for number in 100..300 {
+        insert(&shop, "words", &format!("[{{'_id': {number}, 'w': 'filler{number}'}}]"));
+    }
+    let of = |filter: &str, sort: &str, collation| FindRequest {
+        sort: Some(json(sort)),
+        collation,
+        ..request(filter)
+    };
+    for (filter, sort, collation, expected, plan) in [
+        ("{'w': 'a'}", "{}", caseless(), vec![2, 4], "FETCH IXSCAN"),
+        ("{'w': 'a'}", "{}", None, vec![4], "COLLSCAN"),
+        ("{'w': 7}", "{}", None, vec![5], "FETCH IXSCAN"),
+        ("{'w': {'$gt': 'A', '$lt': 'C'}}", "{}", caseless(), vec![1, 3], "FETCH IXSCAN"),
+        ("{'w': {'$in': ['B', 'q']}}", "{}", caseless(), vec![1, 3], "FETCH IXSCAN"),
+        ("{'w': {'$lt': 'C', '$gt': ''}}", "{'w': 1}", caseless(), vec![2, 4, 1, 3], "FETCH IXSCAN"),
+        ("{'w': {'$in': ['a', 'A', 'b', 'B']}}", "{'w': 1}", None, vec![2, 3, 4, 1], "SORT COLLSCAN"),
+        ("{'w': {'$regex': '^B'}}", "{}", caseless(), vec![3], "FETCH IXSCAN"),
+    ] {
+        let request = of(filter, sort, collation);
+        let mut found = ids(&run(&shop, "words", &request).expect("the request is right"));
+        if sort == "{}" {
+            found.sort_unstable();
+        }
+        assert_eq!(found, expected, "{filter} {sort}");
+        let explained = shop.explain("words", &request).expect("explained");
+        assert_eq!(stages(&explained), plan, "{filter} {sort} {:?}", request.collation);
+    }
+    let shown = shop.list_indexes("words").expect("listed");
+    let shown = shown.iter().find(|index| index.name == "w_1").expect("it is there").to_document();
+    let collation = shown.get("collation").and_then(|value| value.as_document());
+    assert_eq!(collation.and_then(|full| full.get("strength")), Some(frond_doc::Value::Int32(2)));
+}
+
+#[test]
+fn a_unique_index_by_the_collection_s_collation() {
+    let shop = shop();
+    let options = json("{'collation': {'locale': 'en', 'strength': 1}}");
+    shop.create_collection("words", options.view()).expect("made");
+    let unique = json("{'key': {'w': 1}, 'unique': true}");
+    let unique = frond_db::catalog::IndexSpec::parse(unique.view()).expect("proper");
+    shop.create_indexes("words", &[unique]).expect("made");
+    let documents = jsons("[{'_id': 1, 'w': 'cafe'}, {'_id': 2, 'w': 'Café'}]");
+    let report = try_insert(&shop, "words", &documents);
+    assert_eq!(report.count, 1);
+    assert_eq!(report.errors[0].error.code, Code::DuplicateKey);
+    assert!(report.errors[0].error.message.contains("Café"), "{}", report.errors[0].error);
+    let simple = json("{'key': {'w': 1}, 'name': 'bytes', 'collation': {'locale': 'simple'}}");
+    let simple = frond_db::catalog::IndexSpec::parse(simple.view()).expect("proper");
+    shop.create_indexes("words", &[simple]).expect("another order is another index");
+    assert_eq!(shop.list_indexes("words").expect("listed").len(), 3);
+    let hashed = json("{'key': {'w': 'hashed'}, 'collation': {'locale': 'en'}}");
+    let error = frond_db::catalog::IndexSpec::parse(hashed.view()).unwrap_err();
+    assert_eq!(error.code, Code::CannotCreateIndex);
+}
+
+/// Goal: a search by a collated index and the same search by a scan give the same documents.
+#[test]
+fn by_a_collated_index_or_by_a_scan() {
+    const LETTERS: [&str; 12] = ["a", "A", "á", "Á", "b", "B", "ß", "ss", "1", "10", "9", " "];
+    frond_testkit::random::for_seeds(4, |random| {
+        let shop = shop();
+        let strength = random.below(3) + 1;
+        let by = format!("{{'locale': 'de', 'strength': {strength}, 'numericOrdering': true}}");
+        let mut word = || {
+            let count = random.below(3) + 1;
+            let word = (0..count).map(|_| LETTERS[random.below(12) as usize]);
+            word.collect::<String>()
+        };
+        let documents: Vec<String> =
+            (0..120).map(|id| format!("{{'_id': {id}, 'w': '{}', 'v': ['{}', '{}']}}", word(), word(), word())).collect();
+        insert(&shop, "words", &format!("[{}]", documents.join(",")));
+        let filters: Vec<String> = (0..12)
+            .flat_map(|_| {
+                let (one, two) = (word(), word());
+                [
+                    format!("{{'w': '{one}'}}"),
+                    format!("{{'w': {{'$gte': '{one}', '$lt': '{two}'}}}}"),
+                    format!("{{'v': {{'$in': ['{one}', '{two}']}}}}"),
+                    format!("{{'v': {{'$elemMatch': {{'$gt': '{one}', '$lte': '{two}'}}}}}}"),
+                ]
+            })
+            .collect();
+        let search = |filter: &String| {
+            let collation = Some(collation(&by));
+            let sort = Some(json("{'w': -1, '_id': 1}"));
+            let request = FindRequest { collation, sort, ..request(filter) };
+            ids(&run(&shop, "words", &request).expect("the request is right"))
+        };
+        let by_scan: Vec<Vec<i64>> = filters.iter().map(search).collect();
+        for path in ["w", "v"] {
+            let spec = json(&format!("{{'key': {{'{path}': 1}}, 'collation': {by}}}"));
+            let spec = frond_db::catalog::IndexSpec::parse(spec.view()).expect("proper");
+            shop.create_indexes("words", &[spec]).expect("made");
+        }
+        for (filter, expected) in filters.iter().zip(by_scan) {
+            assert_eq!(search(filter), expected, "{filter} {by}");
+        }
+    });
+}

@@ -30,6 +30,16 @@ fn specifications() {
         ),
         "{'v':2,'key':{'a':1},'name':'n','unique':true,'sparse':true}"
     );
+    for told in [
+        "{'v':2,'key':{'a':1},'name':'a_1','hidden':true,'expireAfterSeconds':60}",
+        "{'v':2,'key':{'a':1},'name':'a_1','partialFilterExpression':{'b':{'$gt':5}}}",
+        "{'v':2,'key':{'a':'hashed','b':1},'name':'a_hashed_b_1'}",
+        "{'v':2,'key':{'$**':1},'name':'$**_1','wildcardProjection':{'a':1}}",
+        "{'v':2,'key':{'a':1},'name':'a_1','include':['b','c.d']}",
+        "{'v':2,'key':{'a':1},'name':'a_1','clustering':true}",
+    ] {
+        assert_eq!(text(&spec(told).to_document()), told);
+    }
     for (wrong, code) in [
         ("{}", Code::FailedToParse),
         ("{'key': 1}", Code::TypeMismatch),
@@ -38,15 +48,26 @@ fn specifications() {
         ("{'key': {'a': true}}", Code::CannotCreateIndex),
         ("{'key': {'a': 'text'}}", Code::CannotCreateIndex),
         ("{'key': {'a': '2dsphere'}}", Code::CannotCreateIndex),
-        ("{'key': {'a': 'hashed'}}", Code::CannotCreateIndex),
         ("{'key': {'a': 'what'}}", Code::CannotCreateIndex),
-        ("{'key': {'$**': 1}}", Code::CannotCreateIndex),
         ("{'key': {'a..b': 1}}", Code::CannotCreateIndex),
         ("{'key': {'$a': 1}}", Code::CannotCreateIndex),
-        ("{'key': {'a': 1}, 'partialFilterExpression': {}}", Code::CannotCreateIndex),
-        ("{'key': {'a': 1}, 'expireAfterSeconds': 5}", Code::CannotCreateIndex),
+        ("{'key': {'a': 1}, 'expireAfterSeconds': -5}", Code::CannotCreateIndex),
+        ("{'key': {'a': 1, 'b': 1}, 'expireAfterSeconds': 5}", Code::CannotCreateIndex),
+        ("{'key': {'a': 'hashed'}, 'unique': true}", Code::Location(16764)),
+        ("{'key': {'$**': 1}, 'unique': true}", Code::CannotCreateIndex),
+        ("{'key': {'a': 1}, 'wildcardProjection': {'a': 1}}", Code::BadValue),
+        (
+            "{'key': {'a': 1}, 'partialFilterExpression': {'a': {'$ne': 1}}}",
+            Code::CannotCreateIndex,
+        ),
+        (
+            "{'key': {'a': 1}, 'partialFilterExpression': {'a': 1}, 'sparse': true}",
+            Code::CannotCreateIndex,
+        ),
+        ("{'key': {'a': 1}, 'include': ['b'], 'clustering': true}", Code::CannotCreateIndex),
+        ("{'key': {'a': 1}, 'include': ['b', 'b.c']}", Code::CannotCreateIndex),
+        ("{'key': {'_id': 1}, 'hidden': true}", Code::BadValue),
         ("{'key': {'a': 1}, 'collation': {'locale': 'de'}}", Code::CannotCreateIndex),
-        ("{'key': {'a': 1}, 'hidden': true}", Code::CannotCreateIndex),
         ("{'key': {'a': 1}, 'v': 9}", Code::CannotCreateIndex),
         ("{'key': {'a': 1}, 'name': ''}", Code::CannotCreateIndex),
         ("{'key': {'a': 1}, 'name': '*'}", Code::BadValue),

@@ -40,7 +40,7 @@ fn commit(
     durability: Durability,
     change: impl FnOnce(&mut Transaction),
 ) -> Sequence {
-    let mut transaction = Transaction::new(Arc::clone(shared), shared.begin_transaction());
+    let mut transaction = Transaction::begin(Arc::clone(shared));
     change(&mut transaction);
     transaction.commit(durability).unwrap()
 }

@@ -12,11 +12,15 @@ use super::number::Number;
 
 /// `$toHashedIndexKey`; a missing value counts as null.
 pub(super) fn to_hashed_index_key(argument: Evaluated<'_>) -> Answer<'_> {
+    Ok(hashed_key(argument.or_null()).into())
+}
+
+/// The number under which a hashed index files `value`.
+pub(crate) fn hashed_key(value: Value<'_>) -> i64 {
     let mut bytes = 0_i32.to_le_bytes().to_vec();
-    append(&mut bytes, None, argument.or_null());
-    let digest = md5(&bytes);
-    let [a, b, c, d, e, f, g, h, ..] = digest;
-    Ok(i64::from_le_bytes([a, b, c, d, e, f, g, h]).into())
+    append(&mut bytes, None, value);
+    let [a, b, c, d, e, f, g, h, ..] = md5(&bytes);
+    i64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 /// The kind of a value, the same for all that compare with each other.

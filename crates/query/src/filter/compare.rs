@@ -63,7 +63,7 @@ impl Comparison {
     }
 
     /// Compares strings by `collation`.
-    pub(super) fn collate(&mut self, collation: &Collation) {
+    pub(crate) fn collate(&mut self, collation: &Collation) {
         self.collation = collation.clone();
     }
 

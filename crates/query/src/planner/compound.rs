@@ -10,6 +10,7 @@ use super::IndexFacts;
 use super::conditions::{self, Demand, Rules};
 use super::interval::{Cut, Interval, Intervals};
 use crate::filter::tree::Node;
+use crate::index::partial;
 use crate::sort::{SortField, SortPattern};
 
 /// More bounds than this are not made: the scan takes in what lies between them.
@@ -30,21 +31,27 @@ pub(super) struct Scan {
 
 /// How `facts`'s index can be scanned for `root`; `None` if the index may lack documents that pass.
 pub(super) fn scan(root: &Node, facts: &IndexFacts) -> Option<Scan> {
-    let demands: Vec<Option<Demand>> = facts
-        .fields
-        .iter()
-        .map(|field| {
-            conditions::of_node(root, &field.path, Rules::new(&field.path, facts.multikey))
-        })
-        .collect();
-    if facts.sparse && !demands.iter().flatten().any(|demand| demand.is_present) {
+    let shape = &facts.shape;
+    if !shape.is_of_values() {
+        return None;
+    }
+    if shape.partial().is_some_and(|partial| !partial::node_implies(root, partial.root())) {
+        return None;
+    }
+    let fields = shape.sort_fields();
+    let demand = |(place, field): (usize, &SortField)| {
+        let rules = Rules::new(&field.path, facts.is_multikey(place), shape.collation());
+        conditions::of_node(root, &field.path, rules)
+    };
+    let demands: Vec<Option<Demand>> = fields.iter().enumerate().map(demand).collect();
+    if shape.is_sparse() && !demands.iter().flatten().any(|demand| demand.is_present) {
         return None;
     }
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     let mut fixed_count = 0;
-    for (place, (field, demand)) in facts.fields.iter().zip(&demands).enumerate() {
+    for (place, (field, demand)) in fields.iter().zip(&demands).enumerate() {
         let demand = demand.as_ref().filter(|demand| !demand.intervals.is_all());
-        let may_go_on = !facts.multikey || !shares_array(facts, place);
+        let may_go_on = !facts.is_multikey(place) || !shares_array(facts, place);
         let Some(demand) = demand.filter(|_| may_go_on) else {
             return Some(finish(prefixes, place, fixed_count, false));
         };
@@ -60,16 +67,17 @@ pub(super) fn scan(root: &Node, facts: &IndexFacts) -> Option<Scan> {
         }
         prefixes = extended(&prefixes, field, intervals);
     }
-    let is_whole = fixed_count == facts.fields.len();
-    Some(finish(prefixes, facts.fields.len(), fixed_count, is_whole))
+    let is_whole = fixed_count == fields.len();
+    Some(finish(prefixes, fields.len(), fixed_count, is_whole))
 }
 
 /// Whether an earlier field lies below the same top-level field, and so perhaps in the same array:
 /// the two conditions may be fulfilled by different elements, which have different keys.
 fn shares_array(facts: &IndexFacts, place: usize) -> bool {
     let top = |field: &SortField| field.path.split('.').next().map(str::to_owned);
-    let this = top(&facts.fields[place]);
-    facts.fields[..place].iter().any(|earlier| top(earlier) == this)
+    let fields = facts.shape.sort_fields();
+    let this = top(&fields[place]);
+    fields[..place].iter().any(|earlier| top(earlier) == this)
 }
 
 /// Bounds of fixed fields alone.
@@ -140,10 +148,11 @@ impl Scan {
     /// Whether the scan gives the order of `sort`, forwards (`Some(false)`) or backwards.
     pub(super) fn direction_for(&self, sort: &SortPattern, facts: &IndexFacts) -> Option<bool> {
         // Of an array the least element counts in a sort, and a scan may meet another one first.
-        if facts.multikey || sort.fields.is_empty() || !sort.collation.is_simple() {
+        if facts.flags != 0 || sort.fields.is_empty() || sort.collation != *facts.shape.collation()
+        {
             return None;
         }
-        let (fixed, rest) = facts.fields.split_at(self.fixed_count);
+        let (fixed, rest) = facts.shape.sort_fields().split_at(self.fixed_count);
         let is_fixed = |path: &str| fixed.iter().any(|field| field.path == path);
         let mut wanted = sort.fields.iter().filter(|field| !is_fixed(&field.path));
         let mut given = rest.iter();

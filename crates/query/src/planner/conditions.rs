@@ -20,7 +20,7 @@ pub(super) struct Demand {
 
 /// What must be known of the index's path to read conditions on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(super) struct Rules<'i> {
     /// How two demands on the path meet.
     pub(super) meeting: Meeting,
     /// Whether a part of the path is a number. `a.0` of `{a: [{}]}` is a document to the index; to a
@@ -30,25 +30,28 @@ pub(super) struct Rules {
     /// Whether the path has one part only, so that it reaches something in every document: then a
     /// value that isn't null is a value. `a.b` reaches nothing at all in `{a: [1]}`.
     pub(super) is_top_level: bool,
+    /// By which the index's keys of strings are ordered.
+    pub(super) collation: &'i Collation,
 }
 
-impl Rules {
+impl<'i> Rules<'i> {
     /// The rules for an index's field.
-    pub(super) fn new(path: &str, multikey: bool) -> Rules {
+    pub(super) fn new(path: &str, multikey: bool, collation: &'i Collation) -> Rules<'i> {
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let meeting = if multikey { Meeting::ManyValues } else { Meeting::OneValue };
         Rules {
             meeting,
             has_number: path.split('.').any(is_number),
             is_top_level: !path.contains('.'),
+            collation,
         }
     }
 
-    fn many_values(self) -> Rules {
+    fn many_values(self) -> Rules<'i> {
         Rules { meeting: Meeting::ManyValues, ..self }
     }
 
-    fn one_value(self) -> Rules {
+    fn one_value(self) -> Rules<'i> {
         Rules { meeting: Meeting::OneValue, ..self }
     }
 
@@ -98,7 +101,7 @@ impl Demand {
 }
 
 /// What `node` demands of the values at `path`; `None` if nothing.
-pub(super) fn of_node(node: &Node, path: &str, rules: Rules) -> Option<Demand> {
+pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<Demand> {
     match node {
         Node::And(nodes) => nodes
             .iter()
@@ -123,7 +126,7 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules) -> Option<Demand> {
 }
 
 /// What an `$elemMatch` on an outer path demands of the path `below` its elements.
-fn of_elements(condition: &Condition, below: &str, rules: Rules) -> Option<Demand> {
+fn of_elements(condition: &Condition, below: &str, rules: Rules<'_>) -> Option<Demand> {
     match condition {
         Condition::All(inner) => inner
             .iter()
@@ -139,7 +142,7 @@ fn of_elements(condition: &Condition, below: &str, rules: Rules) -> Option<Deman
     }
 }
 
-fn of_condition(condition: &Condition, rules: Rules) -> Option<Demand> {
+fn of_condition(condition: &Condition, rules: Rules<'_>) -> Option<Demand> {
     match condition {
         Condition::All(inner) => inner
             .iter()
@@ -150,7 +153,7 @@ fn of_condition(condition: &Condition, rules: Rules) -> Option<Demand> {
     }
 }
 
-fn of_negation(inner: &Condition, rules: Rules) -> Option<Demand> {
+fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<Demand> {
     match inner {
         // Absent: null, or undefined where the path leads into an empty array.
         Condition::Test(Test::Exists) => {
@@ -167,23 +170,23 @@ fn of_negation(inner: &Condition, rules: Rules) -> Option<Demand> {
     }
 }
 
-fn of_test(test: &Test, rules: Rules) -> Demand {
+fn of_test(test: &Test, rules: Rules<'_>) -> Demand {
     match test {
-        Test::Compare(comparison) => of_comparison(comparison),
+        Test::Compare(comparison) => of_comparison(comparison, rules.collation),
         Test::In(membership) => {
             let mut intervals = Vec::new();
             for value in membership.values() {
-                if is_collated(value.as_value(), membership.collation()) {
+                if is_foreign(value.as_value(), membership.collation(), rules.collation) {
                     return Demand::anything(!membership.contains(None));
                 }
-                intervals.extend(equal(value.as_value()));
+                intervals.extend(equal(rules.collation.comparable(value.as_value()).as_value()));
             }
             for pattern in membership.patterns() {
-                intervals.extend(matching(pattern));
+                intervals.extend(matching(pattern, rules.collation));
             }
             Demand::new(intervals, !membership.contains(None))
         }
-        Test::Pattern(pattern) => Demand::new(matching(pattern), true),
+        Test::Pattern(pattern) => Demand::new(matching(pattern, rules.collation), true),
         Test::Type(types) => {
             let samples = types.types().iter().map(|kind| sample(*kind));
             match samples.collect::<Option<Vec<ValueBuf>>>() {
@@ -228,19 +231,21 @@ fn sample(kind: frond_doc::ElementType) -> Option<ValueBuf> {
     )
 }
 
-/// Whether a filter compares `operand` by other rules than an index's keys.
-fn is_collated(operand: Value<'_>, collation: &Collation) -> bool {
-    !collation.is_simple() && holds_string(operand)
+/// Whether a filter compares `operand` by other rules than an index's keys: strings may lie anywhere
+/// among its keys of strings then.
+fn is_foreign(operand: Value<'_>, filter: &Collation, index: &Collation) -> bool {
+    holds_string(operand) && filter != index
 }
 
-fn of_comparison(comparison: &Comparison) -> Demand {
+fn of_comparison(comparison: &Comparison, collation: &Collation) -> Demand {
     let operand = comparison.operand();
     let is_present = !comparison.matches(None);
     let relation = comparison.relation();
-    // Under other rules than the keys', strings may lie anywhere among strings.
-    if is_collated(operand, comparison.collation()) {
+    if is_foreign(operand, comparison.collation(), collation) {
         return Demand::anything(is_present);
     }
+    let comparable = collation.comparable(operand);
+    let operand = comparable.as_value();
     if relation == Relation::Equal {
         return Demand::new(equal(operand), is_present);
     }
@@ -270,11 +275,12 @@ fn equal(value: Value<'_>) -> Vec<Interval> {
     intervals
 }
 
-/// Strings that may match, and patterns as values.
-fn matching(pattern: &Pattern) -> Vec<Interval> {
+/// Strings that may match, and patterns as values. A pattern asks strings themselves, of which collated
+/// keys don't tell the beginning.
+fn matching(pattern: &Pattern, collation: &Collation) -> Vec<Interval> {
     let (source, options) = pattern.source();
     let itself = Value::Regex(frond_doc::Regex { pattern: source, options });
-    let strings = match pattern.prefix() {
+    let strings = match pattern.prefix().filter(|_| collation.is_simple()) {
         Some(prefix) => {
             let mut key = frond_doc::key::of_value(Value::String(&prefix)).to_vec();
             key.pop(); // The end of the text: what follows the prefix is free.

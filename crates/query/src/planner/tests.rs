@@ -3,8 +3,9 @@
 use frond_doc::key::Bounds;
 use frond_doc::{DocumentBuf, extended_json, key};
 
-use super::{IndexFacts, Plan, index_keys, plan};
+use super::{IndexFacts, Plan, plan};
 use crate::filter::Filter;
+use crate::index::{FLAG_MULTIKEY, IndexShape, field_flag};
 use crate::sort::{SortField, SortPattern};
 
 fn json(text: &str) -> DocumentBuf {
@@ -22,12 +23,12 @@ fn fields(text: &str) -> Vec<SortField> {
 /// An index by its pattern, with `"multikey"` or `"sparse"` behind it.
 fn index(text: &str) -> IndexFacts {
     let (pattern, words) = text.split_once('}').expect("a pattern");
+    let fields = fields(&format!("{pattern}}}"));
+    let multikey = FLAG_MULTIKEY | field_flag(0) | field_flag(1);
     IndexFacts {
         name: text.to_owned(),
-        fields: fields(&format!("{pattern}}}")),
-        multikey: words.contains("multikey"),
-        sparse: words.contains("sparse"),
-        unique: false,
+        shape: IndexShape::of_values(&fields, words.contains("sparse")).into(),
+        flags: if words.contains("multikey") { multikey } else { 0 },
     }
 }
 
@@ -110,62 +111,6 @@ fn bounds_of_two_conditions_meet_only_without_arrays() {
         assert!(holds(&two), "{text} {bounds:?}");
         assert_eq!(holds(&nine), holds_nine, "{text} {bounds:?}");
     }
-}
-
-/// The document's keys are those of the arrays in `expected`, in any order.
-fn check_keys(pattern: &str, document: &str, expected: &str, multikey: bool) {
-    let fields = fields(pattern);
-    let (found, met_array) = index_keys(&fields, false, json(document).view()).expect(document);
-    let expected = json(&format!(r#"{{"keys": {expected}}}"#));
-    let keys = expected.get("keys").and_then(|keys| keys.as_array()).expect("an array");
-    let mut keys: Vec<Vec<u8>> = keys
-        .iter()
-        .map(|values| {
-            let mut key = Vec::new();
-            let values = values.as_array().expect("one array a key");
-            for (value, field) in values.iter().zip(&fields) {
-                key::append(&mut key, value, field.descending);
-            }
-            key
-        })
-        .collect();
-    keys.sort();
-    assert_eq!(found, keys, "{pattern} {document}");
-    assert_eq!(met_array, multikey, "{pattern} {document}");
-}
-
-#[test]
-fn keys() {
-    let undefined = r#"[[{"$undefined": true}]]"#;
-    check_keys(r#"{"a": 1}"#, r#"{"a": 5}"#, "[[5]]", false);
-    check_keys(r#"{"a": 1}"#, "{}", "[[null]]", false);
-    check_keys(r#"{"a": 1}"#, r#"{"a": [1, 2, 1]}"#, "[[1], [2]]", true);
-    check_keys(r#"{"a": 1}"#, r#"{"a": []}"#, undefined, true);
-    check_keys(r#"{"a": 1}"#, r#"{"a": [[1, 2]]}"#, "[[[1, 2]]]", true);
-    check_keys(r#"{"a.b": 1}"#, r#"{"a": [{"b": 1}, {}, 7]}"#, "[[1], [null]]", true);
-    check_keys(r#"{"a.b": 1}"#, r#"{"a": [{"b": [1, 2]}]}"#, "[[1], [2]]", true);
-    check_keys(r#"{"a.b": 1}"#, r#"{"a": 5}"#, "[[null]]", false);
-    check_keys(r#"{"a.1": 1}"#, r#"{"a": [1, 2]}"#, "[[2]]", false);
-    check_keys(r#"{"a": 1, "b": -1}"#, r#"{"a": [1, 2], "b": 3}"#, "[[1, 3], [2, 3]]", true);
-    check_keys(
-        r#"{"a.x": 1, "a.y": 1}"#,
-        r#"{"a": [{"x": 1, "y": 2}, {"x": 3}]}"#,
-        "[[1, 2], [3, null]]",
-        true,
-    );
-    let sparse = |document: &str| {
-        index_keys(&fields(r#"{"a": 1, "b": 1}"#), true, json(document).view())
-            .expect(document)
-            .0
-            .len()
-    };
-    assert_eq!((sparse("{}"), sparse(r#"{"b": null}"#)), (0, 1));
-    let pattern = fields(r#"{"a": 1, "b": 1}"#);
-    let error = index_keys(&pattern, false, json(r#"{"a": [1], "b": [2]}"#).view());
-    assert_eq!(error.expect_err("parallel").code.number(), 171);
-    let ambiguous = json(r#"{"a": [{"0": 1}]}"#);
-    let error = index_keys(&fields(r#"{"a.0": 1}"#), false, ambiguous.view());
-    assert_eq!(error.expect_err("ambiguous").code.number(), 16746);
 }
 
 #[test]

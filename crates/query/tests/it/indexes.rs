@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use frond_doc::DocumentBuf;
 use frond_doc::key::{self, Bounds};
+use frond_query::index::IndexShape;
 use frond_query::planner::{self, IndexFacts, Plan};
 use frond_query::sort::SortField;
 use frond_query::{Filter, SortPattern};
@@ -35,24 +36,18 @@ fn fields(random: &mut Random) -> Vec<SortField> {
 
 /// Random documents, of which those stay that the index takes.
 fn collection(random: &mut Random, depth: usize) -> Collection {
-    let mut facts = IndexFacts {
-        name: "i".to_owned(),
-        fields: fields(random),
-        multikey: false,
-        sparse: random.one_in(3),
-        unique: false,
-    };
+    let shape = IndexShape::of_values(&fields(random), random.one_in(3));
+    let mut facts = IndexFacts { name: "i".to_owned(), shape: shape.into(), flags: 0 };
     let mut documents = Vec::new();
     let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
     for id in 0..12 {
         let document = model::document(random, depth);
         let stored = model::to_bson(&document, id);
-        let keys = planner::index_keys(&facts.fields, facts.sparse, stored.view());
-        let Ok((keys, met_array)) = keys else { continue };
-        assert!(keys.is_sorted_by(|left, right| left < right));
-        facts.multikey |= met_array;
-        for key in keys {
-            index.entry(key).or_default().push(documents.len());
+        let Ok(keys) = facts.shape.keys(stored.view()) else { continue };
+        assert!(keys.keys.is_sorted_by(|left, right| left.key < right.key));
+        facts.flags |= keys.flags;
+        for key in keys.keys {
+            index.entry(key.key).or_default().push(documents.len());
         }
         documents.push((document, stored));
     }
@@ -84,7 +79,7 @@ fn bounds_hold_every_document_that_passes() {
         let depth = random.below(4);
         let collection = collection(&mut random, depth);
         // A condition on each of the index's fields, so that bounds are compound, and others.
-        let paths = collection.facts.fields.iter().map(|field| field.path.as_str());
+        let paths = collection.facts.shape.sort_fields().iter().map(|field| field.path.as_str());
         let mut parts: Vec<model::Filter> =
             paths.map(|path| model::filter_on(&mut random, path)).collect();
         parts.push(model::filter(&mut random, 1));
@@ -100,10 +95,9 @@ fn bounds_hold_every_document_that_passes() {
                 continue;
             }
             let facts = &collection.facts;
-            let (keys, _) = planner::index_keys(&facts.fields, facts.sparse, stored.view())
-                .expect("it was indexed before");
+            let keys = facts.shape.keys(stored.view()).expect("it was indexed before").keys;
             assert!(
-                keys.iter().any(|key| holds(&bounds, key)),
+                keys.iter().any(|key| holds(&bounds, &key.key)),
                 "{facts:?}\n{:?}\n{stored:?}\n{keys:?}\n{bounds:?}",
                 filter.to_bson()
             );
@@ -148,8 +142,8 @@ fn sorted_scans_are_sorted() {
         let parsed = Filter::parse(filter.to_bson().view()).expect("a filter");
         // Part of the index's fields, forwards or backwards: what it may be able to give.
         let backwards = random.one_in(2);
-        let skipped = random.below(collection.facts.fields.len());
-        let mut wanted: Vec<SortField> = collection.facts.fields[skipped..].to_vec();
+        let skipped = random.below(collection.facts.shape.sort_fields().len());
+        let mut wanted: Vec<SortField> = collection.facts.shape.sort_fields()[skipped..].to_vec();
         wanted.truncate(1 + random.below(wanted.len()));
         wanted.iter_mut().for_each(|field| field.descending ^= backwards);
         let sort = SortPattern { fields: wanted, collation: Default::default() };

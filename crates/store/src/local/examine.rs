@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::index::{FramePlace, NameHasherBuilder};
 use crate::io::{Disk, Machine};
 use crate::manifest::{self, MANIFEST_NAME, PackEntry, PackState};
-use crate::pack::reader::{Window, check_header, read_frame, read_index, scan_frames};
+use crate::pack::reader::{Naming, Window, check_header, read_frame, read_index, scan_frames};
 use crate::pack::{Pack, PackNumber, Purpose};
 
 /// What is in a directory.
@@ -136,7 +136,7 @@ impl Examiner<'_> {
     }
 
     fn frame(&mut self, pack: &Pack, place: FramePlace) -> Result<(), StoreError> {
-        match read_frame(pack, place) {
+        match read_frame(pack, place, Naming::ByHash) {
             Ok(chunks) => self.found.extend(chunks.iter().map(|chunk| chunk.hash())),
             Err(error) => self.note(Err(error))?,
         }

@@ -12,7 +12,7 @@ use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::index::Location;
 use crate::pack::Pack;
-use crate::pack::reader::{decode_frame, pick, read_frame};
+use crate::pack::reader::{Naming, decode_frame, pick, read_frame};
 
 /// Frames that lie this near are fetched by one read: cheaper than a second call.
 const READ_GAP_BYTES: u64 = 4 << 10;
@@ -26,7 +26,7 @@ impl LocalStore {
     pub(super) fn fetch(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
         let located = self.locate(&[hash])?;
         let (pack, location, _) = &located[0];
-        let chunks = read_frame(pack, location.place)?;
+        let chunks = read_frame(pack, location.place, Naming::ByChecksum)?;
         let chunk = pick(pack, u64::from(location.place.offset), &chunks, hash)?;
         chunks.into_iter().for_each(|chunk| self.cache.insert(chunk));
         Ok(chunk)
@@ -37,6 +37,7 @@ impl LocalStore {
     pub(super) fn fetch_many(
         &self,
         hashes: &[ChunkHash],
+        naming: Naming,
         take: &mut dyn FnMut(Chunk),
     ) -> Result<(), StoreError> {
         let mut wanted = self.locate(hashes)?;
@@ -53,7 +54,7 @@ impl LocalStore {
             }
             near
         });
-        runs.into_iter().try_for_each(|run| fetch_run(run, take))
+        runs.into_iter().try_for_each(|run| fetch_run(run, naming, take))
     }
 
     /// Returns chunks in the order of `hashes`, those in the cache from there.
@@ -72,7 +73,7 @@ impl LocalStore {
         missed.sort_unstable();
         missed.dedup();
         self.counters.chunks_fetched.add(missed.len() as u64);
-        self.fetch_many(&missed, &mut |chunk| {
+        self.fetch_many(&missed, Naming::ByChecksum, &mut |chunk| {
             self.cache.insert(chunk.clone());
             chunks.insert(chunk.hash(), chunk);
         })?;
@@ -93,7 +94,11 @@ impl LocalStore {
 }
 
 /// Fetches the chunks of `run`, which lie in its order in one pack, near each other.
-fn fetch_run(run: &[Located], take: &mut dyn FnMut(Chunk)) -> Result<(), StoreError> {
+fn fetch_run(
+    run: &[Located],
+    naming: Naming,
+    take: &mut dyn FnMut(Chunk),
+) -> Result<(), StoreError> {
     let [(pack, first, _), ..] = run else { return Ok(()) };
     let start = u64::from(first.place.offset);
     let end = run.last().map_or(start, |(_, last, _)| last.place.end());
@@ -102,7 +107,7 @@ fn fetch_run(run: &[Located], take: &mut dyn FnMut(Chunk)) -> Result<(), StoreEr
         let place = frame[0].1.place;
         let offset = u64::from(place.offset);
         let stored = &bytes[(offset - start) as usize..(place.end() - start) as usize];
-        let chunks = decode_frame(pack, offset, stored)?;
+        let chunks = decode_frame(pack, offset, stored, naming)?;
         for (_, _, hash) in frame {
             pick(pack, offset, &chunks, *hash)?;
         }

@@ -18,6 +18,7 @@ use crate::chunk::{ChunkHash, ChunkKind};
 use crate::error::StoreError;
 use crate::index::{Index, Location, NameHasherBuilder};
 use crate::pack::PackNumber;
+use crate::pack::reader::Naming;
 
 /// Chunks that are read together. Bounds memory: each may push as many as it refers to.
 const BATCH_COUNT: usize = 1024;
@@ -205,7 +206,7 @@ impl<'a> Marks<'a> {
             let batch = self.stack.split_off(self.stack.len().saturating_sub(BATCH_COUNT));
             let mut wanted: HashSet<ChunkHash, NameHasherBuilder> = batch.iter().copied().collect();
             let (mut bytes, mut found, mut commits) = (0, Vec::new(), Vec::new());
-            self.store.fetch_many(&batch, &mut |chunk| {
+            self.store.fetch_many(&batch, Naming::ByChecksum, &mut |chunk| {
                 if !wanted.remove(&chunk.hash()) {
                     return;
                 }

@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::{DirectoryLock, LocalOptions, LocalStore, PACK_BYTES_TARGET_MAX, Publisher};
+use crate::buffers::Buffers;
 use crate::cache::ChunkCache;
 use crate::counters::Counters;
 use crate::error::StoreError;
@@ -52,6 +53,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         sessions,
         collector: Mutex::new(()),
         pack_bytes_target: target,
+        buffers: Buffers::default(),
         counters,
     };
     let published = store.publish(&mut store.publisher(), roots);

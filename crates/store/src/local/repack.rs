@@ -20,7 +20,8 @@ use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::index::{Location, NameHasherBuilder, PackedChunk};
 use crate::pack::codec::Effort;
-use crate::pack::format::encode_frame;
+use crate::pack::frames::Frames;
+use crate::pack::reader::Naming;
 use crate::pack::writer::Written;
 use crate::pack::{Pack, Purpose};
 
@@ -117,7 +118,9 @@ impl<'a, 'b> Repack<'a, 'b> {
     fn read(&mut self, hashes: impl Iterator<Item = ChunkHash>) -> Result<Vec<Chunk>, Halt> {
         let hashes: Vec<ChunkHash> = hashes.collect();
         let mut found: HashMap<ChunkHash, Chunk, NameHasherBuilder> = HashMap::default();
-        self.store.fetch_many(&hashes, &mut |chunk| drop(found.insert(chunk.hash(), chunk)))?;
+        let mut take = |chunk: Chunk| drop(found.insert(chunk.hash(), chunk));
+        // They get another checksum, so this is the last moment to find that one was wrong.
+        self.store.fetch_many(&hashes, Naming::ByHash, &mut take)?;
         let take = |hash: &ChunkHash| found.remove(hash).ok_or(StoreError::Missing(*hash));
         let chunks = hashes.iter().map(take).collect::<Result<Vec<Chunk>, StoreError>>()?;
         pace(self.pace, chunks.iter().map(|chunk| chunk.encoded().len() as u64).sum())?;
@@ -126,13 +129,11 @@ impl<'a, 'b> Repack<'a, 'b> {
 
     /// Writes a frame for each of `groups`; from then on their chunks lie there.
     fn write(&mut self, purpose: Purpose, effort: Effort, groups: &[&[Chunk]]) -> Result<(), Halt> {
-        let frames: Vec<_> = groups
-            .iter()
-            .map(|group| encode_frame(effort, &group.iter().collect::<Vec<_>>()))
-            .collect();
-        if frames.is_empty() {
+        if groups.is_empty() {
             return Ok(());
         }
+        let mut frames = Frames::new(self.store.buffers.take());
+        groups.iter().for_each(|group| frames.push(effort, &group.iter().collect::<Vec<_>>()));
         let bytes = {
             let mut writer = self.store.writer();
             self.store.check_poison()?;
@@ -144,6 +145,7 @@ impl<'a, 'b> Repack<'a, 'b> {
             result?;
             bytes
         };
+        self.store.buffers.give_back(frames.into_buffer());
         pace(self.pace, bytes)
     }
 }

@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::index::Location;
 use crate::manifest::{self, MANIFEST_NAME, PackEntry, PackState};
 use crate::pack::Pack;
-use crate::pack::reader::{check_header, pick, read_frame, read_index};
+use crate::pack::reader::{Naming, check_header, pick, read_frame, read_index};
 
 /// How often `progress` hears of it.
 const CHUNKS_A_REPORT: u64 = 256;
@@ -68,7 +68,7 @@ pub(super) fn verify(
 /// Checks the frame that should hold all of `chunks`.
 fn verify_frame(pack: &Pack, chunks: &[(Location, ChunkHash)]) -> Result<(), StoreError> {
     let place = chunks[0].0.place;
-    let found = read_frame(pack, place)?;
+    let found = read_frame(pack, place, Naming::ByHash)?;
     for (at, hash) in chunks {
         let chunk = pick(pack, u64::from(place.offset), &found, *hash)?;
         if (chunk.reference_count() > 0) != at.slot.refers() {

@@ -12,6 +12,7 @@
 
 use std::cell::RefCell;
 
+use lz4_flex::block::{CompressTable, compress_into, compress_into_with_table};
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::get_frame_content_size;
 
@@ -23,6 +24,9 @@ const SAVING_DIVISOR: usize = 16;
 const LEVEL_CHUNK: i32 = 3;
 /// zstd's level for groups of chunks, which are made once, in the background.
 const LEVEL_GROUP: i32 = 9;
+
+/// Content that is longer needs a larger table than the one that is kept.
+const LZ4_TABLE_CONTENT_BYTES_MAX: usize = u16::MAX as usize;
 
 /// How a frame's chunks are stored. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,37 +57,52 @@ pub(crate) enum Effort {
 impl From<Lifetime> for Effort {
     fn from(lifetime: Lifetime) -> Effort {
         match lifetime {
-            Lifetime::Brief | Lifetime::Working => Effort::Light,
+            Lifetime::Brief | Lifetime::Working | Lifetime::Loaded => Effort::Light,
             Lifetime::Lasting => Effort::Medium,
         }
     }
 }
 
 thread_local! {
+    static LZ4_TABLE: RefCell<CompressTable> = RefCell::new(CompressTable::default());
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Compresses `content`. `None` if that doesn't pay.
-pub(crate) fn compress(effort: Effort, content: &[u8]) -> Option<(Codec, Vec<u8>)> {
-    let (codec, compressed) = match effort {
-        Effort::Light => (Codec::Lz4, lz4_flex::block::compress(content)),
-        Effort::Medium => (Codec::Zstd, compress_zstd(LEVEL_CHUNK, content)?),
-        Effort::Strong => (Codec::Zstd, compress_zstd(LEVEL_GROUP, content)?),
+/// How much room [`compress`] needs for content of `bytes`.
+pub(crate) fn compressed_bytes_max(bytes: usize) -> usize {
+    // More than zstd's own bound, too.
+    lz4_flex::block::get_maximum_output_size(bytes) + 128
+}
+
+/// Compresses `content` into the beginning of `out`, which has room for it
+/// ([`compressed_bytes_max`]). Returns how long it has become. `None` if that doesn't pay.
+pub(crate) fn compress(effort: Effort, content: &[u8], out: &mut [u8]) -> Option<(Codec, usize)> {
+    let (codec, bytes) = match effort {
+        Effort::Light => (Codec::Lz4, compress_lz4(content, out)?),
+        Effort::Medium => (Codec::Zstd, compress_zstd(LEVEL_CHUNK, content, out)?),
+        Effort::Strong => (Codec::Zstd, compress_zstd(LEVEL_GROUP, content, out)?),
     };
-    let pays = compressed.len() + content.len() / SAVING_DIVISOR < content.len();
-    pays.then_some((codec, compressed))
+    let pays = bytes + content.len() / SAVING_DIVISOR < content.len();
+    pays.then_some((codec, bytes))
+}
+
+fn compress_lz4(content: &[u8], out: &mut [u8]) -> Option<usize> {
+    if content.len() >= LZ4_TABLE_CONTENT_BYTES_MAX {
+        return compress_into(content, out).ok();
+    }
+    LZ4_TABLE.with_borrow_mut(|table| compress_into_with_table(content, out, table).ok())
 }
 
 /// `None` if there is no memory for a context.
-fn compress_zstd(level: i32, content: &[u8]) -> Option<Vec<u8>> {
+fn compress_zstd(level: i32, content: &[u8], out: &mut [u8]) -> Option<usize> {
     COMPRESSOR.with_borrow_mut(|kept| {
         if kept.is_none() {
             *kept = Compressor::new(level).ok();
         }
         let compressor = kept.as_mut()?;
         compressor.set_compression_level(level).ok()?;
-        compressor.compress(content).ok()
+        compressor.compress_to_buffer(content, out).ok()
     })
 }
 
@@ -119,6 +138,13 @@ mod tests {
 
     const EFFORTS: [Effort; 3] = [Effort::Light, Effort::Medium, Effort::Strong];
 
+    fn compressed(effort: Effort, content: &[u8]) -> Option<(Codec, Vec<u8>)> {
+        let mut out = vec![1; compressed_bytes_max(content.len())];
+        let (codec, bytes) = compress(effort, content, &mut out)?;
+        out.truncate(bytes);
+        Some((codec, out))
+    }
+
     fn text() -> Vec<u8> {
         (0..400).flat_map(|number| format!("country {number}, ").into_bytes()).collect()
     }
@@ -126,12 +152,12 @@ mod tests {
     #[test]
     fn what_is_compressed_comes_back() {
         for effort in EFFORTS {
-            let (codec, compressed) = compress(effort, &text()).unwrap();
+            let (codec, compressed) = compressed(effort, &text()).unwrap();
             assert!(compressed.len() < text().len() / 2);
             assert_eq!(decompress(codec, &compressed, text().len()), Some(text()));
             assert_eq!(Codec::from_byte(codec as u8), Some(codec));
         }
-        let bytes = |effort| compress(effort, &text()).unwrap().1.len();
+        let bytes = |effort| compressed(effort, &text()).unwrap().1.len();
         assert!(bytes(Effort::Medium) < bytes(Effort::Light));
         assert!(bytes(Effort::Strong) <= bytes(Effort::Medium));
     }
@@ -141,15 +167,15 @@ mod tests {
         let noise: Vec<u8> =
             (0..1000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
         for effort in EFFORTS {
-            assert_eq!(compress(effort, &noise), None);
-            assert_eq!(compress(effort, b""), None);
+            assert_eq!(compressed(effort, &noise), None);
+            assert_eq!(compressed(effort, b""), None);
         }
     }
 
     #[test]
     fn another_length_than_announced_is_refused() {
         for effort in EFFORTS {
-            let (codec, compressed) = compress(effort, &text()).unwrap();
+            let (codec, compressed) = compressed(effort, &text()).unwrap();
             for bytes in [0, 1, text().len() - 1, text().len() + 1] {
                 assert_eq!(decompress(codec, &compressed, bytes), None);
             }

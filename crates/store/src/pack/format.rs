@@ -12,7 +12,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::chunk::{CHUNK_BYTES_MAX, Chunk, ChunkHash, HASH_BYTES};
 use crate::field::{Magic, PREFIX_BYTES, array_at, u8_at, u16_at, u32_at, u64_at};
 use crate::index::{FramePlace, PackedChunk};
-use crate::pack::codec::{Codec, Effort, compress, decompress};
+use crate::pack::codec::{Codec, decompress};
+use crate::pack::frames::NewChunk;
 
 /// How a pack's file begins.
 pub(crate) const PACK_MAGIC: Magic = *b"FRNDPK\x1A\n";
@@ -31,13 +32,15 @@ pub(crate) const FRAME_HEADER_BYTES: usize = OFFSET_FRAME_CHECKSUM + size_of::<u
 const _: () = assert!(FRAME_HEADER_BYTES == 24); // Stored: change only with a new version.
 
 const OFFSET_ENTRY_CHUNK_BYTES: usize = HASH_BYTES;
-const TABLE_ENTRY_BYTES: usize = OFFSET_ENTRY_CHUNK_BYTES + size_of::<u32>();
+pub(crate) const TABLE_ENTRY_BYTES: usize = OFFSET_ENTRY_CHUNK_BYTES + size_of::<u32>();
 const _: () = assert!(TABLE_ENTRY_BYTES == 36); // Stored: change only with a new version.
 
 /// Marks, in a length, a chunk that refers to others. Lengths stay far below it.
 const REFERS: u32 = 1 << 31;
 const _: () = assert!(CHUNK_BYTES_MAX + FRAME_HEADER_BYTES + MAX_TABLE_BYTES < REFERS as usize);
-const MAX_TABLE_BYTES: usize = u16::MAX as usize * TABLE_ENTRY_BYTES;
+/// Most chunks of a frame.
+pub(crate) const MAX_FRAME_CHUNKS: usize = u16::MAX as usize;
+const MAX_TABLE_BYTES: usize = MAX_FRAME_CHUNKS * TABLE_ENTRY_BYTES;
 
 /// No frame begins like this: there is no such codec.
 pub(crate) const INDEX_MAGIC: Magic = *b"\xF5FRNDIX\n";
@@ -54,57 +57,37 @@ const OFFSET_TRAILER_CHECKSUM: usize = OFFSET_TRAILER_ENTRY_COUNT + size_of::<u3
 pub(crate) const TRAILER_BYTES: usize = OFFSET_TRAILER_CHECKSUM + size_of::<u64>();
 const _: () = assert!(TRAILER_BYTES == 16); // Stored: change only with a new version.
 
-/// A frame on its way to a pack, and the chunks in it.
-pub(crate) struct NewFrame {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) chunks: Vec<NewChunk>,
+/// What stands in a frame before its stored bytes.
+pub(crate) struct FrameHead<'a> {
+    pub(crate) codec: Codec,
+    pub(crate) uncompressed: usize,
+    pub(crate) chunks: &'a [&'a Chunk],
 }
 
-/// A chunk in a frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct NewChunk {
-    pub(crate) hash: ChunkHash,
-    /// Whether it refers to others.
-    pub(crate) refers: bool,
-}
-
-/// Returns the frame of `chunks`: one at least, together at most [`CHUNK_BYTES_MAX`] long.
-pub(crate) fn encode_frame(effort: Effort, chunks: &[&Chunk]) -> NewFrame {
-    let uncompressed: usize = chunks.iter().map(|chunk| chunk.encoded().len()).sum();
-    assert!(!chunks.is_empty() && uncompressed <= CHUNK_BYTES_MAX);
-    let together: Vec<u8>;
-    let content: &[u8] = match chunks {
-        [chunk] => chunk.encoded(),
-        _ => {
-            together = chunks.iter().flat_map(|chunk| chunk.encoded().iter().copied()).collect();
-            &together
+impl FrameHead<'_> {
+    /// Writes header, table and checksum into `frame`, whose stored bytes are in their place.
+    pub(crate) fn write(&self, frame: &mut [u8]) {
+        let (head, stored) =
+            frame.split_at_mut(FRAME_HEADER_BYTES + self.chunks.len() * TABLE_ENTRY_BYTES);
+        let count = u16::try_from(self.chunks.len()).expect("a group has fewer chunks");
+        let (header, table) = head.split_at_mut(FRAME_HEADER_BYTES);
+        header.fill(0);
+        header[OFFSET_CODEC] = self.codec as u8;
+        put(header, OFFSET_CHUNK_COUNT, &count.to_le_bytes());
+        put(header, OFFSET_STORED_BYTES, &(stored.len() as u32).to_le_bytes());
+        put(header, OFFSET_UNCOMPRESSED_BYTES, &(self.uncompressed as u32).to_le_bytes());
+        for (entry, chunk) in table.chunks_exact_mut(TABLE_ENTRY_BYTES).zip(self.chunks) {
+            let bytes = flagged(chunk.encoded().len() as u32, chunk.reference_count() > 0);
+            put(entry, 0, &chunk.hash().0);
+            put(entry, OFFSET_ENTRY_CHUNK_BYTES, &bytes.to_le_bytes());
         }
-    };
-    let compressed = compress(effort, content);
-    let (codec, stored) = match &compressed {
-        Some((codec, compressed)) => (*codec, &compressed[..]),
-        None => (Codec::Raw, content),
-    };
-    let count = u16::try_from(chunks.len()).expect("a group has fewer chunks");
-    let start = FRAME_HEADER_BYTES + chunks.len() * TABLE_ENTRY_BYTES;
-    let mut frame = Vec::with_capacity(start + stored.len());
-    frame.extend_from_slice(&[codec as u8, 0]);
-    frame.extend_from_slice(&count.to_le_bytes());
-    frame.extend_from_slice(&(stored.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&(uncompressed as u32).to_le_bytes());
-    frame.extend_from_slice(&0u32.to_le_bytes());
-    frame.extend_from_slice(&[0; size_of::<u64>()]);
-    let mut table = Vec::with_capacity(chunks.len());
-    for chunk in chunks {
-        let refers = chunk.reference_count() > 0;
-        frame.extend_from_slice(&chunk.hash().0);
-        frame.extend_from_slice(&flagged(chunk.encoded().len() as u32, refers).to_le_bytes());
-        table.push(NewChunk { hash: chunk.hash(), refers });
+        let checksum = frame_checksum(frame);
+        put(frame, OFFSET_FRAME_CHECKSUM, &checksum.to_le_bytes());
     }
-    frame.extend_from_slice(stored);
-    let checksum = frame_checksum(&frame);
-    frame[OFFSET_FRAME_CHECKSUM..FRAME_HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
-    NewFrame { bytes: frame, chunks: table }
+}
+
+fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
+    bytes[offset..offset + field.len()].copy_from_slice(field);
 }
 
 /// `bytes` with the mark of a chunk that refers to others.

@@ -18,25 +18,42 @@ pub(crate) fn check_header(pack: &Pack) -> Result<(), StoreError> {
     check_prefix(&pack.read(0, PREFIX_BYTES)?, PACK_MAGIC, &pack.name)
 }
 
-/// Reads all chunks of the frame at `place`.
-pub(crate) fn read_frame(pack: &Pack, place: FramePlace) -> Result<Vec<Chunk>, StoreError> {
-    let offset = u64::from(place.offset);
-    let bytes = pack.read(offset, place.bytes as usize)?;
-    decode_frame(pack, offset, &bytes)
+/// How a chunk's name is known to be that of its bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// By the frame's checksum, which covers the name and the stored bytes: for reading what we wrote.
+    ByChecksum,
+    /// By hashing as well: for whoever looks for damage, and before chunks are written again.
+    ByHash,
 }
 
-/// Takes all chunks out of the frame that `bytes` are and that lies at `offset`. Each hashes to the
-/// name under which the frame has it.
+/// Reads all chunks of the frame at `place`.
+pub(crate) fn read_frame(
+    pack: &Pack,
+    place: FramePlace,
+    naming: Naming,
+) -> Result<Vec<Chunk>, StoreError> {
+    let offset = u64::from(place.offset);
+    let bytes = pack.read(offset, place.bytes as usize)?;
+    decode_frame(pack, offset, &bytes, naming)
+}
+
+/// Takes all chunks out of the frame that `bytes` are and that lies at `offset`.
 pub(crate) fn decode_frame(
     pack: &Pack,
     offset: u64,
     bytes: &[u8],
+    naming: Naming,
 ) -> Result<Vec<Chunk>, StoreError> {
     let damaged = |what: &str| pack.damaged(offset, what);
     let frame = Frame::parse(bytes).map_err(damaged)?;
     let mut chunks = Vec::new();
     for (expected, encoded) in frame.decode().map_err(damaged)? {
-        let chunk = Chunk::from_encoded(encoded, (&pack.name, offset))?;
+        let place = (&pack.name[..], offset);
+        let chunk = match naming {
+            Naming::ByChecksum => Chunk::from_checked(expected.hash, encoded, place)?,
+            Naming::ByHash => Chunk::from_encoded(encoded, place)?,
+        };
         if chunk.hash() != expected.hash {
             let found = chunk.hash();
             return Err(damaged(&format!("expected chunk {}, found {found}", expected.hash)));

@@ -12,7 +12,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::format::{NewFrame, OFFSET_FIRST_FRAME, PACK_MAGIC, encode_index};
+use super::format::{OFFSET_FIRST_FRAME, PACK_MAGIC, encode_index};
+use super::frames::{Frames, NewChunk, NewFrame};
 use super::{PURPOSE_COUNT, Pack, PackNumber, Purpose};
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
@@ -79,17 +80,18 @@ impl Writer {
         Writer { disk, sessions, active, sealed, next_number, pack_bytes_target, batches: 0 }
     }
 
-    /// Appends `frames`, in one write unless the pack fills up in between. `written` tells what was
+    /// Appends `frames`, in one write unless the pack fills up in between or
+    /// frames were taken away. `written` tells what was
     /// written, also when this fails.
     pub(crate) fn append(
         &mut self,
         purpose: Purpose,
-        frames: &[NewFrame],
+        frames: &Frames,
         written: &mut Written,
     ) -> Result<(), StoreError> {
         // Counted first: a call that fails may have written some chunks, which others then find.
         self.batches += 1;
-        let mut left = frames;
+        let mut left = frames.frames();
         while !left.is_empty() {
             let target = self.pack_bytes_target;
             let active = self.active[purpose as usize].as_ref();
@@ -105,11 +107,11 @@ impl Writer {
             let mut end = active.position;
             let fitting = left.iter().take_while(|frame| {
                 let fits = end < target;
-                end += frame.bytes.len() as u64;
+                end += frame.len() as u64;
                 fits
             });
             let count = fitting.count();
-            active.write(&left[..count], written)?;
+            active.write(frames, &left[..count], written)?;
             self.sessions.births.set(purpose, active.pack.number, active.ordinal());
             left = &left[count..];
         }
@@ -190,31 +192,36 @@ impl ActivePack {
         u32::try_from(self.entries.len()).expect("a pack below 4 GiB holds fewer chunks")
     }
 
-    fn write(&mut self, frames: &[NewFrame], written: &mut Written) -> Result<(), StoreError> {
+    fn write(
+        &mut self,
+        frames: &Frames,
+        some: &[NewFrame],
+        written: &mut Written,
+    ) -> Result<(), StoreError> {
         self.cut()?;
-        let mut buffer = Vec::with_capacity(frames.iter().map(|frame| frame.bytes.len()).sum());
-        let mut entries = Vec::with_capacity(frames.len());
-        for frame in frames {
-            let offset = self.position + buffer.len() as u64;
-            let place = FramePlace {
-                offset: u32::try_from(offset).expect("a pack's target is below 4 GiB"),
-                bytes: u32::try_from(frame.bytes.len()).expect("a frame is below 4 GiB"),
-            };
-            entries.extend(frame.chunks.iter().map(|chunk| PackedChunk {
-                hash: chunk.hash,
-                place,
-                refers: chunk.refers,
-            }));
-            buffer.extend_from_slice(&frame.bytes);
+        let mut left = some;
+        while !left.is_empty() {
+            let (count, bytes) = frames.first_run(left);
+            let (run, rest) = left.split_at(count);
+            let mut offset = self.position;
+            self.append(bytes)?;
+            written.bytes += bytes.len() as u64;
+            let (pack, mut ordinal) = (self.pack.number, self.ordinal());
+            for frame in run {
+                let place = FramePlace {
+                    offset: u32::try_from(offset).expect("a pack's target is below 4 GiB"),
+                    bytes: u32::try_from(frame.len()).expect("a frame is below 4 GiB"),
+                };
+                for NewChunk { hash, refers } in frames.chunks_of(frame).iter().copied() {
+                    self.entries.push(PackedChunk { hash, place, refers });
+                    let slot = Slot::new(ordinal, refers);
+                    written.chunks.push((hash, Location { pack, place, slot }));
+                    ordinal += 1;
+                }
+                offset += frame.len() as u64;
+            }
+            left = rest;
         }
-        self.append(&buffer)?;
-        written.bytes += buffer.len() as u64;
-        let pack = self.pack.number;
-        written.chunks.extend((self.ordinal()..).zip(&entries).map(|(ordinal, entry)| {
-            let slot = Slot::new(ordinal, entry.refers);
-            (entry.hash, Location { pack, place: entry.place, slot })
-        }));
-        self.entries.extend(entries);
         Ok(())
     }
 

@@ -25,6 +25,11 @@ impl<'a> MapBuilder<'a> {
 
     /// Adds an entry from outside.
     pub(crate) fn push(&mut self, key: &Bytes, value: &Value) -> Result<(), TreeError> {
+        if self.add(key, value)? { self.levels.finish_node(0) } else { Ok(()) }
+    }
+
+    /// As `push`, but tells whether the entry ends the leaf, and leaves that to the caller.
+    pub(crate) fn add(&mut self, key: &Bytes, value: &Value) -> Result<bool, TreeError> {
         if key.len() > KEY_BYTES_MAX {
             return Err(TreeError::KeyTooLong { bytes: key.len(), max: KEY_BYTES_MAX });
         }
@@ -37,7 +42,8 @@ impl<'a> MapBuilder<'a> {
             }
             content => content,
         };
-        self.push_entry(&EntryRef { key, flags: value.flags, content: content.borrowed() })
+        let entry = EntryRef { key, flags: value.flags, content: content.borrowed() };
+        Ok(self.levels.writer(0).push_entry(&entry))
     }
 
     /// Adds an entry that has been in a node before.

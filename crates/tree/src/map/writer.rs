@@ -166,20 +166,9 @@ impl NodeWriter for MapWriter {
     }
 
     fn finish(&mut self) -> (Chunk, MapChild) {
-        node::encode_head(self.level, &self.summary, &self.starts, &mut self.head);
-        let parts = [&self.head[..], &self.body];
-        let chunk = Chunk::from_parts(ChunkKind::MapNode, &self.references, &parts);
-        let shift = self.head.len();
-        let key = self.last_key.start + shift..self.last_key.end + shift;
-        let key = chunk.payload_slice(key);
-        let child = MapChild { key: key.clone(), hash: chunk.hash(), summary: self.summary };
-        self.key_before = Some(key);
-        self.starts.clear();
-        self.body.clear();
-        self.references.clear();
-        self.summary = Summary::default();
-        self.bytes = 0;
-        self.last_key = 0..0;
+        let EncodedNode { bytes, key, summary } = self.encode();
+        let chunk = Chunk::from_encoded(bytes, ("a new node", 0)).expect("it was just encoded");
+        let child = MapChild { key, hash: chunk.hash(), summary };
         (chunk, child)
     }
 
@@ -191,5 +180,33 @@ impl NodeWriter for MapWriter {
         let node = MapNode::open(chunk)?;
         let only = !node.is_leaf() && node.entry_count() == 1;
         Ok(only.then(|| node.child_hash(0)))
+    }
+}
+
+/// A node that has no name yet.
+pub(crate) struct EncodedNode {
+    /// The chunk, encoded.
+    pub(crate) bytes: Bytes,
+    /// Its last key, which keeps no more in memory than itself.
+    pub(crate) key: Bytes,
+    pub(crate) summary: Summary,
+}
+
+impl MapWriter {
+    /// Ends the node.
+    pub(crate) fn encode(&mut self) -> EncodedNode {
+        node::encode_head(self.level, &self.summary, &self.starts, &mut self.head);
+        let parts = [&self.head[..], &self.body];
+        let bytes = Chunk::encode(ChunkKind::MapNode, &self.references, &parts).into();
+        let key = Bytes::copy_from_slice(&self.body[self.last_key.clone()]);
+        self.key_before = Some(key.clone());
+        let summary = self.summary;
+        self.starts.clear();
+        self.body.clear();
+        self.references.clear();
+        self.summary = Summary::default();
+        self.bytes = 0;
+        self.last_key = 0..0;
+        EncodedNode { bytes, key, summary }
     }
 }

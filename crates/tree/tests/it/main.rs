@@ -3,5 +3,6 @@
 mod cost;
 mod golden;
 mod hostile;
+mod load;
 mod map_model;
 mod sequence_model;

@@ -115,14 +115,17 @@ impl CollectionWriter<'_> {
         Ok(Some((after.hash(), recorder.into_reached(after.hash(), &HashSet::new()))))
     }
 
-    /// The outermost fields in which indexes' paths begin.
+    /// The outermost fields that decide about entries of indexes; the whole document if all may.
     fn indexed(&self, large: &LargeDocument) -> Result<DocumentBuf, Error> {
         let mut names: Vec<&[u8]> = vec![b"_id"];
-        let live = self.live.iter().flat_map(|live| &live.indexes);
-        for field in live.flat_map(|(index, _)| &index.fields) {
-            let name = field.path.split('.').next().unwrap_or_default().as_bytes();
-            if !names.contains(&name) {
-                names.push(name);
+        for index in self.live.iter().flat_map(|live| &live.collection.indexes) {
+            let Some(more) = index.outermost_names() else {
+                return Ok(large::read(&self.transaction.store(), large)?);
+            };
+            for name in more {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
             }
         }
         let fields = large.project(&self.transaction.store(), &names);

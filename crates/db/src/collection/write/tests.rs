@@ -100,7 +100,7 @@ fn what_fails_in_the_middle_leaves_nothing() {
         key: document! { "a": 1 },
         name: "a_1".to_owned(),
         unique: true,
-        sparse: false,
+        ..IndexSpec::of_id()
     };
     database.create_indexes("things", &[spec]).expect("made");
     insert(&database, 1);

@@ -2,13 +2,24 @@
 
 use super::*;
 use crate::chunk::{Chunk, ChunkKind};
+use crate::pack::codec::Effort;
+use crate::pack::frames::Frames;
 
 fn chunk(payload: &[u8]) -> Chunk {
     Chunk::new(ChunkKind::Blob, &[], payload)
 }
 
+fn encode(effort: Effort, chunks: &[&Chunk]) -> (Vec<u8>, Vec<NewChunk>) {
+    // A used buffer: nothing of it may be seen in a frame.
+    let mut frames = Frames::new(vec![0xee; 100]);
+    frames.push(effort, chunks);
+    let (count, bytes) = frames.first_run(frames.frames());
+    assert_eq!(count, 1);
+    (bytes.to_vec(), frames.chunks_of(&frames.frames()[0]).to_vec())
+}
+
 fn frame_of(chunk: &Chunk) -> Vec<u8> {
-    encode_frame(Effort::Light, &[chunk]).bytes
+    encode(Effort::Light, &[chunk]).0
 }
 
 #[test]
@@ -33,11 +44,11 @@ fn a_frame_may_hold_several_chunks() {
     let referring = Chunk::new(ChunkKind::MapNode, &[one.hash()], &[b'x'; 900]);
     let chunks = [&one, &chunk(b""), &referring, &chunk(&[b'x'; 1000])];
     for effort in [Effort::Light, Effort::Medium, Effort::Strong] {
-        let new = encode_frame(effort, &chunks);
-        let frame = Frame::parse(&new.bytes).unwrap();
-        assert_eq!(frame_bytes(&new.bytes), Some(new.bytes.len()));
-        assert!(new.bytes.len() < 500, "compressed as one");
-        let expected: Vec<_> = new.chunks.iter().copied().zip(chunks).collect();
+        let (bytes, table) = encode(effort, &chunks);
+        let frame = Frame::parse(&bytes).unwrap();
+        assert_eq!(frame_bytes(&bytes), Some(bytes.len()));
+        assert!(bytes.len() < 500, "compressed as one");
+        let expected: Vec<_> = table.iter().copied().zip(chunks).collect();
         for ((found, bytes), (new, chunk)) in frame.decode().unwrap().into_iter().zip(expected) {
             assert_eq!((found, &bytes), (new, chunk.encoded()));
             assert_eq!(found.refers, chunk.reference_count() > 0);

@@ -1,0 +1,288 @@
+//! Loads: how operations arrive, and what is measured of them.
+//!
+//! - **Closed loop** ([`closed_loop`]): each client sends its next operation when the last was answered.
+//!   The original publications do that; its latencies leave out the wait of whoever would have come while
+//!   the database stood still (coordinated omission).
+//! - **Open loop** ([`open_loop`]): operations arrive at a rate, by a Poisson process drawn before the run
+//!   from the seed, whether or not the database keeps up. Connections take the next arrival when they are
+//!   free; its latency counts from the moment when it should have begun.
+//!
+//! Both have a warm-up that is not in the histograms and is in the throughput series, so that a reader
+//! can see whether the state was steady. Any failed operation ends the run, except what the client itself
+//! handles (a conflict that it retries).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Barrier, OnceLock};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use crate::random::Random;
+use crate::target::Failure;
+
+/// Latencies are recorded in microseconds with three digits, up to ten minutes.
+const LATENCY_MICROS_MAX: u64 = 600_000_000;
+/// The parts of the throughput series.
+pub const SERIES_STEP: Duration = Duration::from_millis(200);
+
+/// What a client did: the name by which its latency is filed, such as `read`.
+pub type Operation = &'static str;
+
+/// One client with its connection.
+pub trait Client: Send {
+    /// Does the next operation, the answer checked.
+    fn operate(&mut self, random: &mut Random) -> Result<Operation, Failure>;
+}
+
+/// How long, from what seed.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Not in the histograms.
+    pub warm_up: Duration,
+    /// In the histograms.
+    pub measured: Duration,
+    /// Of the operations and arrivals.
+    pub seed: u64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Latencies in microseconds, by operation.
+    pub latencies: BTreeMap<Operation, Histogram<u64>>,
+    /// Operations that ended in each [`SERIES_STEP`], the warm-up's first.
+    pub series: Vec<u64>,
+    /// Operations that are in the histograms.
+    pub operations: u64,
+    /// The time in which they ended.
+    pub seconds: f64,
+}
+
+impl Measured {
+    /// Operations a second.
+    pub fn rate(&self) -> f64 {
+        self.operations as f64 / self.seconds.max(1e-9)
+    }
+
+    /// All operations' latencies together.
+    pub fn all_latencies(&self) -> Histogram<u64> {
+        let mut all = new_histogram();
+        for histogram in self.latencies.values() {
+            all.add(histogram).expect("all histograms have the same bounds");
+        }
+        all
+    }
+
+    /// A quantile of all operations' latencies, in milliseconds.
+    pub fn millis_at(&self, quantile: f64) -> f64 {
+        self.all_latencies().value_at_quantile(quantile) as f64 / 1e3
+    }
+}
+
+/// An empty histogram of latencies.
+pub fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_MICROS_MAX, 3).expect("the bounds are right")
+}
+
+/// One client's part of what was measured.
+struct Part {
+    latencies: BTreeMap<Operation, Histogram<u64>>,
+    series: Vec<u64>,
+    last: Duration,
+}
+
+impl Part {
+    fn new() -> Part {
+        Part { latencies: BTreeMap::new(), series: Vec::new(), last: Duration::ZERO }
+    }
+
+    /// An operation that began or should have begun at `begin` and ended at `end`, both since the start.
+    fn add(&mut self, span: &Span, operation: Operation, begin: Duration, end: Duration) {
+        let step = (end.as_nanos() / SERIES_STEP.as_nanos()) as usize;
+        if self.series.len() <= step {
+            self.series.resize(step + 1, 0);
+        }
+        self.series[step] += 1;
+        if begin >= span.warm_up {
+            let micros = (end.saturating_sub(begin)).as_micros() as u64;
+            let histogram = self.latencies.entry(operation).or_insert_with(new_histogram);
+            histogram.saturating_record(micros.max(1));
+            self.last = self.last.max(end);
+        }
+    }
+}
+
+fn together(span: &Span, parts: Vec<Part>) -> Measured {
+    let mut whole = Measured {
+        latencies: BTreeMap::new(),
+        series: Vec::new(),
+        operations: 0,
+        seconds: span.measured.as_secs_f64(),
+    };
+    for part in parts {
+        for (operation, histogram) in part.latencies {
+            whole.operations += histogram.len();
+            let all = whole.latencies.entry(operation).or_insert_with(new_histogram);
+            all.add(&histogram).expect("all histograms have the same bounds");
+        }
+        if whole.series.len() < part.series.len() {
+            whole.series.resize(part.series.len(), 0);
+        }
+        for (all, one) in whole.series.iter_mut().zip(part.series) {
+            *all += one;
+        }
+        // Whoever was still busy at the end makes the time longer: its operation is counted too.
+        let seconds = part.last.saturating_sub(span.warm_up).as_secs_f64();
+        whole.seconds = whole.seconds.max(seconds);
+    }
+    whole
+}
+
+/// Runs `clients` one a thread, each as fast as it is answered.
+pub fn closed_loop(clients: Vec<Box<dyn Client + '_>>, span: Span) -> Result<Measured, Failure> {
+    let stop = AtomicBool::new(false);
+    in_threads(clients, &span, |client, random, start, part| {
+        let end = span.warm_up + span.measured;
+        while !stop.load(Ordering::Relaxed) {
+            let begin = start.elapsed();
+            if begin >= end {
+                break;
+            }
+            let operation = client.operate(random).inspect_err(|_| {
+                stop.store(true, Ordering::Relaxed);
+            })?;
+            part.add(&span, operation, begin, start.elapsed());
+        }
+        Ok(())
+    })
+}
+
+/// Runs operations that arrive at `rate` a second over the connections of `clients`.
+pub fn open_loop(
+    clients: Vec<Box<dyn Client + '_>>,
+    rate: f64,
+    span: Span,
+) -> Result<Measured, Failure> {
+    let arrivals = arrivals(rate, &span);
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    in_threads(clients, &span, |client, random, start, part| {
+        while !stop.load(Ordering::Relaxed) {
+            let Some(intended) = arrivals.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
+            if let Some(early) = intended.checked_sub(start.elapsed()) {
+                std::thread::sleep(early);
+            }
+            let operation = client.operate(random).inspect_err(|_| {
+                stop.store(true, Ordering::Relaxed);
+            })?;
+            part.add(&span, operation, *intended, start.elapsed());
+        }
+        Ok(())
+    })
+}
+
+/// When operations should begin, since the start.
+fn arrivals(rate: f64, span: &Span) -> Vec<Duration> {
+    let end = (span.warm_up + span.measured).as_secs_f64();
+    let mut random = Random::of(span.seed, &[u64::MAX]);
+    let mut arrivals = Vec::with_capacity((end * rate * 1.1) as usize);
+    let mut time = random.arrival(rate);
+    while time < end {
+        arrivals.push(Duration::from_secs_f64(time));
+        time += random.arrival(rate);
+    }
+    arrivals
+}
+
+fn in_threads(
+    clients: Vec<Box<dyn Client + '_>>,
+    span: &Span,
+    work: impl Fn(&mut (dyn Client + '_), &mut Random, Instant, &mut Part) -> Result<(), Failure> + Sync,
+) -> Result<Measured, Failure> {
+    let (barrier, started) = (Barrier::new(clients.len()), OnceLock::new());
+    let parts: Result<Vec<Part>, Failure> = std::thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(clients.len());
+        for (position, mut client) in clients.into_iter().enumerate() {
+            let (barrier, started, work) = (&barrier, &started, &work);
+            threads.push(scope.spawn(move || {
+                let mut random = Random::of(span.seed, &[position as u64]);
+                let mut part = Part::new();
+                barrier.wait();
+                let start = *started.get_or_init(Instant::now);
+                work(&mut *client, &mut random, start, &mut part).map(|()| part)
+            }));
+        }
+        let ended = threads.into_iter().map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(Failure::Other("a client panicked".into())))
+        });
+        // All are waited for before the first failure is told.
+        ended.collect::<Vec<_>>().into_iter().collect()
+    });
+    Ok(together(span, parts?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers in no time, except that everything waits while the `stall` lasts.
+    struct Stalling {
+        start: Instant,
+        stall: (Duration, Duration),
+    }
+
+    impl Client for Stalling {
+        fn operate(&mut self, _: &mut Random) -> Result<Operation, Failure> {
+            let now = self.start.elapsed();
+            if self.stall.0 <= now && now < self.stall.1 {
+                std::thread::sleep(self.stall.1 - now);
+            }
+            Ok("nothing")
+        }
+    }
+
+    fn span() -> Span {
+        Span { warm_up: Duration::from_millis(100), measured: Duration::from_millis(900), seed: 1 }
+    }
+
+    fn stalling(count: usize) -> Vec<Box<dyn Client>> {
+        let start = Instant::now();
+        let stall = (Duration::from_millis(500), Duration::from_millis(600));
+        (0..count).map(|_| Box::new(Stalling { start, stall }) as Box<dyn Client>).collect()
+    }
+
+    #[test]
+    fn a_stall_shows_in_the_open_loop() {
+        let measured = open_loop(stalling(4), 1_000.0, span()).expect("nothing fails");
+        assert!((800..1_000).contains(&measured.operations), "{}", measured.operations);
+        // A tenth of all operations should have begun in the stall.
+        assert!(measured.millis_at(0.999) > 80.0, "{}", measured.millis_at(0.999));
+        assert!(measured.millis_at(0.95) > 20.0, "{}", measured.millis_at(0.95));
+    }
+
+    #[test]
+    fn a_closed_loop_hides_a_stall() {
+        let measured = closed_loop(stalling(1), span()).expect("nothing fails");
+        assert!(measured.millis_at(0.99) < 20.0, "{}", measured.millis_at(0.99));
+    }
+
+    #[test]
+    fn a_failure_ends_the_run() {
+        struct Failing;
+        impl Client for Failing {
+            fn operate(&mut self, _: &mut Random) -> Result<Operation, Failure> {
+                Err(Failure::Wrong("42".into()))
+            }
+        }
+        let clients: Vec<Box<dyn Client>> = vec![Box::new(Failing)];
+        assert!(matches!(closed_loop(clients, span()), Err(Failure::Wrong(_))));
+    }
+
+    #[test]
+    fn arrivals_follow_from_the_seed() {
+        assert_eq!(arrivals(100.0, &span()), arrivals(100.0, &span()));
+        assert!((70..130).contains(&arrivals(100.0, &span()).len()));
+    }
+}

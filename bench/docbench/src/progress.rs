@@ -1,0 +1,75 @@
+//! What is shown while a run is under way: what runs, its rate, and the time that is left.
+//!
+//! On a terminal a line that changes; elsewhere (a log) one line for each step. The time left is that of
+//! the steps so far, carried on.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The line. Cheap to update; shared by all threads.
+pub struct Progress {
+    bar: ProgressBar,
+    is_terminal: bool,
+    begin: Instant,
+}
+
+impl Progress {
+    /// For `steps` steps: a workload on a target in a repetition each.
+    pub fn new(steps: u64) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr());
+        let template = "{elapsed_precise} {wide_bar:.cyan} {pos}/{len}  {msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(500));
+        let is_terminal = !bar.is_hidden();
+        Progress { bar, is_terminal, begin: Instant::now() }
+    }
+
+    /// A step begins.
+    pub fn step(&self, what: &str) {
+        self.bar.set_prefix(what.to_owned());
+        self.say("starting");
+        if !self.is_terminal {
+            let done = self.bar.position();
+            let all = self.bar.length().unwrap_or(done);
+            eprintln!("[{:>5.0} s] {}/{all} {what}{}", self.seconds(), done + 1, self.left());
+        }
+    }
+
+    /// The step has ended.
+    pub fn stepped(&self) {
+        self.bar.inc(1);
+    }
+
+    /// What is going on in the step, such as a phase and its rate.
+    pub fn say(&self, what: &str) {
+        self.bar.set_message(format!("{}: {what}{}", self.bar.prefix(), self.left()));
+    }
+
+    /// A line that stays.
+    pub fn note(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("{text}"));
+    }
+
+    /// Removes the line.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Since the run began.
+    pub fn seconds(&self) -> f64 {
+        self.begin.elapsed().as_secs_f64()
+    }
+
+    fn left(&self) -> String {
+        let done = self.bar.position();
+        let all = self.bar.length().unwrap_or(done);
+        if done == 0 || done >= all {
+            return String::new();
+        }
+        let seconds = self.seconds() / done as f64 * (all - done) as f64;
+        format!(", about {:.0} min left", (seconds / 60.0).ceil())
+    }
+}

@@ -1,0 +1,13 @@
+//! The five published results, one module each.
+
+use crate::workload::Workload;
+
+mod ycsb;
+
+/// All workloads, in the order of the report.
+pub const ALL: &[&dyn Workload] = &[&ycsb::Ycsb];
+
+/// The workload called `name`.
+pub fn find(name: &str) -> Option<&'static dyn Workload> {
+    ALL.iter().copied().find(|workload| workload.name() == name)
+}

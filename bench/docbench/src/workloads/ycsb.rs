@@ -1,0 +1,196 @@
+//! YCSB (Cooper and others: Benchmarking Cloud Serving Systems with YCSB, 2010), workloads A to F.
+//!
+//! Records have ten fields of 100 bytes. Each value tells which record and field it belongs to and how often
+//! the record was written, and the rest of it follows from that: so every read can be checked, whatever
+//! was updated meanwhile, and all are.
+//!
+//! 1. The records are loaded and the database settles.
+//! 2. Each mix runs in a closed loop with eight clients.
+//! 3. The mix A (half updates) runs with 1, 8, 35, 70, 105 ... clients until the 95th percentile passes
+//!    5 ms: the publication's curve, with the last point below it.
+//! 4. The mix A runs in an open loop over 500 connections; the highest rate whose 95th percentile is below
+//!    5 ms is found by bisection.
+
+mod client;
+mod record;
+
+use std::sync::Arc;
+
+use crate::drive::{Client, Span, closed_loop, open_loop};
+use crate::query::{CollectionSpec, Kind};
+use crate::results::{Better, Case};
+use crate::scale::Scale;
+use crate::target::{Capabilities, Failure};
+use crate::workload::{Context, Original, Workload};
+
+use self::client::{MIXES, Mix, Shared, YcsbClient};
+
+/// The collection.
+const RECORDS: &str = "usertable";
+const BATCH: u64 = 500;
+const CLIENTS_OF_MIXES: usize = 8;
+const LATENCY_MILLIS_MAX: f64 = 5.0;
+/// The open loop's search ends when the rate is known within this factor.
+const RATE_PRECISION: f64 = 1.1;
+const PROBES_MAX: u32 = 8;
+
+/// The workload.
+pub struct Ycsb;
+
+impl Workload for Ycsb {
+    fn name(&self) -> &'static str {
+        "ycsb"
+    }
+
+    fn title(&self) -> &'static str {
+        "reads and updates of records, six mixes; how many clients and what rate stay below 5 ms"
+    }
+
+    fn original(&self) -> Original {
+        Original {
+            source: "Couchbase: Benchmarking Couchbase Server and MongoDB with YCSB",
+            finding: "95th percentile below 5 ms up to 525 clients on Couchbase and up to 245 on \
+                      MongoDB, half updates",
+        }
+    }
+
+    fn refuses(&self, capabilities: &Capabilities) -> Option<&'static str> {
+        (!capabilities.documents).then_some("it has no documents")
+    }
+
+    fn run(&self, context: &mut Context<'_>) -> Result<(), Failure> {
+        let shared = load(context)?;
+        mixes(context, &shared)?;
+        curve(context, &shared)?;
+        open_rate(context, &shared)?;
+        let checked = client::check_all(context, &shared)?;
+        context.recorder.checked(context.subject, checked + shared.checked());
+        Ok(())
+    }
+}
+
+fn records(scale: Scale) -> u64 {
+    scale.pick(1_000, 20_000, 1_000_000)
+}
+
+fn connections(scale: Scale) -> usize {
+    scale.pick(50, 500, 500)
+}
+
+fn load(context: &Context<'_>) -> Result<Arc<Shared>, Failure> {
+    let target = context.target()?;
+    let count = records(context.scale);
+    let mut session = target.session()?;
+    session.create(&CollectionSpec::new(RECORDS, Kind::Text))?;
+    for first in (0..count).step_by(BATCH as usize) {
+        context.progress.say(&format!("loading record {first} of {count}"));
+        let mut batch = Vec::new();
+        for number in first..(first + BATCH).min(count) {
+            batch.push(record::encoded(target, number)?);
+        }
+        session.insert(RECORDS, &batch)?;
+    }
+    target.settle()?;
+    Ok(Arc::new(Shared::new(count)))
+}
+
+fn clients<'a>(
+    context: &Context<'a>,
+    shared: &Arc<Shared>,
+    mix: &'static Mix,
+    count: usize,
+) -> Result<Vec<Box<dyn Client + 'a>>, Failure> {
+    let target = context.target()?;
+    let mut clients: Vec<Box<dyn Client + 'a>> = Vec::with_capacity(count);
+    for _ in 0..count {
+        clients.push(Box::new(YcsbClient::new(target, shared.clone(), mix)?));
+    }
+    Ok(clients)
+}
+
+fn span(context: &Context<'_>, parts: u64) -> Span {
+    Span {
+        warm_up: context.scale.millis(100, 400, 10_000),
+        measured: context.scale.millis(300, 1_200, 60_000),
+        seed: context.seed ^ parts,
+    }
+}
+
+fn mixes(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
+    for mix in MIXES {
+        context.progress.say(&format!("mix {}, {CLIENTS_OF_MIXES} clients", mix.name));
+        let span = span(context, mix.name.len() as u64);
+        let measured = closed_loop(clients(context, shared, mix, CLIENTS_OF_MIXES)?, span)?;
+        let case = Case::new()
+            .with("mix", mix.name)
+            .with("clients", CLIENTS_OF_MIXES as u64)
+            .with("loop", "closed")
+            .headline();
+        context.recorder.load(context.subject, &case, &span, &measured);
+    }
+    Ok(())
+}
+
+/// More clients until the 95th percentile is too long.
+fn curve(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
+    let steps = [1, 8].into_iter().chain((1..).map(|step| step * 35));
+    let clients_max = context.scale.pick(70, 700, 2_100);
+    let mut below = 0;
+    for count in steps.take_while(|count| *count <= clients_max) {
+        context.progress.say(&format!("mix A, {count} clients"));
+        let span = span(context, 100 + count as u64);
+        let measured = closed_loop(clients(context, shared, &MIXES[0], count)?, span)?;
+        let case = Case::new()
+            .with("mix", "A")
+            .with("clients", count as u64)
+            .with("loop", "closed")
+            .with("part", "curve");
+        context.recorder.load(context.subject, &case, &span, &measured);
+        if measured.millis_at(0.95) > LATENCY_MILLIS_MAX {
+            break;
+        }
+        below = count;
+    }
+    let case = Case::new().with("mix", "A").with("loop", "closed").headline();
+    let unit = ("clients", Better::Higher);
+    context.recorder.value(context.subject, &case, "clients_below_5_ms", unit, below as f64);
+    Ok(())
+}
+
+/// The highest rate of arrivals that is answered in time.
+fn open_rate(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
+    let count = connections(context.scale);
+    // What is certainly too much is found first, then the interval is halved (geometrically).
+    let (mut low, mut high, mut rate) = (0.0, f64::INFINITY, 500.0);
+    let mut best = None;
+    for probe in 0..PROBES_MAX {
+        context.progress.say(&format!("mix A, {count} connections, {rate:.0} arrivals a second"));
+        let span = Span {
+            warm_up: context.scale.millis(100, 400, 10_000),
+            measured: context.scale.millis(400, 1_500, 30_000),
+            seed: context.seed ^ u64::from(200 + probe),
+        };
+        let measured = open_loop(clients(context, shared, &MIXES[0], count)?, rate, span)?;
+        if measured.millis_at(0.95) <= LATENCY_MILLIS_MAX && measured.rate() > rate * 0.8 {
+            low = rate;
+            best = Some((span, measured));
+        } else {
+            high = rate;
+        }
+        if high / low < RATE_PRECISION {
+            break;
+        }
+        rate = match (low > 0.0, high.is_finite()) {
+            (true, true) => (low * high).sqrt(),
+            (true, false) => low * 2.0,
+            (false, _) => high / 4.0,
+        };
+    }
+    let case = Case::new().with("mix", "A").with("connections", count as u64).with("loop", "open");
+    if let Some((span, measured)) = &best {
+        context.recorder.load(context.subject, &case.clone().with("part", "best"), span, measured);
+    }
+    let unit = ("operations/s", Better::Higher);
+    context.recorder.value(context.subject, &case.headline(), "rate_below_5_ms", unit, low);
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! A group: the transactions that one write and one sync of the log make durable together.
+//!
+//! Its members line up in the queue, put their entries into the memtable, and then sleep here, not
+//! on the queue's lock: one call wakes all of them, and none needs the queue again to learn that it
+//! is durable. A group has a leader only from when it is written; a leader that is done with its own
+//! group asks a member of the one that formed meanwhile to lead it.
+//!
+//! *Thread safety*: all methods may be called at once. The lock inside is taken after the queue's, or
+//! without it, and is held for a few instructions.
+
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Group {
+    state: Mutex<GroupState>,
+    /// The group was told something, or wants a leader.
+    told: Condvar,
+    /// The last member arrived for whom somebody waits.
+    complete: Condvar,
+}
+
+#[derive(Default)]
+struct GroupState {
+    /// How many members have put their entries into the memtable.
+    arrived: u64,
+    /// For how many arrivals somebody waits.
+    awaited: Option<u64>,
+    leader_wanted: bool,
+    outcome: Option<Outcome>,
+}
+
+/// What became of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// All of it is durable and visible.
+    Durable,
+    /// Something else: each member must look into the queue.
+    Look,
+}
+
+/// Why a member is woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Call {
+    /// To lead, if nobody else does.
+    Lead,
+    /// To go on.
+    End(Outcome),
+}
+
+impl Group {
+    /// A member has put its entries into the memtable.
+    pub fn arrive(&self) {
+        let mut state = self.state();
+        state.arrived += 1;
+        if state.awaited == Some(state.arrived) {
+            self.complete.notify_all();
+        }
+    }
+
+    /// Waits until `count` members have arrived.
+    pub fn await_members(&self, count: u64) {
+        let mut state = self.state();
+        while state.arrived < count {
+            state.awaited = Some(count);
+            state = self.complete.wait(state).expect(NO_PANIC);
+        }
+    }
+
+    /// Waits to be called.
+    pub fn wait(&self) -> Call {
+        let mut state = self.state();
+        loop {
+            if let Some(outcome) = state.outcome {
+                return Call::End(outcome);
+            }
+            if std::mem::take(&mut state.leader_wanted) {
+                return Call::Lead;
+            }
+            state = self.told.wait(state).expect(NO_PANIC);
+        }
+    }
+
+    /// Calls one member to lead: one that waits, or the next that would.
+    pub fn want_leader(&self) {
+        self.state().leader_wanted = true;
+        self.told.notify_one();
+    }
+
+    /// Tells all members what became of the group; what it was told first counts.
+    pub fn tell(&self, outcome: Outcome) {
+        self.state().outcome.get_or_insert(outcome);
+        self.told.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, GroupState> {
+        self.state.lock().expect(NO_PANIC)
+    }
+}
+
+const NO_PANIC: &str = "no panic while the lock is held";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn members_wait_for_what_they_are_told_and_one_of_them_leads() {
+        let group = Arc::new(Group::default());
+        let members: Vec<_> = (0..4)
+            .map(|_| {
+                let group = Arc::clone(&group);
+                thread::spawn(move || {
+                    group.arrive();
+                    let mut led = 0;
+                    loop {
+                        match group.wait() {
+                            Call::Lead => {
+                                led += 1;
+                                group.await_members(4);
+                                group.tell(Outcome::Durable);
+                                group.tell(Outcome::Look);
+                            }
+                            Call::End(outcome) => return (led, outcome),
+                        }
+                    }
+                })
+            })
+            .collect();
+        group.want_leader();
+        let ends: Vec<_> = members.into_iter().map(|member| member.join().unwrap()).collect();
+        assert!(ends.iter().all(|(_, outcome)| *outcome == Outcome::Durable));
+        assert_eq!(ends.iter().map(|(led, _)| led).sum::<u32>(), 1);
+    }
+
+    #[test]
+    fn a_wanted_leader_is_the_next_that_would_wait() {
+        let group = Group::default();
+        group.want_leader();
+        assert_eq!(group.wait(), Call::Lead);
+        group.tell(Outcome::Look);
+        assert_eq!(group.wait(), Call::End(Outcome::Look));
+        group.await_members(0);
+    }
+}

@@ -1,0 +1,322 @@
+//! What an index files of a document: the one place where kinds of index differ.
+//!
+//! An [`IndexShape`] is an index's definition, parsed once. [`IndexShape::keys`] gives the keys under
+//! which it files a document:
+//! 1. A partial index files documents that pass its filter ([`partial`]), a sparse one those in which a
+//!    field is there.
+//! 2. By the [`FieldKind`]s of its fields the document's values are walked ([`crate::keys`]), hashed
+//!    ([`hashed`]), or all of its leaves are taken, each with its path ([`wildcard`]).
+//! 3. Each value becomes a *part* of the key, by the index's collation and `frond_doc::key`, ascending or descending, and its type
+//!    bits are kept beside the key, so that the value can be given back ([`decode`]).
+//!
+//! *Invariants*
+//! 1. Keys ascend strictly; each consists of [`IndexShape::parts`] parts, each of which ends by itself.
+//! 2. Flags tell which fields met an array; the first is that any did. They are ORed upward in trees.
+//! 3. The planner's bounds for a kind ([`crate::planner`]) rest on what is filed here.
+
+pub mod decode;
+mod hashed;
+pub mod partial;
+mod wildcard;
+
+use frond_doc::{Document, Value};
+
+use crate::code::Code;
+use crate::collation::Collation;
+use crate::error::QueryError;
+use crate::filter::Filter;
+use crate::keys;
+use crate::sort::SortField;
+use wildcard::Wildcard;
+
+/// Flag: some field of the index met an array.
+pub const FLAG_MULTIKEY: u8 = 1;
+/// Fields from this one on share the last flag.
+const FLAGGED_FIELDS: usize = 6;
+
+/// What is filed of a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FieldKind {
+    /// Its values.
+    Value,
+    /// The hash of its value, as `$toHashedIndexKey` gives it.
+    Hashed,
+    /// All leaves below the path (all of the document, where it is empty): each leaf's path, ascending,
+    /// and its value: two parts.
+    Wildcard,
+}
+
+/// One field of an index.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexField {
+    /// The dotted path; of a wildcard, what stands before `$**`, without the dot.
+    pub path: String,
+    /// From the greatest to the least.
+    pub descending: bool,
+    /// What is filed.
+    pub kind: FieldKind,
+}
+
+/// An index's definition, parsed.
+#[derive(Clone, Debug)]
+pub struct IndexShape {
+    fields: Vec<IndexField>,
+    /// The fields as paths and directions, where each is of kind `Value`.
+    plain: Vec<SortField>,
+    /// Of each part of a key, whether it descends.
+    parts: Vec<bool>,
+    sparse: bool,
+    partial: Option<Filter>,
+    wildcard: Option<Wildcard>,
+    collation: Collation,
+}
+
+/// One key, and what it can't tell.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexKey {
+    /// The parts, one after the other.
+    pub key: Vec<u8>,
+    /// Their type bits, not trimmed: see [`decode`].
+    pub bits: Vec<u8>,
+}
+
+/// What an index files of a document.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct IndexKeys {
+    /// Ascend strictly.
+    pub keys: Vec<IndexKey>,
+    /// [`FLAG_MULTIKEY`] and those of the fields that met an array.
+    pub flags: u8,
+}
+
+/// What an index is besides its key.
+#[derive(Clone, Default, Debug)]
+pub struct ShapeOptions<'a> {
+    /// Whether documents without any of the fields are left out.
+    pub sparse: bool,
+    /// `partialFilterExpression`.
+    pub partial: Option<Document<'a>>,
+    /// `wildcardProjection`.
+    pub wildcard_projection: Option<Document<'a>>,
+    /// By which its keys of strings are ordered.
+    pub collation: Collation,
+}
+
+impl IndexShape {
+    /// Parses the key of an index, `{path: 1 | -1 | "hashed", ...}`, and the options that matter here.
+    ///
+    /// # Errors
+    /// `CannotCreateIndex` and MongoDB's other codes for what isn't a key, or doesn't go together.
+    pub fn parse(key: Document<'_>, options: ShapeOptions<'_>) -> Result<IndexShape, QueryError> {
+        let mut fields = Vec::new();
+        for (path, value) in key.iter() {
+            fields.push(field(path, value)?);
+        }
+        let partial = options.partial.map(partial::parse).transpose()?;
+        let hashed = fields.iter().filter(|field| field.kind == FieldKind::Hashed).count();
+        if hashed > 1 {
+            let message = "A maximum of one index field is allowed to be hashed";
+            return Err(QueryError::new(Code::Location(31303), message));
+        }
+        if hashed > 0 && !options.collation.is_simple() {
+            let message = "Index plugins do not support collation: hashed";
+            return Err(QueryError::new(Code::CannotCreateIndex, message));
+        }
+        let wildcard = Wildcard::of_fields(&fields, options.wildcard_projection)?;
+        let partial = partial.map(|partial| partial.with_collation(&options.collation));
+        let shape = IndexShape::new(fields, options.sparse, partial, wildcard);
+        Ok(IndexShape { collation: options.collation, ..shape })
+    }
+
+    /// An index of values.
+    pub fn of_values(fields: &[SortField], sparse: bool) -> IndexShape {
+        let field = |field: &SortField| IndexField {
+            path: field.path.clone(),
+            descending: field.descending,
+            kind: FieldKind::Value,
+        };
+        IndexShape::new(fields.iter().map(field).collect(), sparse, None, None)
+    }
+
+    fn new(
+        fields: Vec<IndexField>,
+        sparse: bool,
+        partial: Option<Filter>,
+        wildcard: Option<Wildcard>,
+    ) -> IndexShape {
+        let mut parts = Vec::new();
+        for field in &fields {
+            if field.kind == FieldKind::Wildcard {
+                parts.push(false);
+            }
+            parts.push(field.descending);
+        }
+        let plain = |field: &IndexField| SortField {
+            path: field.path.clone(),
+            descending: field.descending,
+        };
+        let plain = fields.iter().map(plain).collect();
+        IndexShape { fields, plain, parts, sparse, partial, wildcard, collation: Collation::SIMPLE }
+    }
+
+    /// By which its keys of strings are ordered.
+    pub fn collation(&self) -> &Collation {
+        &self.collation
+    }
+
+    /// Its fields.
+    pub fn fields(&self) -> &[IndexField] {
+        &self.fields
+    }
+
+    /// Paths and directions of its fields, whatever their kinds.
+    pub fn sort_fields(&self) -> &[SortField] {
+        &self.plain
+    }
+
+    /// Of each part of a key, whether it descends.
+    pub fn parts(&self) -> &[bool] {
+        &self.parts
+    }
+
+    /// Whether documents without any of the fields are left out.
+    pub fn is_sparse(&self) -> bool {
+        self.sparse
+    }
+
+    /// The filter of a partial index.
+    pub fn partial(&self) -> Option<&Filter> {
+        self.partial.as_ref()
+    }
+
+    /// Whether a field of this kind is among its fields.
+    pub fn has_kind(&self, kind: FieldKind) -> bool {
+        self.fields.iter().any(|field| field.kind == kind)
+    }
+
+    /// Whether all fields are filed by their values.
+    pub fn is_of_values(&self) -> bool {
+        self.fields.iter().all(|field| field.kind == FieldKind::Value)
+    }
+
+    /// Whether a wildcard takes leaves at `path`.
+    pub fn wildcard_takes(&self, path: &str) -> bool {
+        self.wildcard.as_ref().is_some_and(|wildcard| wildcard.takes(path))
+    }
+
+    /// The outermost fields that decide what is filed of a document; `None` if all may.
+    pub fn outermost_names(&self) -> Option<Vec<&[u8]>> {
+        if self.has_kind(FieldKind::Wildcard) {
+            return None;
+        }
+        let first =
+            |path: &'_ str| path.len() - path.split_once('.').map_or(0, |(_, rest)| rest.len() + 1);
+        let mut names: Vec<&[u8]> =
+            self.fields.iter().map(|field| &field.path.as_bytes()[..first(&field.path)]).collect();
+        if let Some(partial) = &self.partial {
+            names.extend(partial.outermost_names()?);
+        }
+        Some(names)
+    }
+
+    /// The keys under which the index files `document`.
+    ///
+    /// # Errors
+    /// `CannotIndexParallelArrays`, 16746 (as the module `keys` tells), 16766 for an array under a hash.
+    pub fn keys(&self, document: Document<'_>) -> Result<IndexKeys, QueryError> {
+        if self.partial.as_ref().is_some_and(|partial| !partial.matches(document)) {
+            return Ok(IndexKeys::default());
+        }
+        let mut found = Vec::new();
+        if self.has_kind(FieldKind::Hashed) {
+            let (values, is_present) = hashed::values(&self.fields, document)?;
+            if is_present || !self.sparse {
+                found.push(self.key_of(&values));
+            }
+            return Ok(IndexKeys { keys: found, flags: 0 });
+        }
+        let mut any_present = false;
+        let mut emit = |values: &[Option<Value<'_>>]| {
+            any_present |= values.iter().any(Option::is_some);
+            found.push(self.key_of(values));
+        };
+        let arrays = if let Some(wildcard) = &self.wildcard {
+            wildcard.for_each(&self.fields, &self.plain, document, &mut emit)?
+        } else {
+            keys::for_each(&self.plain, document, &mut emit)?
+        };
+        if self.sparse && !any_present {
+            found.clear();
+        }
+        found.sort_by(|left, right| left.key.cmp(&right.key));
+        found.dedup_by(|left, right| left.key == right.key);
+        Ok(IndexKeys { keys: found, flags: flags(arrays) })
+    }
+}
+
+impl IndexShape {
+    fn key_of(&self, values: &[Option<Value<'_>>]) -> IndexKey {
+        let mut key = Vec::with_capacity(16 * self.parts.len());
+        let mut bits = Vec::new();
+        for (descending, value) in self.parts.iter().zip(values) {
+            decode::append_bits(&mut bits, *value);
+            self.collation.append_key(&mut key, value.unwrap_or(Value::Null), *descending);
+        }
+        IndexKey { key, bits }
+    }
+}
+
+/// The flag of the field at a place; each field has one of its own up to the sixth.
+pub fn field_flag(place: usize) -> u8 {
+    2 << place.min(FLAGGED_FIELDS)
+}
+
+/// The flags that tell of the fields in `arrays`, a bit a field.
+fn flags(arrays: u64) -> u8 {
+    let mut flags = if arrays == 0 { 0 } else { FLAG_MULTIKEY };
+    for place in (0..64).filter(|place| arrays & (1 << place) != 0) {
+        flags |= field_flag(place);
+    }
+    flags
+}
+
+/// Reads one field of an index's key pattern.
+fn field(path: &str, value: Value<'_>) -> Result<IndexField, QueryError> {
+    let refuse = |message: String| Err(QueryError::new(Code::CannotCreateIndex, message));
+    if let Value::String(kind) = value {
+        return match kind {
+            "hashed" => {
+                Ok(IndexField { path: path.to_owned(), descending: false, kind: FieldKind::Hashed })
+            }
+            _ => refuse(format!("Unknown index plugin '{kind}'")),
+        };
+    }
+    let number = match value {
+        Value::Double(number) => Some(number),
+        _ if value.is_number() => value.as_integer().map(|number| number as f64),
+        _ => None,
+    };
+    let descending = match number {
+        Some(0.0) => return refuse("Values in the index key pattern cannot be 0.".to_owned()),
+        Some(number) if !number.is_nan() => number < 0.0,
+        _ => {
+            return refuse(format!(
+                "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, \
+                 and strings are allowed.",
+                value.element_type().alias()
+            ));
+        }
+    };
+    let (path, kind) = match path.strip_suffix("$**") {
+        Some("") => ("", FieldKind::Wildcard),
+        Some(outer) => match outer.strip_suffix('.') {
+            Some(outer) => (outer, FieldKind::Wildcard),
+            None => (path, FieldKind::Value),
+        },
+        None => (path, FieldKind::Value),
+    };
+    Ok(IndexField { path: path.to_owned(), descending, kind })
+}
+
+#[cfg(test)]
+mod tests;

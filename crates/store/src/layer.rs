@@ -1,0 +1,150 @@
+//! Stores in front of another store: each states only what it changes.
+
+use crate::chunk::{Chunk, ChunkHash};
+use crate::error::StoreError;
+use crate::{ChunkStore, Collected, Collection, Lifetime, Session, StoreCounters};
+
+/// A [`ChunkStore`] that hands on to another what it doesn't do itself. Whoever implements this is a
+/// `ChunkStore`.
+pub trait StoreLayer: Send + Sync {
+    /// The store behind.
+    fn inner(&self) -> &dyn ChunkStore;
+
+    /// The chunk named `hash`, if it is here, whether or not it is behind too.
+    fn own(&self, _hash: ChunkHash) -> Option<Chunk> {
+        None
+    }
+
+    /// Takes chunks, put with a hint or without.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::put_many`].
+    fn put(&self, hint: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {
+        match hint {
+            Some(lifetime) => self.inner().put_many_for(lifetime, chunks),
+            None => self.inner().put_many(chunks),
+        }
+    }
+}
+
+impl<L: StoreLayer> ChunkStore for L {
+    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+        self.own(hash).map_or_else(|| self.inner().get(hash), Ok)
+    }
+
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
+        let own: Vec<Option<Chunk>> = hashes.iter().map(|hash| self.own(*hash)).collect();
+        let absent = || hashes.iter().zip(&own).filter(|(_, own)| own.is_none());
+        let wanted: Vec<ChunkHash> = absent().map(|(hash, _)| *hash).collect();
+        let mut behind = wanted.iter().copied().zip(self.inner().get_many(&wanted)?);
+        let mut take = |(own, hash): (Option<Chunk>, &ChunkHash)| match own {
+            Some(chunk) => Ok(chunk),
+            None => behind.next().map(|(_, chunk)| chunk).ok_or(StoreError::Missing(*hash)),
+        };
+        own.into_iter().zip(hashes).map(&mut take).collect()
+    }
+
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+        let mut has = self.inner().has_many(hashes)?;
+        for (has, hash) in has.iter_mut().zip(hashes) {
+            *has = *has || self.own(*hash).is_some();
+        }
+        Ok(has)
+    }
+
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
+        self.put(None, chunks)
+    }
+
+    fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
+        self.put(Some(lifetime), chunks)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.inner().sync()
+    }
+
+    fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError> {
+        self.inner().root(name)
+    }
+
+    fn swap_root(
+        &self,
+        name: &str,
+        expected: Option<ChunkHash>,
+        new: Option<ChunkHash>,
+    ) -> Result<(), StoreError> {
+        self.inner().swap_root(name, expected, new)
+    }
+
+    fn session(&self) -> Session {
+        self.inner().session()
+    }
+
+    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
+        self.inner().collect(collection)
+    }
+
+    fn counters(&self) -> StoreCounters {
+        self.inner().counters()
+    }
+}
+
+/// `store`, with `lifetime` as the hint of every chunk that is put without one: for code that writes
+/// trees and doesn't know how long they are needed.
+#[derive(Clone, Copy)]
+pub struct PutFor<'a> {
+    /// Where the chunks go.
+    pub store: &'a dyn ChunkStore,
+    /// The hint.
+    pub lifetime: Lifetime,
+}
+
+impl StoreLayer for PutFor<'_> {
+    fn inner(&self) -> &dyn ChunkStore {
+        self.store
+    }
+
+    fn put(&self, hint: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {
+        self.store.put_many_for(hint.unwrap_or(self.lifetime), chunks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::chunk::ChunkKind;
+    use crate::memory::MemoryStore;
+
+    struct WithOne {
+        store: Arc<MemoryStore>,
+        one: Chunk,
+    }
+
+    impl StoreLayer for WithOne {
+        fn inner(&self) -> &dyn ChunkStore {
+            &*self.store
+        }
+
+        fn own(&self, hash: ChunkHash) -> Option<Chunk> {
+            (hash == self.one.hash()).then(|| self.one.clone())
+        }
+    }
+
+    #[test]
+    fn own_chunks_come_before_those_behind_and_in_order() {
+        let chunk = |payload: &str| Chunk::new(ChunkKind::Blob, &[], payload.as_bytes());
+        let (one, behind, absent) = (chunk("one"), chunk("behind"), chunk("absent"));
+        let layer = WithOne { store: MemoryStore::new(), one: one.clone() };
+        layer.put_many(std::slice::from_ref(&behind)).unwrap();
+        let hashes = [&behind, &one, &behind].map(Chunk::hash);
+        assert_eq!(layer.get_many(&hashes).unwrap(), [behind.clone(), one.clone(), behind]);
+        assert_eq!(layer.get(one.hash()).unwrap(), one);
+        assert_eq!(layer.has_many(&[absent.hash(), one.hash()]).unwrap(), [false, true]);
+        let missing = layer.get_many(&[one.hash(), absent.hash()]).unwrap_err();
+        assert!(matches!(missing, StoreError::Missing(hash) if hash == absent.hash()));
+        assert_eq!(layer.store.chunk_count(), 1);
+    }
+}
