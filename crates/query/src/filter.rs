@@ -15,6 +15,7 @@ mod compare;
 mod equalities;
 mod evaluate;
 mod explain;
+mod geo;
 mod membership;
 mod number;
 mod operators;
@@ -33,6 +34,7 @@ use frond_doc::{Document, DocumentBuf, Value};
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
+use crate::geometry::near::Near;
 use evaluate::Run;
 use tree::{Condition, Node};
 
@@ -59,6 +61,7 @@ impl Filter {
     /// type, invalid patterns, a tree deeper than 100.
     pub fn parse(filter: Document<'_>) -> Result<Filter, QueryError> {
         let mut root = parse::document(filter, 0)?;
+        geo::find_near(&root)?;
         let mut names = ScannedNames::default();
         let asks_names_only = root.number_names(&mut names);
         Ok(Filter {
@@ -139,6 +142,12 @@ impl Filter {
     /// The outermost fields that decide whether a document passes; `None` if others may.
     pub fn outermost_names(&self) -> Option<impl Iterator<Item = &[u8]>> {
         self.asks_names_only.then(|| self.names.iter())
+    }
+
+    /// The `$near` by which what is found is ordered, and its path.
+    pub fn near(&self) -> Option<(&str, &Near)> {
+        let near = geo::find_near(&self.root).expect("checked when it was parsed");
+        near.map(|(path, near)| (path, &**near))
     }
 
     /// The tree, for the planner.

@@ -160,6 +160,11 @@ pub(crate) fn choose(
     order: &Order,
     hint: Option<Hint>,
 ) -> Result<Access, Error> {
+    if filter.near().is_some() {
+        let message = "error processing query: planner returned error :: caused by :: unable to find \
+                       index for $geoNear query";
+        return Err(Error::invalid(Code::NoQueryExecutionPlans, message));
+    }
     let natural = match (order, hint) {
         (_, Some(Hint::Natural(direction))) => Some(direction),
         (Order::Natural(direction), None) => Some(*direction),

@@ -7,6 +7,7 @@ use frond_doc::field_scan::ScannedNames;
 use frond_doc::path::Path;
 
 use super::compare::Comparison;
+use super::geo::GeoTest;
 use super::membership::Membership;
 use super::number::{BitTest, Remainder};
 use super::pattern::Pattern;
@@ -14,6 +15,7 @@ use super::schema::Schema;
 use super::shape::TypeSet;
 use crate::collation::Collation;
 use crate::expression::Expression;
+use crate::geometry::near::Near;
 
 /// Filters deeper than this are refused, as MongoDB does; it bounds every recursion over a tree.
 pub(crate) const TREE_DEPTH_MAX: usize = 100;
@@ -87,6 +89,10 @@ pub(crate) enum Test {
     ElementValue(Box<Condition>),
     /// `$elemMatch` with a filter: one element is a document that passes.
     ElementDocument(Box<Node>),
+    /// `$geoWithin`, `$geoIntersects`.
+    Geo(GeoTest),
+    /// `$near`, `$nearSphere`: a place within its limits.
+    Near(Arc<Near>),
     /// `$all: []`: holds for nothing.
     Never,
 }
@@ -141,6 +147,8 @@ impl Test {
             | Test::Remainder(_)
             | Test::Bits(_)
             | Test::Size(_)
+            | Test::Geo(_)
+            | Test::Near(_)
             | Test::Never => {}
         }
     }

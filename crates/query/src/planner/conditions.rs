@@ -198,9 +198,12 @@ fn of_test(test: &Test, rules: Rules<'_>) -> Demand {
             }
         }
         Test::Remainder(_) => Demand::new(vec![Interval::bracket(Value::Int32(0))], true),
-        Test::Exists | Test::Bits(_) | Test::Size(_) | Test::ElementDocument(_) => {
-            Demand::anything(true)
-        }
+        Test::Exists
+        | Test::Bits(_)
+        | Test::Size(_)
+        | Test::ElementDocument(_)
+        | Test::Geo(_)
+        | Test::Near(_) => Demand::anything(true),
         // One single element fulfils all of it, also on a multikey index.
         Test::ElementValue(condition) => match of_condition(condition, rules.one_value()) {
             Some(demand) => Demand { is_present: true, ..demand },
