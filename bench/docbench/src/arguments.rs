@@ -6,6 +6,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::compare;
+use crate::report;
+use crate::results::Results;
 use crate::runner::{self, Plan};
 use crate::scale::Scale;
 use crate::target::Failure;
@@ -40,6 +43,10 @@ pub struct Arguments {
 pub enum Command {
     /// Measure, and write the results as JSON lines
     Run(Run),
+    /// Make one HTML file of results: a summary, plots, all figures
+    Report(Report),
+    /// Compare two results files, such as before and after a change, with intervals
+    Compare(Compare),
     /// List workloads and targets, and say which targets would run here
     List(List),
 }
@@ -184,5 +191,57 @@ impl List {
             println!("  {name:<16} {title}\n  {:<16} {state}", "");
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// `docbench report`
+#[derive(Args)]
+pub struct Report {
+    /// Results files, JSON lines; several make one report if no figure stands in two of them
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The page
+    #[arg(long, short, default_value = "report.html")]
+    out: PathBuf,
+    /// The database with which the others are compared: frond if it was measured, or else the first one
+    #[arg(long)]
+    subject: Option<String>,
+}
+
+impl Report {
+    /// Writes the page.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let files: Result<Vec<Results>, Failure> =
+            self.files.iter().map(|file| Results::read(file)).collect();
+        let page = report::html(&files?, self.subject.as_deref())?;
+        std::fs::write(&self.out, page)
+            .map_err(|error| Failure::Other(format!("{}: {error}", self.out.display())))?;
+        eprintln!("{}", self.out.display());
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// `docbench compare`
+#[derive(Args)]
+pub struct Compare {
+    /// The results before
+    before: PathBuf,
+    /// The results after
+    after: PathBuf,
+    /// List what is inside the noise too
+    #[arg(long)]
+    all: bool,
+    /// Exit with 1 if anything is worse outside the noise
+    #[arg(long)]
+    check: bool,
+}
+
+impl Compare {
+    /// Prints the table.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let (before, after) = (Results::read(&self.before)?, Results::read(&self.after)?);
+        let comparison = compare::compare(&before, &after, self.all);
+        print!("{}", comparison.text);
+        Ok(if self.check && comparison.worse > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }

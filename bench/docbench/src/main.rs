@@ -8,12 +8,15 @@
 //! written), [`targets`] and [`workloads`] (one module each). The method is in `docs/benchmarks/`.
 
 mod arguments;
+mod compare;
 mod drive;
 mod machine;
 mod noop;
 mod progress;
 mod query;
 mod random;
+mod ratio;
+mod report;
 mod results;
 mod runner;
 mod scale;
@@ -39,6 +42,8 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run(run) => run.run(),
         Command::List(list) => list.run(),
+        Command::Report(report) => report.run(),
+        Command::Compare(compare) => compare.run(),
     };
     match done {
         Ok(code) => code,

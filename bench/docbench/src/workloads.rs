@@ -2,10 +2,12 @@
 
 use crate::workload::Workload;
 
+mod showdown;
+mod updates;
 mod ycsb;
 
 /// All workloads, in the order of the report.
-pub const ALL: &[&dyn Workload] = &[&ycsb::Ycsb];
+pub const ALL: &[&dyn Workload] = &[&showdown::Showdown, &ycsb::Ycsb, &updates::Updates];
 
 /// The workload called `name`.
 pub fn find(name: &str) -> Option<&'static dyn Workload> {

@@ -25,8 +25,9 @@ pub struct CollectOptions {
     pub live_percent_min: u8,
     /// Only find out what is reachable: nothing is changed.
     pub only_weigh: bool,
-    /// Whether history that isn't packed yet is packed in groups of related chunks, and small packs
-    /// are put together.
+    /// Whether all history that isn't packed yet is packed in groups of related chunks, small packs are
+    /// put together, and the working state is compressed harder. Without it, only packs that version
+    /// commits wrote and of which most is history by now are packed, some of them each time.
     pub pack_history: bool,
 }
 

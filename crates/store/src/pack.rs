@@ -96,8 +96,14 @@ impl Pack {
     /// Reads `bytes` bytes that were there once: too short a file is damaged.
     pub(crate) fn read(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, StoreError> {
         let mut buffer = vec![0; bytes];
-        match self.file.read_exact_at(offset, &mut buffer) {
-            Ok(()) => Ok(buffer),
+        self.read_to(offset, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// As `read`, into the whole of `buffer`.
+    pub(crate) fn read_to(&self, offset: u64, buffer: &mut [u8]) -> Result<(), StoreError> {
+        match self.file.read_exact_at(offset, buffer) {
+            Ok(()) => Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
                 Err(self.damaged(offset, "the file ends before its content"))
             }

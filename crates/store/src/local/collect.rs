@@ -43,6 +43,10 @@ const ROUND_BYTES: u64 = 1 << 30;
 const SMALL_PACK_DIVISOR: u64 = 8;
 /// With `pack_history`, a pack is rewritten if less than this is where it should be.
 const PACKED_PERCENT_MIN: u64 = 90;
+/// Without it, packs that version commits wrote are packed too, once so much of one is history; and of
+/// these so many bytes at most in one collection.
+const STEADY_HISTORY_PERCENT_MIN: u64 = 60;
+const STEADY_BYTES_MAX: u64 = 256 << 20;
 /// Without it, small packs are put together when there are more of a kind than this.
 const SMALL_PACKS_MAX: usize = 16;
 
@@ -241,10 +245,20 @@ impl Collector<'_, '_> {
         for candidate in candidates.iter().filter(|candidate| is_small(candidate)) {
             small_counts[candidate.pack.purpose as usize] += 1;
         }
+        let mut steady_bytes = 0;
         let small_max = if options.pack_history { 1 } else { SMALL_PACKS_MAX };
         let is_victim = |candidate: &Candidate| {
             let percent = |part: u64| part.saturating_mul(100) / candidate.bytes.max(1);
             let small_count = small_counts[candidate.pack.purpose as usize];
+            let bytes_history = candidate.bytes_live.saturating_sub(candidate.bytes_packed);
+            let is_history = candidate.pack.purpose == Purpose::Lasting
+                && !is_small(candidate)
+                && STEADY_HISTORY_PERCENT_MIN <= percent(bytes_history)
+                && steady_bytes < STEADY_BYTES_MAX;
+            if is_history {
+                steady_bytes += candidate.bytes_live;
+                return true;
+            }
             percent(candidate.bytes_live) < u64::from(options.live_percent_min)
                 || (is_small(candidate) && small_max < small_count)
                 || (options.pack_history && percent(candidate.bytes_packed) < PACKED_PERCENT_MIN)
@@ -263,7 +277,8 @@ impl Collector<'_, '_> {
                 fits
             });
             let (round, rest) = left.split_at(fitting.count());
-            let mut repack = Repack::new(self.store, &self.marks, self.collection.pace);
+            let recodes = self.collection.options.pack_history;
+            let mut repack = Repack::new(self.store, &self.marks, recodes, self.collection.pace);
             for victim in round {
                 repack.add(&victim.pack, &read_index(&victim.pack, victim.bytes)?)?;
             }

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::LocalStore;
+use crate::buffers::Buffers;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::index::Location;
 use crate::pack::Pack;
-use crate::pack::reader::{Naming, decode_frame, pick, read_frame};
+use crate::pack::reader::{Naming, decode_frame, pick};
 
 /// Frames that lie this near are fetched by one read: cheaper than a second call.
 const READ_GAP_BYTES: u64 = 4 << 10;
@@ -26,8 +27,12 @@ impl LocalStore {
     pub(super) fn fetch(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
         let located = self.locate(&[hash])?;
         let (pack, location, _) = &located[0];
-        let chunks = read_frame(pack, location.place, Naming::ByChecksum)?;
-        let chunk = pick(pack, u64::from(location.place.offset), &chunks, hash)?;
+        let offset = u64::from(location.place.offset);
+        let chunks = self.buffers.with(location.place.bytes as usize, |stored: &mut [u8]| {
+            pack.read_to(offset, stored)?;
+            decode_frame(pack, offset, stored, Naming::ByChecksum)
+        })?;
+        let chunk = pick(pack, offset, &chunks, hash)?;
         chunks.into_iter().for_each(|chunk| self.cache.insert(chunk));
         Ok(chunk)
     }
@@ -54,7 +59,7 @@ impl LocalStore {
             }
             near
         });
-        runs.into_iter().try_for_each(|run| fetch_run(run, naming, take))
+        runs.into_iter().try_for_each(|run| fetch_run(&self.buffers, run, naming, take))
     }
 
     /// Returns chunks in the order of `hashes`, those in the cache from there.
@@ -95,6 +100,7 @@ impl LocalStore {
 
 /// Fetches the chunks of `run`, which lie in its order in one pack, near each other.
 fn fetch_run(
+    buffers: &Buffers,
     run: &[Located],
     naming: Naming,
     take: &mut dyn FnMut(Chunk),
@@ -102,16 +108,18 @@ fn fetch_run(
     let [(pack, first, _), ..] = run else { return Ok(()) };
     let start = u64::from(first.place.offset);
     let end = run.last().map_or(start, |(_, last, _)| last.place.end());
-    let bytes = pack.read(start, (end - start) as usize)?;
-    for frame in run.chunk_by(|(_, left, _), (_, right, _)| left.place == right.place) {
-        let place = frame[0].1.place;
-        let offset = u64::from(place.offset);
-        let stored = &bytes[(offset - start) as usize..(place.end() - start) as usize];
-        let chunks = decode_frame(pack, offset, stored, naming)?;
-        for (_, _, hash) in frame {
-            pick(pack, offset, &chunks, *hash)?;
+    buffers.with((end - start) as usize, |bytes| {
+        pack.read_to(start, bytes)?;
+        for frame in run.chunk_by(|(_, left, _), (_, right, _)| left.place == right.place) {
+            let place = frame[0].1.place;
+            let offset = u64::from(place.offset);
+            let stored = &bytes[(offset - start) as usize..(place.end() - start) as usize];
+            let chunks = decode_frame(pack, offset, stored, naming)?;
+            for (_, _, hash) in frame {
+                pick(pack, offset, &chunks, *hash)?;
+            }
+            chunks.into_iter().for_each(&mut *take);
         }
-        chunks.into_iter().for_each(&mut *take);
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -1,6 +1,8 @@
 //! Moving live chunks out of packs that go.
 //!
-//! 1. What belongs to the working state is moved as it comes, one chunk a frame: it is read at random.
+//! 1. What belongs to the working state is moved as it comes, one chunk a frame: it is read at random. A
+//!    collection in the background copies such frames as they lie, with their checksums: what compressing
+//!    them better would win is lost again at the next edit. A thorough one compresses them anew.
 //! 2. Of what is history only, a *sketch* is made: chunks of which much is equal have equal sketches,
 //!    mostly ([`sketch`]). Sorted by sketch, versions of the same node lie side by side, in the order in
 //!    which they were written.
@@ -20,6 +22,7 @@ use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::index::{Location, NameHasherBuilder, PackedChunk};
 use crate::pack::codec::Effort;
+use crate::pack::format::Frame;
 use crate::pack::frames::Frames;
 use crate::pack::reader::Naming;
 use crate::pack::writer::Written;
@@ -51,13 +54,20 @@ pub(super) struct Repack<'a, 'b> {
     store: &'a LocalStore,
     marks: &'a Marks<'b>,
     pace: Pace<'a>,
+    /// Whether frames of the working state are compressed anew, instead of copied as they are.
+    recodes: bool,
     history: Vec<Sketched>,
     moved: u64,
 }
 
 impl<'a, 'b> Repack<'a, 'b> {
-    pub(super) fn new(store: &'a LocalStore, marks: &'a Marks<'b>, pace: Pace<'a>) -> Self {
-        Repack { store, marks, pace, history: Vec::new(), moved: 0 }
+    pub(super) fn new(
+        store: &'a LocalStore,
+        marks: &'a Marks<'b>,
+        recodes: bool,
+        pace: Pace<'a>,
+    ) -> Self {
+        Repack { store, marks, pace, recodes, history: Vec::new(), moved: 0 }
     }
 
     /// Takes all chunks of `pack`, whose index is `entries`, that are still there.
@@ -67,32 +77,73 @@ impl<'a, 'b> Repack<'a, 'b> {
             entries.iter().filter_map(find).filter(|(at, _)| at.pack == pack.number).collect()
         });
         here.sort_unstable();
-        for batch in here.chunks(BATCH_COUNT) {
+        let (current, history): (Vec<_>, Vec<_>) =
+            here.into_iter().partition(|(at, _)| self.marks.is_current(at));
+        self.move_current(pack, &current)?;
+        for batch in history.chunks(BATCH_COUNT) {
             let places: HashMap<ChunkHash, Location, NameHasherBuilder> =
                 batch.iter().map(|(at, hash)| (*hash, *at)).collect();
-            let mut current = Vec::new();
             for chunk in self.read(batch.iter().map(|(_, hash)| *hash))? {
                 let at = places[&chunk.hash()];
-                if self.marks.is_current(&at) {
-                    current.push(chunk);
-                } else {
-                    self.history.push(Sketched {
-                        refers: at.slot.refers(),
-                        kind: chunk.kind() as u8,
-                        sketch: sketch(chunk.encoded()),
-                        at,
-                        hash: chunk.hash(),
-                        bytes: chunk.encoded().len() as u32,
-                    });
-                }
+                self.history.push(Sketched {
+                    refers: at.slot.refers(),
+                    kind: chunk.kind() as u8,
+                    sketch: sketch(chunk.encoded()),
+                    at,
+                    hash: chunk.hash(),
+                    bytes: chunk.encoded().len() as u32,
+                });
             }
-            let groups: Vec<&[Chunk]> = current.chunks(1).collect();
-            self.write(Purpose::Lasting, Effort::Medium, &groups)?;
             if SKETCHES_MAX <= self.history.len() {
                 self.move_history()?;
             }
         }
         Ok(())
+    }
+
+    /// Moves chunks of the working state, which lie in `pack` in this order.
+    fn move_current(&mut self, pack: &Pack, current: &[(Location, ChunkHash)]) -> Result<(), Halt> {
+        let mut recoded = Vec::new();
+        for batch in current.chunks(BATCH_COUNT) {
+            let copied = if self.recodes {
+                recoded.extend(batch.iter().map(|(_, hash)| *hash));
+                Frames::default()
+            } else {
+                self.copy(pack, batch, &mut recoded)?
+            };
+            self.write_frames(Purpose::Lasting, copied)?;
+            let chunks = self.read(recoded.drain(..))?;
+            let groups: Vec<&[Chunk]> = chunks.chunks(1).collect();
+            self.write(Purpose::Lasting, Effort::Firm, &groups)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the frames of `batch` as they lie. Those that hold other chunks too go to `others`.
+    fn copy(
+        &mut self,
+        pack: &Pack,
+        batch: &[(Location, ChunkHash)],
+        others: &mut Vec<ChunkHash>,
+    ) -> Result<Frames, Halt> {
+        let mut frames = Frames::new(self.store.buffers.take());
+        let mut bytes = 0;
+        for (at, hash) in batch {
+            let (offset, stored_bytes) = (u64::from(at.place.offset), at.place.bytes as usize);
+            bytes += stored_bytes as u64;
+            self.store.buffers.with(stored_bytes, |stored| {
+                pack.read_to(offset, stored)?;
+                let frame = Frame::parse(stored).map_err(|what| pack.damaged(offset, what))?;
+                let mut chunks = frame.chunks().map(|(chunk, _)| chunk);
+                match (chunks.next(), chunks.next()) {
+                    (Some(chunk), None) if chunk.hash == *hash => frames.push_stored(stored, chunk),
+                    _ => others.push(*hash),
+                }
+                Ok::<(), StoreError>(())
+            })?;
+        }
+        pace(self.pace, bytes)?;
+        Ok(frames)
     }
 
     /// Moves what is left. Returns how many chunks moved.
@@ -127,13 +178,18 @@ impl<'a, 'b> Repack<'a, 'b> {
         Ok(chunks)
     }
 
-    /// Writes a frame for each of `groups`; from then on their chunks lie there.
+    /// Writes a frame for each of `groups`.
     fn write(&mut self, purpose: Purpose, effort: Effort, groups: &[&[Chunk]]) -> Result<(), Halt> {
-        if groups.is_empty() {
-            return Ok(());
-        }
         let mut frames = Frames::new(self.store.buffers.take());
         groups.iter().for_each(|group| frames.push(effort, &group.iter().collect::<Vec<_>>()));
+        self.write_frames(purpose, frames)
+    }
+
+    /// Writes frames; from then on their chunks lie there.
+    fn write_frames(&mut self, purpose: Purpose, frames: Frames) -> Result<(), Halt> {
+        if frames.frames().is_empty() {
+            return Ok(());
+        }
         let bytes = {
             let mut writer = self.store.writer();
             self.store.check_poison()?;

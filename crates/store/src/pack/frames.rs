@@ -74,6 +74,7 @@ impl Frames {
         let start = self.end;
         let stored_start = start + FRAME_HEADER_BYTES + chunks.len() * TABLE_ENTRY_BYTES;
         self.grow_to(stored_start + compressed_bytes_max(content.len()));
+        let effort = effort.worth(chunks);
         let compressed = compress(effort, content, &mut self.buffer[stored_start..]);
         let (codec, stored_bytes) = compressed.unwrap_or_else(|| {
             self.buffer[stored_start..stored_start + content.len()].copy_from_slice(content);
@@ -90,6 +91,17 @@ impl Frames {
         );
         self.frames
             .push(NewFrame { bytes: start..self.end, chunks: first_chunk..self.chunks.len() });
+    }
+
+    /// Adds a frame that lay in another pack, as it is. It holds `chunk` alone.
+    pub(crate) fn push_stored(&mut self, stored: &[u8], chunk: NewChunk) {
+        let start = self.end;
+        self.end += stored.len();
+        self.grow_to(self.end);
+        self.buffer[start..self.end].copy_from_slice(stored);
+        let first_chunk = self.chunks.len();
+        self.chunks.push(chunk);
+        self.frames.push(NewFrame { bytes: start..self.end, chunks: first_chunk..first_chunk + 1 });
     }
 
     fn grow_to(&mut self, bytes: usize) {

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use frond_store::io::Disk;
-use frond_store::local::LocalStore;
+use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::memory::MemoryStore;
 use frond_store::{
     Chunk, ChunkHash, ChunkKind, ChunkStore, CollectOptions, Collected, Collection, Lifetime,
@@ -398,13 +398,8 @@ fn write_alone(store: &LocalStore, seed: u64, done: &AtomicBool) {
     }
 }
 
-/// 60 versions of 30 nodes, each version changing one: packed, they take little more than one of each.
-#[test]
-fn versions_of_the_same_nodes_are_packed_together() {
-    let disk = SimDisk::new(0);
-    let store =
-        LocalStore::open(&disk.machine(), frond_store::local::LocalOptions::default()).unwrap();
-    let mut random = Random::new(1);
+/// Commits 60 versions of 30 nodes, each changing one.
+fn commit_versions(store: &LocalStore, random: &mut Random) {
     let mut nodes: Vec<Vec<u8>> = (0..30).map(|_| random.bytes(4000)).collect();
     let mut parent = None;
     for version in 0..60 {
@@ -422,6 +417,35 @@ fn versions_of_the_same_nodes_are_packed_together() {
         store.swap_root("head", parent, new).unwrap();
         parent = new;
     }
+}
+
+/// A collection as the background makes it packs what version commits wrote once most of it is history,
+/// and copies the rest.
+#[test]
+fn history_is_packed_without_being_asked() {
+    let disk = SimDisk::new(0);
+    let options = LocalOptions { pack_bytes_target: 128 << 10, ..LocalOptions::default() };
+    let store = LocalStore::open(&disk.machine(), options).unwrap();
+    commit_versions(&store, &mut Random::new(1));
+    let before: Vec<Chunk> = store.get_many(&store.chunk_hashes()).unwrap();
+    let collected = collect_with(&*store, &[], CollectOptions::default()).unwrap();
+    assert_eq!((collected.chunks_dead, collected.stopped), (0, false));
+    assert!(collected.bytes_after < collected.bytes_before * 7 / 10, "{collected:?}");
+    let again = collect_with(&*store, &[], CollectOptions::default()).unwrap();
+    assert_eq!(again.chunks_moved, 0, "{again:?}");
+    drop(store);
+    let store = LocalStore::open(&disk.machine(), options).unwrap();
+    assert_eq!(store.get_many(&hashes(&before)).unwrap(), before);
+    assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+}
+
+/// Packed, 60 versions take little more than one of each node.
+#[test]
+fn versions_of_the_same_nodes_are_packed_together() {
+    let disk = SimDisk::new(0);
+    let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();
+    let mut random = Random::new(1);
+    commit_versions(&store, &mut random);
     let collected = collect_with(&*store, &[], THOROUGH).unwrap();
     let least = 30 * 4000;
     assert!(collected.bytes_before > 2 * least, "{collected:?}");
