@@ -7,6 +7,7 @@
 mod aggregate;
 pub(crate) mod batch;
 mod count;
+pub(crate) mod covered;
 mod cursor;
 mod delete;
 mod distinct;
@@ -24,9 +25,11 @@ mod sort;
 mod update;
 pub(crate) mod validation;
 pub(crate) mod view;
+pub(crate) mod walk;
 pub(crate) mod write;
 
 pub use cursor::Cursor;
+pub use explain::{Effort, Purpose};
 pub use interrupt::Interrupt;
 
 use frond_doc::{DocumentBuf, ValueBuf};

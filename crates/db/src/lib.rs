@@ -31,8 +31,8 @@ pub(crate) mod spill;
 pub(crate) mod system;
 
 pub use collection::{
-    AggregateRequest, Cursor, DeleteStatement, FindAndModify, FindRequest, Interrupt, UpdateReport,
-    UpdateStatement, WriteError, WriteReport,
+    AggregateRequest, Cursor, DeleteStatement, Effort, FindAndModify, FindRequest, Interrupt,
+    Purpose, UpdateReport, UpdateStatement, WriteError, WriteReport,
 };
 pub use database::Database;
 pub use doctor::{Health, health};

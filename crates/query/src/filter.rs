@@ -34,11 +34,12 @@ use frond_doc::{Document, DocumentBuf, Value};
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
-use crate::geometry::near::Near;
+use crate::geometry::near::{Distance, Near};
 use evaluate::Run;
 use tree::{Condition, Node};
 
 pub(crate) use compare::{Comparison, Relation};
+pub(crate) use membership::Membership;
 pub(crate) use pattern::Pattern;
 
 /// A parsed filter. Cloning is cheap: the tree is shared.
@@ -144,10 +145,35 @@ impl Filter {
         self.asks_names_only.then(|| self.names.iter())
     }
 
+    /// What the documents that are found are ordered by where nobody asks for another order.
+    pub fn distance(&self) -> Option<Distance> {
+        self.near().map(|(path, near)| Distance::new(near.clone(), path))
+    }
+
+    /// This filter, and a place within the limits of `near` at `path`.
+    pub(crate) fn and_near(self, path: &str, near: Near) -> Filter {
+        let field = Node::Field(tree::Field {
+            dotted: path.to_owned(),
+            path: frond_doc::path::Path::new(path),
+            scanned: None,
+            condition: Condition::Test(tree::Test::Near(Arc::new(near))),
+        });
+        let mut root = Node::And(vec![field, (*self.root).clone()]);
+        let mut names = ScannedNames::default();
+        let asks_names_only = root.number_names(&mut names);
+        Filter { root: root.into(), names: names.into(), asks_names_only, ..self }
+    }
+
     /// The `$near` by which what is found is ordered, and its path.
     pub fn near(&self) -> Option<(&str, &Near)> {
         let near = geo::find_near(&self.root).expect("checked when it was parsed");
         near.map(|(path, near)| (path, &**near))
+    }
+
+    /// The paths that decide whether a document passes; `None` if others may.
+    pub fn paths(&self) -> Option<Vec<&str>> {
+        let mut paths = Vec::new();
+        self.root.add_paths(&mut paths).then_some(paths)
     }
 
     /// The tree, for the planner.

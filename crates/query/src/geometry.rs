@@ -12,6 +12,7 @@
 //! 2. A shape of several parts intersects if one part does, is within if all parts are, and is as
 //!    near as its nearest part.
 
+pub(crate) mod cells;
 pub(crate) mod near;
 pub(crate) mod parse;
 pub(crate) mod planar;

@@ -17,6 +17,7 @@
 pub mod decode;
 mod hashed;
 pub mod partial;
+mod sphere;
 mod wildcard;
 
 use frond_doc::{Document, Value};
@@ -39,6 +40,8 @@ const FLAGGED_FIELDS: usize = 6;
 pub enum FieldKind {
     /// Its values.
     Value,
+    /// The cells of the sphere that its places lie in.
+    Sphere,
     /// The hash of its value, as `$toHashedIndexKey` gives it.
     Hashed,
     /// All leaves below the path (all of the document, where it is empty): each leaf's path, ascending,
@@ -68,6 +71,8 @@ pub struct IndexShape {
     sparse: bool,
     partial: Option<Filter>,
     wildcard: Option<Wildcard>,
+    /// The part that is a wildcard's path, which no collation touches.
+    path_part: Option<usize>,
     collation: Collation,
 }
 
@@ -145,8 +150,10 @@ impl IndexShape {
         wildcard: Option<Wildcard>,
     ) -> IndexShape {
         let mut parts = Vec::new();
+        let mut path_part = None;
         for field in &fields {
             if field.kind == FieldKind::Wildcard {
+                path_part = Some(parts.len());
                 parts.push(false);
             }
             parts.push(field.descending);
@@ -156,7 +163,8 @@ impl IndexShape {
             descending: field.descending,
         };
         let plain = fields.iter().map(plain).collect();
-        IndexShape { fields, plain, parts, sparse, partial, wildcard, collation: Collation::SIMPLE }
+        let collation = Collation::SIMPLE;
+        IndexShape { fields, plain, parts, sparse, partial, wildcard, path_part, collation }
     }
 
     /// By which its keys of strings are ordered.
@@ -240,7 +248,9 @@ impl IndexShape {
             any_present |= values.iter().any(Option::is_some);
             found.push(self.key_of(values));
         };
-        let arrays = if let Some(wildcard) = &self.wildcard {
+        let arrays = if self.has_kind(FieldKind::Sphere) {
+            sphere::for_each(&self.fields, document, &mut emit)?
+        } else if let Some(wildcard) = &self.wildcard {
             wildcard.for_each(&self.fields, &self.plain, document, &mut emit)?
         } else {
             keys::for_each(&self.plain, document, &mut emit)?
@@ -258,9 +268,11 @@ impl IndexShape {
     fn key_of(&self, values: &[Option<Value<'_>>]) -> IndexKey {
         let mut key = Vec::with_capacity(16 * self.parts.len());
         let mut bits = Vec::new();
-        for (descending, value) in self.parts.iter().zip(values) {
+        for (place, (descending, value)) in self.parts.iter().zip(values).enumerate() {
             decode::append_bits(&mut bits, *value);
-            self.collation.append_key(&mut key, value.unwrap_or(Value::Null), *descending);
+            let is_path = self.path_part == Some(place);
+            let collation = if is_path { &Collation::SIMPLE } else { &self.collation };
+            collation.append_key(&mut key, value.unwrap_or(Value::Null), *descending);
         }
         IndexKey { key, bits }
     }
@@ -287,6 +299,9 @@ fn field(path: &str, value: Value<'_>) -> Result<IndexField, QueryError> {
         return match kind {
             "hashed" => {
                 Ok(IndexField { path: path.to_owned(), descending: false, kind: FieldKind::Hashed })
+            }
+            "2dsphere" => {
+                Ok(IndexField { path: path.to_owned(), descending: false, kind: FieldKind::Sphere })
             }
             _ => refuse(format!("Unknown index plugin '{kind}'")),
         };

@@ -26,7 +26,7 @@ pub use collation::Collation;
 pub use error::QueryError;
 pub use expression::Expression;
 pub use filter::Filter;
-pub use geometry::near::Near;
+pub use geometry::near::{Distance, Near};
 pub use projection::Projection;
 pub use sort::SortPattern;
 pub use update::Update;

@@ -17,6 +17,7 @@ mod densify;
 mod documents;
 mod facet;
 mod fill;
+mod geo_near;
 mod granularity;
 mod graph_lookup;
 mod group;
@@ -60,6 +61,7 @@ use crate::expression::{Variables, undefined};
 use crate::filter::Filter;
 use stage::{Context, Rows, Stage};
 
+pub use geo_near::GeoNear;
 pub use merge::{Merge, MergeAction};
 pub use sorter::{Sorted, Sorter};
 pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
@@ -180,6 +182,13 @@ impl Pipeline {
             }
             None => Filter::all(),
         }
+    }
+
+    /// Cuts off a leading `$geoNear`, for its documents to be found by an index: see [`GeoNear`].
+    pub fn take_geo_near(&mut self) -> Option<GeoNear> {
+        let found = self.stages.first().and_then(|stage| stage.geo_near()).cloned()?;
+        self.stages.remove(0);
+        Some(found)
     }
 
     /// The collection that the last stage writes, if there is one: (database, collection).

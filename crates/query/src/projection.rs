@@ -115,6 +115,16 @@ impl Projection {
         is_plain.then(|| fields.iter().map(|(name, _)| name.as_bytes()))
     }
 
+    /// The paths that decide the result; `None` if others may.
+    pub fn paths(&self) -> Option<Vec<String>> {
+        if self.kind != Kind::Inclusion || self.has_positional {
+            return None;
+        }
+        let mut paths = Vec::new();
+        self.root.add_paths("", &mut paths)?;
+        Some(paths)
+    }
+
     /// Whether documents go through unchanged.
     pub fn is_identity(&self) -> bool {
         self.kind == Kind::Exclusion && self.root.fields.is_empty()
@@ -136,6 +146,20 @@ impl Tree {
 
     fn get(&self, name: &[u8]) -> Option<&Node> {
         self.fields.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, node)| node)
+    }
+
+    /// Adds the paths of what stays; `None` if something is computed.
+    fn add_paths(&self, outer: &str, paths: &mut Vec<String>) -> Option<()> {
+        for (name, node) in &self.fields {
+            let path = if outer.is_empty() { name.clone() } else { format!("{outer}.{name}") };
+            match node {
+                Node::Exclude => {}
+                Node::Include | Node::Slice(_) | Node::ElementMatch(_) => paths.push(path),
+                Node::Inner(tree) => tree.add_paths(&path, paths)?,
+                Node::Positional | Node::Computed(_) => return None,
+            }
+        }
+        Some(())
     }
 
     /// Whether something in it is made where nothing is.

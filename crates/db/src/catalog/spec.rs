@@ -23,7 +23,6 @@ const INCLUDED_MAX: usize = 32;
 const EXPIRE_SECONDS_MAX: f64 = 2_147_483_647.0;
 /// Options that MongoDB has and we don't yet: asking for one is an error that names it.
 const UNSUPPORTED_OPTIONS: &[&str] = &[
-    "2dsphereIndexVersion",
     "bits",
     "bucketSize",
     "clustered",
@@ -36,7 +35,7 @@ const UNSUPPORTED_OPTIONS: &[&str] = &[
     "weights",
 ];
 /// Kinds of index that MongoDB has and we don't yet.
-const UNSUPPORTED_KINDS: &[&str] = &["2d", "2dsphere", "columnstore", "geoHaystack", "text"];
+const UNSUPPORTED_KINDS: &[&str] = &["2d", "columnstore", "geoHaystack", "text"];
 
 /// An index as it was asked for.
 #[derive(Clone, PartialEq, Debug)]
@@ -144,6 +143,13 @@ impl IndexSpec {
             "include" => self.include = included(value)?,
             "v" if matches!(value.as_integer(), Some(1 | 2)) => {}
             "v" => return Err(refused(format!("index version {value:?} is not supported"))),
+            "2dsphereIndexVersion" if matches!(value.as_integer(), Some(1..=3)) => {}
+            "2dsphereIndexVersion" => {
+                let shown = frond_query::text::field(option, value);
+                return Err(refused(format!(
+                    "unsupported geo index version {{ {shown} }}, only support versions: [1,2,3]"
+                )));
+            }
             "background" | "ns" | "dropDups" => {}
             "collation" => {
                 let specification =
@@ -297,6 +303,9 @@ impl IndexSpec {
             builder.append("sparse", Value::Boolean(true));
         }
         self.append_options(&mut builder);
+        if self.key.iter().any(|(_, kind)| kind == Value::String("2dsphere")) {
+            builder.append("2dsphereIndexVersion", Value::Int32(3));
+        }
         builder.build()
     }
 

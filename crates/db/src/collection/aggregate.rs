@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use frond_doc::{Array, DocumentBuf, Value};
 use frond_engine::Durability;
 use frond_query::expression::Variables;
-use frond_query::pipeline::{Collections, Documents, Merge, Pipeline, Resources};
+use frond_query::index::FieldKind;
+use frond_query::pipeline::{Collections, Documents, GeoNear, Merge, Pipeline, Resources};
 use frond_query::{Code, Filter, QueryError};
 
-use crate::collection::find::collation_of;
+use crate::catalog::Collection;
+use crate::collection::find::{Search, collation_of};
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::collection::view::{self, View};
@@ -115,6 +117,13 @@ impl Database {
                 Box::new(rows.map(move |row| row.map_err(|error| put_aside.keep(error))))
             }
             _ if pipeline.is_source() => Box::new(std::iter::empty()) as Documents<'static>,
+            Some(collection) if let Some(near) = pipeline.take_geo_near() => {
+                let path = geo_path(found.as_deref(), &near, &self.namespace(collection))?;
+                let filter = near.filter(&path, &variables);
+                let hint = request.hint.as_ref();
+                let places = self.stream(reader, collection, &filter, hint, &context)?;
+                near.run(&path, places, &context.resources)
+            }
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());
                 let hint = request.hint.as_ref();
@@ -141,12 +150,12 @@ impl Database {
             return self.stream_view(reader, &view, filter, context);
         }
         let found = self.find_collection(reader, collection)?;
-        let access = self.access(reader, found, filter, &Order::Any, hint)?;
+        let access = self.access(reader, found, Search::of(filter, hint))?;
         let Some((collection, access)) = access else {
             return Ok(Box::new(std::iter::empty()));
         };
         let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
-        let scan = Scan::new(reader.clone(), &collection, access, filter.clone());
+        let scan = Scan::new(reader.clone(), &collection, access, filter.clone(), &Order::Any);
         let mut count: usize = 0;
         Ok(Box::new(scan.map(move |found| {
             count = count.wrapping_add(1);
@@ -207,6 +216,40 @@ impl Database {
         match database {
             Some(database) => self.sibling(database),
             None => Ok(self.clone()),
+        }
+    }
+}
+
+/// The path whose index a `$geoNear` asks: the one that it names, or the only one.
+fn geo_path(
+    collection: Option<&Collection>,
+    near: &GeoNear,
+    namespace: &str,
+) -> Result<String, Error> {
+    if let Some(key) = near.key() {
+        return Ok(key.to_owned());
+    }
+    let indexes = collection.map_or(&[][..], |collection| &collection.indexes);
+    let fields = indexes.iter().flat_map(|index| index.shape.fields());
+    let mut paths: Vec<&str> = fields
+        .filter(|field| field.kind == FieldKind::Sphere && near.is_on_sphere())
+        .map(|field| field.path.as_str())
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    match (&paths[..], collection) {
+        ([path], _) => Ok((*path).to_owned()),
+        // Nothing is found in it.
+        ([], None) => Ok("_id".to_owned()),
+        ([], Some(_)) => {
+            let message = "$geoNear requires a 2d or 2dsphere index, but none were found";
+            Err(Error::invalid(Code::IndexNotFound, message))
+        }
+        _ => {
+            let message = format!(
+                "There is more than one 2dsphere index on {namespace}; unsure which to use for $geoNear"
+            );
+            Err(Error::invalid(Code::IndexNotFound, message))
         }
     }
 }

@@ -7,7 +7,8 @@ use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::{Code, Collation};
 
 use crate::collection::FindRequest;
-use crate::collection::find::{Query, collation_of};
+use crate::collection::find::{Search, collation_of};
+use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::database::Database;
 use crate::error::Error;
@@ -59,12 +60,20 @@ impl Database {
             let found = self.filter_view(collection, request)?;
             return values_at(path, &collation, found);
         }
-        let Query { collection, filter, .. } = self.query(&reader, collection, request)?;
-        let Some((collection, access)) = collection else {
+        let found = self.find_collection(&reader, collection)?;
+        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = variables.with_collation(collation.clone());
+        let filter =
+            self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+        let search = Search {
+            needs: Some(vec![path.to_owned()]),
+            ..Search::of(&filter, request.hint.as_ref())
+        };
+        let Some((collection, access)) = self.access(&reader, found, search)? else {
             return Ok(Vec::new());
         };
-        let collation = filter.collation().clone();
-        let scan = Scan::new(reader, &collection, access, filter);
+        let scan = Scan::new(reader, &collection, access, filter, &Order::Any);
         values_at(path, &collation, scan.map(|found| Ok(found?.document)))
     }
 }

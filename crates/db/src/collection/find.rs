@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
 use frond_query::{Collation, Filter, Projection};
 
 use crate::catalog::{CatalogView, Collection};
+use crate::collection::covered::Needs;
+use crate::collection::explain::Purpose;
 use crate::collection::plan::{self, Access, Hint, Order, OwnFacts};
 use crate::collection::scan::Scan;
 use crate::collection::{Cursor, FindRequest};
@@ -32,6 +35,27 @@ pub(crate) struct Query {
     pub projection: Option<Projection>,
 }
 
+/// What is looked for in a collection.
+pub(crate) struct Search<'a> {
+    /// Which documents.
+    pub filter: &'a Filter,
+    /// In which order.
+    pub order: &'a Order,
+    /// Index name or key.
+    pub hint: Option<&'a ValueBuf>,
+    /// At most how many, those that are passed over counted.
+    pub limit: Option<u64>,
+    /// What of them.
+    pub needs: Needs,
+}
+
+impl<'a> Search<'a> {
+    /// All documents that pass `filter`, whole and in any order.
+    pub fn of(filter: &'a Filter, hint: Option<&'a ValueBuf>) -> Search<'a> {
+        Search { filter, order: &Order::Any, hint, limit: None, needs: None }
+    }
+}
+
 impl Database {
     /// Finds documents.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
@@ -45,8 +69,12 @@ impl Database {
             return Ok(Cursor::empty());
         };
         let in_order = access.gives_order;
-        let mut scan = Scan::new(reader, &collection, access, filter.clone());
-        let is_sorted = matches!(order, Order::By(_)) && !in_order;
+        let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order);
+        let is_sorted = match order {
+            Order::By(_) => !in_order,
+            Order::Near(_) => true,
+            Order::Any | Order::Natural(_) => false,
+        };
         if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
             && !is_sorted
         {
@@ -62,7 +90,7 @@ impl Database {
             }
         };
         match order {
-            Order::By(pattern) if !in_order => {
+            Order::By(_) | Order::Near(_) if is_sorted => {
                 let resources = self.frond().resources(request.in_memory_only);
                 let mut sorter = Sorter::new(SORT, &resources, skip.saturating_add(limit));
                 for (count, found) in scan.enumerate() {
@@ -70,7 +98,12 @@ impl Database {
                         request.interrupt.check()?;
                     }
                     let document = found?.document;
-                    sorter.add(pattern.key(document.view()), document)?;
+                    let key = match &order {
+                        Order::By(pattern) => pattern.key(document.view()),
+                        Order::Near(distance) => distance.key(document.view()),
+                        Order::Any | Order::Natural(_) => Bytes::new(),
+                    };
+                    sorter.add(key, document)?;
                 }
                 let sorted = sorter.finish()?.skip(skip);
                 Ok(Cursor::new(sorted.map(move |entry| project(entry?.1))))
@@ -83,11 +116,22 @@ impl Database {
     }
 
     /// Parses a `find` and chooses its plan.
-    pub(crate) fn query(
+    fn query(
         &self,
         reader: &Reader<'_>,
         collection: &str,
         request: &FindRequest,
+    ) -> Result<Query, Error> {
+        self.query_for(reader, collection, request, Purpose::Find)
+    }
+
+    /// Parses a search, and chooses its plan as the command does that it is for.
+    pub(crate) fn query_for(
+        &self,
+        reader: &Reader<'_>,
+        collection: &str,
+        request: &FindRequest,
+        purpose: Purpose,
     ) -> Result<Query, Error> {
         let found = self.find_collection(reader, collection)?;
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
@@ -96,11 +140,25 @@ impl Database {
         let filter =
             self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
         let order = Order::parse(request.sort.as_ref().map(DocumentBuf::view))?;
-        let order = order.with_collation(&collation);
+        let order = match (order.with_collation(&collation), filter.distance()) {
+            (Order::Any, Some(distance)) => Order::Near(distance),
+            (order, _) => order,
+        };
         let projection = request.projection.as_ref().map(DocumentBuf::view);
         let projection = self.parse_projection(projection, variables)?;
-        let hint = request.hint.as_ref();
-        let collection = self.access(reader, found, &filter, &order, hint)?;
+        let needs = match purpose {
+            Purpose::Count => Some(Vec::new()),
+            Purpose::Find | Purpose::Distinct => projection.as_ref().and_then(Projection::paths),
+            Purpose::Update | Purpose::Delete => None,
+        };
+        let search = Search {
+            filter: &filter,
+            order: &order,
+            hint: request.hint.as_ref(),
+            limit: request.limit.map(|limit| limit.saturating_add(request.skip)),
+            needs,
+        };
+        let collection = self.access(reader, found, search)?;
         Ok(Query { collection, filter, order, projection })
     }
 
@@ -110,19 +168,18 @@ impl Database {
         &self,
         reader: &Reader<'_>,
         collection: Option<Arc<Collection>>,
-        filter: &Filter,
-        order: &Order,
-        hint: Option<&ValueBuf>,
+        search: Search<'_>,
     ) -> Result<Option<(Arc<Collection>, Access)>, Error> {
         let Some(collection) = collection else {
             return Ok(None);
         };
-        let hint = match hint {
+        let hint = match search.hint {
             Some(hint) => Hint::parse(hint, &collection)?,
             None => None,
         };
-        let own = OwnFacts::default();
-        let access = plan::choose(reader, &collection, &own, filter, order, hint)?;
+        let Search { filter, order, limit, needs, .. } = &search;
+        let request = plan::Request { filter, order, hint, limit: *limit, needs };
+        let access = plan::choose(reader, &collection, &OwnFacts::default(), request)?;
         Ok(Some((collection, access)))
     }
 

@@ -173,9 +173,16 @@ impl<'t> CollectionWriter<'t> {
         hint: Option<&frond_doc::ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Vec<Found>, Error> {
-        let Some((scan, in_order)) = self.scan(filter, order, hint)? else { return Ok(Vec::new()) };
-        match order {
-            Order::By(pattern) if !in_order => sort::sorted(scan, pattern, limit),
+        let Some((scan, in_order)) = self.scan(filter, order, hint, limit)? else {
+            return Ok(Vec::new());
+        };
+        match (order, filter.distance()) {
+            (Order::By(pattern), _) if !in_order => {
+                sort::sorted(scan, &|document| pattern.key(document), limit)
+            }
+            (Order::Any, Some(distance)) => {
+                sort::sorted(scan, &|document| distance.key(document), limit)
+            }
             _ => scan.take(limit.unwrap_or(usize::MAX)).collect(),
         }
     }
@@ -189,10 +196,10 @@ impl<'t> CollectionWriter<'t> {
         hint: Option<&frond_doc::ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Vec<Found>, Error> {
-        if !matches!(order, Order::Any) {
+        if !matches!(order, Order::Any) || filter.near().is_some() {
             return self.matching(filter, order, hint, limit);
         }
-        match self.scan(filter, order, hint)? {
+        match self.scan(filter, order, hint, limit)? {
             Some((scan, _)) => scan.for_update().take(limit.unwrap_or(usize::MAX)).collect(),
             None => Ok(Vec::new()),
         }
@@ -205,6 +212,7 @@ impl<'t> CollectionWriter<'t> {
         filter: &Filter,
         order: &Order,
         hint: Option<&frond_doc::ValueBuf>,
+        limit: Option<usize>,
     ) -> Result<Option<(Scan<'_>, bool)>, Error> {
         let Some(now) = &self.now else {
             return Ok(None);
@@ -214,12 +222,14 @@ impl<'t> CollectionWriter<'t> {
             Some(hint) => Hint::parse(hint, now)?,
             None => None,
         };
+        let limit = limit.and_then(|limit| u64::try_from(limit).ok());
+        let request = plan::Request { filter, order, hint, limit, needs: &None };
         let access = match &self.before {
-            Some(before) => plan::choose(&reader, before, &self.own, filter, order, hint)?,
-            None => Access::everything(order),
+            Some(before) => plan::choose(&reader, before, &self.own, request)?,
+            None => Access::everything(request),
         };
         let in_order = access.gives_order;
-        Ok(Some((Scan::new(reader, now, access, filter.clone()), in_order)))
+        Ok(Some((Scan::new(reader, now, access, filter.clone(), order), in_order)))
     }
 
     /// Inserts a document, normalised before.

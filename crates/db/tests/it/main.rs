@@ -8,6 +8,7 @@ mod crud;
 mod durability;
 mod equivalence;
 mod errors;
+mod geo;
 mod indexes;
 mod large;
 mod queries;

@@ -132,6 +132,21 @@ impl Node {
             Node::Constant(_) | Node::Expression(_) | Node::Schema(_) | Node::Sample(_) => {}
         }
     }
+
+    /// Adds the paths that the filter asks for, and tells whether it asks for nothing else.
+    pub(crate) fn add_paths<'n>(&'n self, paths: &mut Vec<&'n str>) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter().all(|node| node.add_paths(paths))
+            }
+            Node::Field(field) => {
+                paths.push(&field.dotted);
+                true
+            }
+            Node::Constant(_) => true,
+            Node::Expression(_) | Node::Schema(_) | Node::Sample(_) => false,
+        }
+    }
 }
 
 impl Test {

@@ -183,6 +183,26 @@ fn distance_of(name: &str, value: Value<'_>) -> Result<f64, Fault> {
     Ok(number)
 }
 
+/// What a `$near` orders documents by.
+#[derive(Clone, Debug)]
+pub struct Distance {
+    near: Near,
+    path: Path,
+}
+
+impl Distance {
+    /// Of the places at a path.
+    pub(crate) fn new(near: Near, path: &str) -> Distance {
+        Distance { near, path: Path::new(path) }
+    }
+
+    /// The bytes by which `document` is ordered; one without a place within the limits is the last.
+    pub fn key(&self, document: Document<'_>) -> Bytes {
+        let nearest = nearest(&self.near, document, &self.path);
+        key_of(nearest.map_or(f64::INFINITY, |nearest| nearest.distance))
+    }
+}
+
 /// The nearest place of a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Nearest {

@@ -1,6 +1,6 @@
 //! Tables: under which keys documents are filed, and what partial indexes hold.
 
-use frond_doc::{DocumentBuf, Value, extended_json, key};
+use frond_doc::{DocumentBuf, extended_json, key};
 
 use super::{FLAG_MULTIKEY, IndexShape, ShapeOptions, decode, partial};
 use crate::filter::Filter;

@@ -97,7 +97,7 @@ impl StageParser {
             return Err(QueryError::new(Code::InvalidOptions, message));
         }
         let refused = match (name, self.inside) {
-            ("$out" | "$merge" | "$facet" | "$documents", Some("$facet")) => {
+            ("$out" | "$merge" | "$facet" | "$documents" | "$geoNear", Some("$facet")) => {
                 Some((40600, "a $facet stage"))
             }
             ("$out" | "$merge", Some("$lookup")) => Some((51047, "a $lookup's sub-pipeline")),
@@ -111,8 +111,8 @@ impl StageParser {
             let message = format!("{name} can only be the final stage in the pipeline");
             return Err(failure(40601, message));
         }
-        if name == "$documents" && position != 0 {
-            let message = "$documents is only valid as the first stage in a pipeline";
+        if matches!(name, "$documents" | "$geoNear") && position != 0 {
+            let message = format!("{name} is only valid as the first stage in a pipeline");
             return Err(failure(40602, message));
         }
         Ok(())

@@ -1,13 +1,16 @@
 //! What a filter demands of one path, as intervals of an index's keys.
 //!
-//! Whatever is not understood demands nothing, so that intervals are never too narrow.
+//! Whatever is not understood demands nothing, so that intervals are never too narrow. A demand is
+//! *exact* if a document without arrays on the path passes whenever its key lies within: then keys can be
+//! counted instead of documents, and the opposite of the condition has intervals too.
 
 use frond_doc::{Value, ValueBuf};
 
 use super::interval::{Cut, Interval, Intervals};
 use crate::collation::{Collation, holds_string};
+use crate::expression::hashed_key;
 use crate::filter::tree::{Condition, Node, Test};
-use crate::filter::{Comparison, Pattern, Relation};
+use crate::filter::{Comparison, Membership, Pattern, Relation};
 
 /// What every passing document has at a path.
 #[derive(Clone, Debug)]
@@ -16,6 +19,8 @@ pub(super) struct Demand {
     pub(super) intervals: Intervals,
     /// Whether something must be there, so that a sparse index has the document.
     pub(super) is_present: bool,
+    /// Whether a document with one value at the path passes if its key lies in the intervals.
+    pub(super) is_exact: bool,
 }
 
 /// What must be known of the index's path to read conditions on it.
@@ -30,6 +35,8 @@ pub(super) struct Rules<'i> {
     /// Whether the path has one part only, so that it reaches something in every document: then a
     /// value that isn't null is a value. `a.b` reaches nothing at all in `{a: [1]}`.
     pub(super) is_top_level: bool,
+    /// Whether the index files hashes.
+    pub(super) is_hashed: bool,
     /// By which the index's keys of strings are ordered.
     pub(super) collation: &'i Collation,
 }
@@ -43,8 +50,19 @@ impl<'i> Rules<'i> {
             meeting,
             has_number: path.split('.').any(is_number),
             is_top_level: !path.contains('.'),
+            is_hashed: false,
             collation,
         }
+    }
+
+    /// These rules, for an index that files hashes.
+    pub(super) fn hashed(self) -> Rules<'i> {
+        Rules { is_hashed: true, ..self }
+    }
+
+    /// Whether a filter compares `operand` by other rules than the index's.
+    fn is_foreign(self, operand: Value<'_>, filter: &Collation) -> bool {
+        is_foreign(operand, filter, self.collation)
     }
 
     fn many_values(self) -> Rules<'i> {
@@ -57,7 +75,8 @@ impl<'i> Rules<'i> {
 
     /// What one test demands, if it can be trusted.
     fn check(self, demand: Demand) -> Option<Demand> {
-        (demand.is_present || !self.has_number).then_some(demand)
+        let is_exact = demand.is_exact && !self.has_number && !self.is_hashed;
+        (demand.is_present || !self.has_number).then_some(Demand { is_exact, ..demand })
     }
 }
 
@@ -72,16 +91,21 @@ pub(super) enum Meeting {
 
 impl Demand {
     fn new(intervals: Vec<Interval>, is_present: bool) -> Demand {
-        Demand { intervals: Intervals::union_of(intervals), is_present }
+        Demand { intervals: Intervals::union_of(intervals), is_present, is_exact: false }
     }
 
     fn anything(is_present: bool) -> Demand {
-        Demand { intervals: Intervals::all(), is_present }
+        Demand { intervals: Intervals::all(), is_present, is_exact: false }
+    }
+
+    fn exact_if(self, is_exact: bool) -> Demand {
+        Demand { is_exact, ..self }
     }
 
     /// Both demands.
     fn and(self, other: Demand, meeting: Meeting) -> Demand {
         let is_present = self.is_present || other.is_present;
+        let is_exact = self.is_exact && other.is_exact && meeting == Meeting::OneValue;
         let intervals = match meeting {
             Meeting::OneValue => self.intervals.intersection(&other.intervals),
             Meeting::ManyValues if other.intervals.width() < self.intervals.width() => {
@@ -89,14 +113,41 @@ impl Demand {
             }
             Meeting::ManyValues => self.intervals,
         };
-        Demand { intervals, is_present }
+        Demand { intervals, is_present, is_exact }
     }
 
     /// One of the two demands.
     fn or(self, other: Demand) -> Demand {
+        let is_exact = self.is_exact && other.is_exact;
         let mut intervals = self.intervals.into_vec();
         intervals.extend(other.intervals.into_vec());
-        Demand::new(intervals, self.is_present && other.is_present)
+        Demand::new(intervals, self.is_present && other.is_present).exact_if(is_exact)
+    }
+}
+
+/// Whether `node` asks for nothing but conditions on `paths`, so that exact demands on each of them
+/// decide whether a document passes.
+pub(super) fn asks_only(node: &Node, paths: &[&str]) -> bool {
+    match node {
+        Node::And(nodes) => nodes.iter().all(|inner| asks_only(inner, paths)),
+        Node::Or(nodes) => {
+            // Branches on several paths can't be told by intervals of each.
+            let mut named = nodes.iter().filter_map(only_path);
+            let first = named.next();
+            first.is_some_and(|first| {
+                paths.contains(&first) && nodes.iter().all(|inner| only_path(inner) == Some(first))
+            })
+        }
+        Node::Field(field) => paths.contains(&field.dotted.as_str()),
+        _ => false,
+    }
+}
+
+/// The only path that a node without logic asks for.
+fn only_path(node: &Node) -> Option<&str> {
+    match node {
+        Node::Field(field) => Some(&field.dotted),
+        _ => None,
     }
 }
 
@@ -112,7 +163,9 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<Deman
                 nodes.iter().map(|inner| of_node(inner, path, rules)).collect();
             branches?.into_iter().reduce(Demand::or)
         }
-        Node::Field(field) if field.dotted == path => of_condition(&field.condition, rules),
+        Node::Field(field) if field.dotted == path => {
+            Some(of_condition(&field.condition, rules).unwrap_or(Demand::anything(false)))
+        }
         Node::Field(field) => {
             let below = path.strip_prefix(field.dotted.as_str())?.strip_prefix('.')?;
             of_elements(&field.condition, below, rules)
@@ -146,7 +199,8 @@ fn of_condition(condition: &Condition, rules: Rules<'_>) -> Option<Demand> {
     match condition {
         Condition::All(inner) => inner
             .iter()
-            .filter_map(|inner| of_condition(inner, rules))
+            // What isn't understood makes the whole inexact.
+            .map(|inner| of_condition(inner, rules).unwrap_or(Demand::anything(false)))
             .reduce(|left, right| left.and(right, rules.meeting)),
         Condition::Test(test) => rules.check(of_test(test, rules)),
         Condition::Not(inner) => rules.check(of_negation(inner, rules)?),
@@ -154,38 +208,64 @@ fn of_condition(condition: &Condition, rules: Rules<'_>) -> Option<Demand> {
 }
 
 fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<Demand> {
-    match inner {
+    let is_present = match inner {
         // Absent: null, or undefined where the path leads into an empty array.
         Condition::Test(Test::Exists) => {
             let absent = [Value::Undefined, Value::Null].map(Interval::point);
-            Some(Demand::new(absent.to_vec(), false))
+            return (!rules.is_hashed).then(|| Demand::new(absent.to_vec(), false));
         }
-        Condition::Test(Test::Compare(comparison)) if comparison.matches(None) => {
-            Some(Demand::anything(rules.is_top_level))
+        Condition::Test(Test::Compare(comparison)) => {
+            comparison.matches(None) && rules.is_top_level
         }
-        Condition::Test(Test::In(membership)) if membership.contains(None) => {
-            Some(Demand::anything(rules.is_top_level))
+        Condition::Test(Test::In(membership)) => membership.contains(None) && rules.is_top_level,
+        _ => false,
+    };
+    // None of the values lies within exact intervals, so that each key lies outside.
+    let inner = of_condition(inner, rules.one_value());
+    // `a.b` reaches nothing in `{a: [1]}`, not even null, though its key is that of null.
+    let may_be_null = rules.is_top_level || rules.meeting == Meeting::OneValue;
+    let is_told = |inner: &Demand| inner.is_exact || (may_be_null && is_null(&inner.intervals));
+    match inner.filter(is_told) {
+        Some(inner) => {
+            // Of several values one may lie outside, and another not.
+            let is_exact = inner.is_exact && rules.meeting == Meeting::OneValue;
+            let outside = inner.intervals.complement();
+            Some(Demand { intervals: outside, is_present, is_exact })
         }
-        _ => None,
+        None if is_present => Some(Demand::anything(true)),
+        None => None,
     }
+}
+
+/// Whether the intervals are null alone: of `{$ne: null}`, whose documents have another key.
+fn is_null(intervals: &Intervals) -> bool {
+    *intervals == Intervals::union_of(vec![Interval::point(Value::Null)])
 }
 
 fn of_test(test: &Test, rules: Rules<'_>) -> Demand {
     match test {
+        Test::Compare(comparison) if rules.is_hashed => match comparison.relation() {
+            Relation::Equal if !rules.is_foreign(comparison.operand(), comparison.collation()) => {
+                let hashed = vec![hashed(comparison.operand())];
+                Demand::new(hashed, !comparison.matches(None))
+            }
+            _ => Demand::anything(!comparison.matches(None)),
+        },
         Test::Compare(comparison) => of_comparison(comparison, rules.collation),
-        Test::In(membership) => {
-            let mut intervals = Vec::new();
-            for value in membership.values() {
-                if is_foreign(value.as_value(), membership.collation(), rules.collation) {
-                    return Demand::anything(!membership.contains(None));
-                }
-                intervals.extend(equal(rules.collation.comparable(value.as_value()).as_value()));
-            }
-            for pattern in membership.patterns() {
-                intervals.extend(matching(pattern, rules.collation));
-            }
-            Demand::new(intervals, !membership.contains(None))
+        Test::In(membership)
+            if rules.is_hashed
+                && membership.patterns().is_empty()
+                && !membership
+                    .values()
+                    .iter()
+                    .any(|value| rules.is_foreign(value.as_value(), membership.collation())) =>
+        {
+            let values = membership.values().iter().map(|value| hashed(value.as_value()));
+            Demand::new(values.collect(), !membership.contains(None))
         }
+        Test::In(membership) if rules.is_hashed => Demand::anything(!membership.contains(None)),
+        Test::In(membership) => of_membership(membership, rules.collation),
+        _ if rules.is_hashed => Demand::anything(true),
         Test::Pattern(pattern) => Demand::new(matching(pattern, rules.collation), true),
         Test::Type(types) => {
             let samples = types.types().iter().map(|kind| sample(*kind));
@@ -206,10 +286,48 @@ fn of_test(test: &Test, rules: Rules<'_>) -> Demand {
         | Test::Near(_) => Demand::anything(true),
         // One single element fulfils all of it, also on a multikey index.
         Test::ElementValue(condition) => match of_condition(condition, rules.one_value()) {
-            Some(demand) => Demand { is_present: true, ..demand },
+            Some(demand) => Demand { is_present: true, is_exact: false, ..demand },
             None => Demand::anything(true),
         },
-        Test::Never => Demand::new(Vec::new(), true),
+        Test::Never => Demand::new(Vec::new(), true).exact_if(true),
+    }
+}
+
+fn of_membership(membership: &Membership, collation: &Collation) -> Demand {
+    let mut intervals = Vec::new();
+    let mut is_exact = membership.patterns().is_empty();
+    for value in membership.values() {
+        if is_foreign(value.as_value(), membership.collation(), collation) {
+            return Demand::anything(!membership.contains(None));
+        }
+        is_exact &= is_told_by_key(value.as_value());
+        intervals.extend(equal(collation.comparable(value.as_value()).as_value()));
+    }
+    for pattern in membership.patterns() {
+        intervals.extend(matching(pattern, collation));
+    }
+    Demand::new(intervals, !membership.contains(None)).exact_if(is_exact)
+}
+
+fn hashed(value: Value<'_>) -> Interval {
+    Interval::point(Value::Int64(hashed_key(value)))
+}
+
+/// Whether a value that has this value's key is equal to it in every comparison, and only such a
+/// value. Null isn't: its key is that of an absent field too.
+fn is_told_by_key(value: Value<'_>) -> bool {
+    match value {
+        Value::Double(number) => !number.is_nan(),
+        Value::Decimal128(_) => !frond_doc::order::equal(value, Value::Double(f64::NAN)),
+        Value::Int32(_)
+        | Value::Int64(_)
+        | Value::String(_)
+        | Value::ObjectId(_)
+        | Value::Boolean(_)
+        | Value::DateTime(_)
+        | Value::Timestamp(_)
+        | Value::Binary(_) => true,
+        _ => false,
     }
 }
 
@@ -249,8 +367,9 @@ fn of_comparison(comparison: &Comparison, collation: &Collation) -> Demand {
     }
     let comparable = collation.comparable(operand);
     let operand = comparable.as_value();
+    let is_exact = is_told_by_key(operand);
     if relation == Relation::Equal {
-        return Demand::new(equal(operand), is_present);
+        return Demand::new(equal(operand), is_present).exact_if(is_exact);
     }
     // Arrays are compared as wholes, which keys don't hold; MinKey and MaxKey with all types.
     if matches!(operand, Value::Array(_) | Value::MinKey | Value::MaxKey) {
@@ -265,7 +384,13 @@ fn of_comparison(comparison: &Comparison, collation: &Collation) -> Demand {
         Relation::LessOrEqual => interval.end = Cut::After(key),
         Relation::Equal => {}
     }
-    Demand::new(vec![interval], is_present)
+    // What is no number lies before all numbers, and is below none.
+    if matches!(relation, Relation::Less | Relation::LessOrEqual) && operand.is_number() && is_exact
+    {
+        interval.start =
+            Cut::Before(frond_doc::key::of_value(Value::Double(f64::NEG_INFINITY)).to_vec());
+    }
+    Demand::new(vec![interval], is_present).exact_if(is_exact)
 }
 
 /// The keys of documents that have `value`: of an array, its first element's, or undefined if it is
