@@ -6,6 +6,7 @@
 
 mod aggregate;
 pub(crate) mod batch;
+mod check;
 mod count;
 pub(crate) mod covered;
 mod cursor;
@@ -28,6 +29,7 @@ pub(crate) mod view;
 pub(crate) mod walk;
 pub(crate) mod write;
 
+pub use check::{Checked, CheckedIndex};
 pub use cursor::Cursor;
 pub use explain::{Effort, Purpose};
 pub use interrupt::Interrupt;
@@ -141,6 +143,10 @@ pub struct FindRequest {
     pub limit: Option<u64>,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
+    /// The first key of the hinted index that is read.
+    pub min: Option<DocumentBuf>,
+    /// The first key of the hinted index that isn't read any more.
+    pub max: Option<DocumentBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
     /// How strings compare; `None`: as the collection says.

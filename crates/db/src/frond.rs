@@ -12,7 +12,9 @@ use frond_store::StoreCounters;
 use frond_store::io::{Chance, Machine};
 use frond_tree::{Bounds, Direction};
 
+use crate::catalog::build::{Builds, IndexBuild};
 use crate::catalog::cache::CatalogCache;
+use crate::catalog::usage::IndexUsage;
 use crate::contention::Contention;
 use crate::database::{Context, Database};
 use crate::error::Error;
@@ -45,6 +47,8 @@ struct Inner {
     machine: Machine,
     contention: Contention,
     catalog: CatalogCache,
+    builds: Builds,
+    usage: IndexUsage,
     spill: Arc<SpillSpace>,
     stage_memory_bytes_max: usize,
     /// The middle five bytes of every ObjectId made here.
@@ -88,6 +92,8 @@ impl Frond {
                 machine: machine.clone(),
                 contention: Contention::new(),
                 catalog: CatalogCache::new(),
+                builds: Builds::default(),
+                usage: IndexUsage::default(),
                 spill: Arc::new(spill),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
                 object_id_process,
@@ -178,6 +184,19 @@ impl Frond {
             memory_bytes_max: self.inner.stage_memory_bytes_max,
             spill: Some(spill).filter(|_| !in_memory_only),
         }
+    }
+
+    /// The index builds that are under way, the oldest first.
+    pub fn index_builds(&self) -> Vec<IndexBuild> {
+        self.inner.builds.list()
+    }
+
+    pub(crate) fn builds(&self) -> &Builds {
+        &self.inner.builds
+    }
+
+    pub(crate) fn usage(&self) -> &IndexUsage {
+        &self.inner.usage
     }
 
     pub(crate) fn contention(&self) -> &Contention {

@@ -13,6 +13,7 @@ pub mod collection;
 pub mod database;
 mod doctor;
 pub mod error;
+mod expire;
 pub mod frond;
 pub mod fsck;
 mod large;
@@ -31,8 +32,8 @@ pub(crate) mod spill;
 pub(crate) mod system;
 
 pub use collection::{
-    AggregateRequest, Cursor, DeleteStatement, Effort, FindAndModify, FindRequest, Interrupt,
-    Purpose, UpdateReport, UpdateStatement, WriteError, WriteReport,
+    AggregateRequest, Checked, CheckedIndex, Cursor, DeleteStatement, Effort, FindAndModify,
+    FindRequest, Interrupt, Purpose, UpdateReport, UpdateStatement, WriteError, WriteReport,
 };
 pub use database::Database;
 pub use doctor::{Health, health};

@@ -49,7 +49,7 @@ pub(crate) mod conflict;
 mod merge;
 mod merge_catalogs;
 mod merge_collection;
-mod merge_index;
+pub(crate) mod merge_index;
 mod resolve;
 
 mod pick;

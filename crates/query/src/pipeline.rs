@@ -59,6 +59,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Variables, undefined};
 use crate::filter::Filter;
+use crate::sort::SortPattern;
 use stage::{Context, Rows, Stage};
 
 pub use geo_near::GeoNear;
@@ -189,6 +190,22 @@ impl Pipeline {
         let found = self.stages.first().and_then(|stage| stage.geo_near()).cloned()?;
         self.stages.remove(0);
         Some(found)
+    }
+
+    /// The order of a leading `$sort`, and how many documents the stages after it read at most, if they
+    /// tell; of a pipeline that begins otherwise no order, and how many documents all stages read.
+    pub fn leading_order(&self) -> (Option<&SortPattern>, Option<usize>) {
+        match self.stages.first().and_then(|stage| stage.order()) {
+            Some(order) => (Some(order), wanted(&self.stages[1..])),
+            None => (None, wanted(&self.stages)),
+        }
+    }
+
+    /// Cuts off a leading `$sort`: the documents come in its order.
+    pub fn drop_order(&mut self) {
+        if self.stages.first().is_some_and(|stage| stage.order().is_some()) {
+            self.stages.remove(0);
+        }
     }
 
     /// The collection that the last stage writes, if there is one: (database, collection).

@@ -170,6 +170,8 @@ pub struct Question<'q> {
     pub sort: Option<&'q SortPattern>,
     /// At most how many, those that are passed over counted.
     pub limit: Option<u64>,
+    /// The field whose distinct values alone are wanted: an index that begins with it may be scanned whole.
+    pub distinct: Option<&'q str>,
     /// The indexes that may be used.
     pub indexes: &'q [IndexFacts],
 }
@@ -250,7 +252,11 @@ fn offers(
     for (index, facts) in indexes.iter().enumerate() {
         for scan in compound::scans(root, facts) {
             let direction = sort.and_then(|sort| scan.direction_for(sort));
-            if !scan.is_bounded && direction.is_none() && !facts.covers {
+            let is_distinct = facts.covers
+                && question.distinct.is_some_and(|path| {
+                    facts.shape.sort_fields().first().is_some_and(|first| first.path == path)
+                });
+            if !scan.is_bounded && direction.is_none() && !is_distinct {
                 continue;
             }
             let count = range_count(Some(index), &scan.ranges);

@@ -5,7 +5,7 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Collation};
 use frond_tree::{Bounds, Direction};
 
-use crate::catalog::{CatalogView, Collection, adopt};
+use crate::catalog::{CatalogView, Collection, adopt, clustered};
 use crate::collection::validation::Validator;
 use crate::collection::view::View;
 use crate::contention::{Outcome, Role, Scope};
@@ -19,8 +19,15 @@ use crate::version::merge_rules;
 /// Options of `create` that are kept but ask for nothing that isn't so anyway.
 const ACCEPTED_OPTIONS: &[&str] = &["autoIndexId", "flags", "storageEngine", "indexOptionDefaults"];
 /// Options that say something.
-const KEPT_OPTIONS: &[&str] =
-    &["pipeline", "validationAction", "validationLevel", "validator", "viewOn"];
+const KEPT_OPTIONS: &[&str] = &[
+    clustered::OPTION,
+    clustered::EXPIRE_OPTION,
+    "pipeline",
+    "validationAction",
+    "validationLevel",
+    "validator",
+    "viewOn",
+];
 
 /// What `listCollections` tells of a collection.
 #[derive(Clone, Debug)]
@@ -42,6 +49,7 @@ impl Database {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), name)?;
         check_options(options)?;
+        clustered::check(options)?;
         let options = &with_full_collation(options)?;
         let options = options.view();
         View::of_options(options)?;
@@ -92,6 +100,7 @@ impl Database {
                 }
             }
             let options = options.build();
+            clustered::check(options.view())?;
             let was_view = found.options.get("viewOn").is_some();
             if View::of_options(options.view())?.is_some() != was_view {
                 let message = "a collection can't become a view, nor a view a collection";

@@ -120,14 +120,25 @@ impl Database {
             Some(collection) if let Some(near) = pipeline.take_geo_near() => {
                 let path = geo_path(found.as_deref(), &near, &self.namespace(collection))?;
                 let filter = near.filter(&path, &variables);
-                let hint = request.hint.as_ref();
-                let places = self.stream(reader, collection, &filter, hint, &context)?;
+                let search = Search::of(&filter, request.hint.as_ref());
+                let (places, _) = self.stream(reader, collection, search, &context)?;
                 near.run(&path, places, &context.resources)
             }
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());
-                let hint = request.hint.as_ref();
-                self.stream(reader, collection, &filter, hint, &context)?
+                let (order, limit) = pipeline.leading_order();
+                let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
+                let order = order.with_collation(variables.collation());
+                let search = Search {
+                    order: &order,
+                    limit: limit.and_then(|limit| u64::try_from(limit).ok()),
+                    ..Search::of(&filter, request.hint.as_ref())
+                };
+                let (input, gives_order) = self.stream(reader, collection, search, &context)?;
+                if gives_order {
+                    pipeline.drop_order();
+                }
+                input
             }
             None => {
                 let message = "{aggregate: 1} is not valid for a pipeline that reads a collection's documents";
@@ -137,27 +148,28 @@ impl Database {
         Ok(pipeline.run(input, variables, context)?)
     }
 
-    /// The documents of a collection that pass `filter`, for stages.
+    /// The documents of a collection that are looked for, for stages, and whether they come in the order
+    /// that was asked for.
     fn stream(
         &self,
         reader: &Reader<'static>,
         collection: &str,
-        filter: &Filter,
-        hint: Option<&frond_doc::ValueBuf>,
+        search: Search<'_>,
         context: &Stages,
-    ) -> Result<Documents<'static>, Error> {
+    ) -> Result<(Documents<'static>, bool), Error> {
+        let (filter, order) = (search.filter.clone(), search.order.clone());
         if let Some(view) = self.view(reader, collection)? {
-            return self.stream_view(reader, &view, filter, context);
+            return Ok((self.stream_view(reader, &view, &filter, context)?, false));
         }
         let found = self.find_collection(reader, collection)?;
-        let access = self.access(reader, found, Search::of(filter, hint))?;
-        let Some((collection, access)) = access else {
-            return Ok(Box::new(std::iter::empty()));
+        let Some((collection, access)) = self.access(reader, found, search)? else {
+            return Ok((Box::new(std::iter::empty()), false));
         };
+        let gives_order = access.gives_order && order.pattern().is_some();
         let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
-        let scan = Scan::new(reader.clone(), &collection, access, filter.clone(), &Order::Any);
+        let scan = Scan::new(reader.clone(), &collection, access, filter, &order);
         let mut count: usize = 0;
-        Ok(Box::new(scan.map(move |found| {
+        let documents = scan.map(move |found| {
             count = count.wrapping_add(1);
             let goes_on =
                 if count.is_multiple_of(CHECK_COUNT) { interrupt.check() } else { Ok(()) };
@@ -165,7 +177,8 @@ impl Database {
                 Ok(found) => Ok(found.document),
                 Err(error) => Err(put_aside.keep(error)),
             }
-        })))
+        });
+        Ok((Box::new(documents), gives_order))
     }
 
     /// The documents of a view that pass `filter`: those that its pipeline makes.
@@ -199,7 +212,7 @@ impl Database {
             Box::new(std::iter::empty()) as Documents<'static>
         } else {
             let own = pipeline.take_filter().with_variables(variables.clone());
-            self.stream(reader, &view.on, &own, None, &context)?
+            self.stream(reader, &view.on, Search::of(&own, None), &context)?.0
         };
         let documents = pipeline.run(input, variables, Arc::new(context))?;
         let filter = filter.clone();
@@ -263,7 +276,10 @@ impl Collections for Stages {
     ) -> Result<Documents<'static>, QueryError> {
         let database = self.database.output_database(database);
         database
-            .and_then(|database| database.stream(&self.reader, collection, filter, None, self))
+            .and_then(|database| {
+                let search = Search::of(filter, None);
+                Ok(database.stream(&self.reader, collection, search, self)?.0)
+            })
             .map_err(|error| self.put_aside.keep(error))
     }
 

@@ -8,10 +8,10 @@ use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
 use frond_query::{Collation, Filter, Projection};
 
-use crate::catalog::{CatalogView, Collection};
+use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME};
 use crate::collection::covered::Needs;
 use crate::collection::explain::Purpose;
-use crate::collection::plan::{self, Access, Hint, Order, OwnFacts};
+use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::Scan;
 use crate::collection::{Cursor, FindRequest};
 use crate::database::Database;
@@ -47,12 +47,24 @@ pub(crate) struct Search<'a> {
     pub limit: Option<u64>,
     /// What of them.
     pub needs: Needs,
+    /// Between which keys of the hinted index.
+    pub between: Between<'a>,
+    /// The field whose distinct values alone are wanted.
+    pub distinct: Option<&'a str>,
 }
 
 impl<'a> Search<'a> {
     /// All documents that pass `filter`, whole and in any order.
     pub fn of(filter: &'a Filter, hint: Option<&'a ValueBuf>) -> Search<'a> {
-        Search { filter, order: &Order::Any, hint, limit: None, needs: None }
+        Search {
+            filter,
+            order: &Order::Any,
+            hint,
+            limit: None,
+            needs: None,
+            between: Between::default(),
+            distinct: None,
+        }
     }
 }
 
@@ -156,7 +168,17 @@ impl Database {
             order: &order,
             hint: request.hint.as_ref(),
             limit: request.limit.map(|limit| limit.saturating_add(request.skip)),
+            between: Between {
+                min: request.min.as_ref().map(DocumentBuf::view),
+                max: request.max.as_ref().map(DocumentBuf::view),
+            },
             needs,
+            distinct: match (purpose, &request.projection) {
+                (Purpose::Distinct, Some(projection)) => {
+                    projection.iter().map(|(name, _)| name).find(|name| *name != "_id")
+                }
+                _ => None,
+            },
         };
         let collection = self.access(reader, found, search)?;
         Ok(Query { collection, filter, order, projection })
@@ -177,9 +199,25 @@ impl Database {
             Some(hint) => Hint::parse(hint, &collection)?,
             None => None,
         };
-        let Search { filter, order, limit, needs, .. } = &search;
-        let request = plan::Request { filter, order, hint, limit: *limit, needs };
+        let Search { filter, order, limit, needs, between, distinct, .. } = &search;
+        let request = plan::Request {
+            filter,
+            order,
+            hint,
+            limit: *limit,
+            needs,
+            between: *between,
+            distinct: *distinct,
+        };
         let access = plan::choose(reader, &collection, &OwnFacts::default(), request)?;
+        for path in &access.paths {
+            let name = match path.source {
+                plan::Source::Collection => continue,
+                plan::Source::Id => ID_INDEX_NAME,
+                plan::Source::Index(position) => &collection.indexes[position].spec.name,
+            };
+            self.frond().usage().count(collection.uuid, name);
+        }
         Ok(Some((collection, access)))
     }
 

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use frond_doc::{Document, Value, ValueBuf, key};
 use frond_query::index::{FieldKind, IndexShape};
 use frond_query::planner::{self, FieldBounds, IndexFacts, PartCheck, Plan, Question};
@@ -13,7 +14,7 @@ use frond_query::{Code, Collation, Distance, Filter, Near, SortPattern};
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::view::Index;
-use crate::catalog::{Collection, ID_INDEX_NAME};
+use crate::catalog::{Collection, ID_INDEX_NAME, IndexSpec};
 use crate::collection::covered::{Cover, Needs};
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
@@ -76,6 +77,55 @@ pub(crate) struct Request<'a> {
     pub limit: Option<u64>,
     /// What of them.
     pub needs: &'a Needs,
+    /// Between which keys of the hinted index.
+    pub between: Between<'a>,
+    /// The field whose distinct values alone are wanted.
+    pub distinct: Option<&'a str>,
+}
+
+/// The `min` and `max` of a `find`: the first key of the hinted index that is read, and the first that
+/// isn't any more.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Between<'a> {
+    /// The first.
+    pub min: Option<Document<'a>>,
+    /// The first behind.
+    pub max: Option<Document<'a>>,
+}
+
+impl Between<'_> {
+    fn is_given(self) -> bool {
+        self.min.is_some() || self.max.is_some()
+    }
+
+    /// The range of `shape`'s keys.
+    fn range(self, shape: &IndexShape) -> Result<Bounds, Error> {
+        let key_of = |values: Document<'_>| {
+            let fields = shape.sort_fields();
+            let names = values.iter().map(|(name, _)| name);
+            if !shape.is_of_values() || !names.eq(fields.iter().map(|field| field.path.as_str())) {
+                let message = "The index chosen is not compatible with min/max";
+                return Err(Error::invalid(Code::Location(51174), message));
+            }
+            let mut bytes = Vec::new();
+            for (field, (_, value)) in fields.iter().zip(values.iter()) {
+                shape.collation().append_key(&mut bytes, value, field.descending);
+            }
+            Ok(Bytes::from(bytes))
+        };
+        let range = Bounds {
+            start: self.min.map(key_of).transpose()?,
+            end: self.max.map(key_of).transpose()?,
+        };
+        if let (Some(start), Some(end)) = (&range.start, &range.end)
+            && start >= end
+        {
+            let message = "The value provided for min() does not come before the value provided for max() in \
+                           the hinted index's ordering";
+            return Err(Error::invalid(Code::Location(51175), message));
+        }
+        Ok(range)
+    }
 }
 
 /// What a request asks of the order of its documents.
@@ -203,6 +253,18 @@ pub(crate) fn choose(
         }
         _ => None,
     };
+    if request.between.is_given() && !matches!(hint, Some(Hint::Index(_) | Hint::Id)) {
+        let message = "When using min()/max() a hint of which index to use must be provided";
+        return Err(Error::invalid(Code::Location(51173), message));
+    }
+    if request.between.is_given() && hint == Some(Hint::Id) {
+        let shape = IndexSpec::of_id().shape()?;
+        let direction = order.pattern().and_then(id_direction).unwrap_or(Direction::Ascending);
+        let mut access = Access::all(direction, request);
+        access.paths[0].source = Source::Id;
+        access.paths[0].ranges = vec![request.between.range(&shape)?];
+        return Ok(access);
+    }
     if let Some(direction) = natural {
         return Ok(Access::all(direction, request));
     }
@@ -252,7 +314,8 @@ pub(crate) fn choose(
         })
     };
     let (sort, limit) = (order.pattern(), request.limit);
-    let question = Question { filter, sort, limit, indexes: &facts };
+    let distinct = request.distinct;
+    let question = Question { filter, sort, limit, distinct, indexes: &facts };
     let plan = planner::plan(question, &mut range_count);
     match failure {
         Some(error) => Err(error),
@@ -310,6 +373,19 @@ impl Found<'_> {
     fn hinted(&self, position: usize, request: Request<'_>) -> Result<Access, Error> {
         let sort = request.order.pattern();
         let facts = &self.facts[0];
+        let all = IndexFacts {
+            shape: Arc::new(IndexShape::of_values(facts.shape.sort_fields(), false)),
+            ..facts.clone()
+        };
+        if request.between.is_given() {
+            let range = request.between.range(&facts.shape)?;
+            let scan = planner::whole_scan(&Filter::all(), sort, &all);
+            let mut scan = scan.ok_or_else(|| Error::internal("an index can't be scanned"))?;
+            scan.ranges = vec![range];
+            scan.fields.clear();
+            scan.is_exact &= request.filter.is_all();
+            return Ok(self.access(Plan::IndexScan(scan), request));
+        }
         if let Some(scan) = planner::whole_scan(request.filter, sort, facts) {
             return Ok(self.access(Plan::IndexScan(scan), request));
         }
@@ -319,14 +395,7 @@ impl Found<'_> {
             return Err(Error::invalid(Code::NoQueryExecutionPlans, message));
         }
         // A sparse index that is asked for by name answers with what it has.
-        let scan = planner::whole_scan(
-            &Filter::all(),
-            None,
-            &IndexFacts {
-                shape: Arc::new(IndexShape::of_values(facts.shape.sort_fields(), false)),
-                ..facts.clone()
-            },
-        );
+        let scan = planner::whole_scan(&Filter::all(), None, &all);
         let scan = scan.ok_or_else(|| Error::internal("an index can't be scanned"))?;
         debug_assert_eq!(self.candidates, [position]);
         let mut access = self.access(Plan::IndexScan(scan), request);
@@ -398,7 +467,8 @@ fn by_one_id(request: Request<'_>) -> Option<Access> {
         return None;
     }
     let sort = request.order.pattern();
-    let question = Question { filter: request.filter, sort, limit: None, indexes: &[] };
+    let filter = request.filter;
+    let question = Question { filter, sort, limit: None, distinct: None, indexes: &[] };
     let plan = planner::plan(question, &mut |_, _| 0);
     let Plan::IdScan(scan) = &plan else { return None };
     let [range] = &scan.ranges[..] else { return None };

@@ -16,8 +16,10 @@ use frond_engine::{Durability, Transaction};
 use frond_query::pipeline::Documents;
 use frond_tree::{Entry, Tree, TreeFormat};
 
+use crate::catalog::build::Builder;
 use crate::catalog::view::Index;
-use crate::catalog::{CatalogView, IndexSpec, adopt, build};
+use crate::catalog::{CatalogView, IndexSpec, adopt};
+use crate::collection::Interrupt;
 use crate::collection::insert::check_document;
 use crate::collection::{duplicate, view};
 use crate::contention::{Outcome, Role, Scope};
@@ -97,7 +99,15 @@ impl Database {
         for index in indexes {
             let mut documents =
                 content.iter().map(|(key, document)| Ok((key.clone(), document.clone())));
-            let tree = build::index_tree(store, format, index, &namespace, &mut documents)?;
+            let builder = Builder {
+                frond: self.frond(),
+                format,
+                namespace: &namespace,
+                interrupt: &Interrupt::default(),
+                progress: None,
+            };
+            let find = |id_key: &[u8]| Ok(content.get(id_key).cloned());
+            let tree = builder.index_tree(index, &mut documents, &find)?;
             built.push((index.spec.clone(), tree));
         }
         Ok(Built { documents, indexes: built })

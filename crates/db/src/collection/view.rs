@@ -85,6 +85,28 @@ pub(crate) fn refuse(options: Document<'_>, namespace: &str) -> Result<(), Error
     Err(Error::invalid(Code::CommandNotSupportedOnView, message))
 }
 
+/// Appends the stages that a `find` is short for.
+fn append_stages(pipeline: &mut DocumentBuilder, request: &FindRequest) {
+    let mut stage = |name: &str, value: Value<'_>| {
+        pipeline.push_begin_document().append(name, value).end();
+    };
+    if let Some(filter) = &request.filter {
+        stage("$match", Value::from(filter));
+    }
+    if let Some(sort) = request.sort.as_ref().filter(|sort| sort.get("$natural").is_none()) {
+        stage("$sort", Value::from(sort));
+    }
+    if request.skip > 0 {
+        stage("$skip", Value::Int64(i64::try_from(request.skip).unwrap_or(i64::MAX)));
+    }
+    if let Some(limit) = request.limit {
+        stage("$limit", Value::Int64(i64::try_from(limit).unwrap_or(i64::MAX)));
+    }
+    if let Some(projection) = request.projection.as_ref().filter(|p| !p.as_bytes().is_empty()) {
+        stage("$project", Value::from(projection));
+    }
+}
+
 impl Database {
     /// The view called `name`, if it is one.
     pub(crate) fn view(&self, reader: &Reader<'_>, name: &str) -> Result<Option<View>, Error> {
@@ -97,28 +119,51 @@ impl Database {
         View::of_options(found.options.view())
     }
 
+    /// The collection that a view reads in the end, and the stages that a `find` over the view is short
+    /// for: the view's own (and those of views below it), then the request's. `None` if it is no view.
+    ///
+    /// # Errors
+    /// `ViewDepthLimitExceeded` (165).
+    pub fn pipeline_of_view(
+        &self,
+        name: &str,
+        request: &FindRequest,
+    ) -> Result<Option<(String, ValueBuf)>, Error> {
+        let reader = self.reader();
+        let Some(mut view) = self.view(&reader, name)? else {
+            return Ok(None);
+        };
+        let mut levels = vec![view.pipeline.clone()];
+        while let Some(below) = self.view(&reader, &view.on)? {
+            if levels.len() > DEPTH_MAX {
+                let message = format!(
+                    "View depth too deep or view cycle detected; maximum depth is {DEPTH_MAX}"
+                );
+                return Err(Error::invalid(Code::ViewDepthLimitExceeded, message));
+            }
+            levels.push(below.pipeline.clone());
+            view = below;
+        }
+        let mut pipeline = DocumentBuilder::new();
+        pipeline.begin_array("pipeline");
+        for level in levels.iter().rev() {
+            for stage in level.as_value().as_array().iter().flat_map(|stages| stages.iter()) {
+                pipeline.push(stage);
+            }
+        }
+        append_stages(&mut pipeline, request);
+        pipeline.end();
+        let pipeline = pipeline.build();
+        let stages =
+            pipeline.get("pipeline").map_or(Value::Null.to_buf(), |stages| stages.to_buf());
+        Ok(Some((view.on, stages)))
+    }
+
     /// Runs a `find` over a view: as the stages that it is short for.
     pub(crate) fn find_in_view(&self, name: &str, request: &FindRequest) -> Result<Cursor, Error> {
         let mut pipeline = DocumentBuilder::new();
         pipeline.begin_array("pipeline");
-        let mut stage = |name: &str, value: Value<'_>| {
-            pipeline.push_begin_document().append(name, value).end();
-        };
-        if let Some(filter) = &request.filter {
-            stage("$match", Value::from(filter));
-        }
-        if let Some(sort) = request.sort.as_ref().filter(|sort| sort.get("$natural").is_none()) {
-            stage("$sort", Value::from(sort));
-        }
-        if request.skip > 0 {
-            stage("$skip", Value::Int64(i64::try_from(request.skip).unwrap_or(i64::MAX)));
-        }
-        if let Some(limit) = request.limit {
-            stage("$limit", Value::Int64(i64::try_from(limit).unwrap_or(i64::MAX)));
-        }
-        if let Some(projection) = request.projection.as_ref().filter(|p| !p.as_bytes().is_empty()) {
-            stage("$project", Value::from(projection));
-        }
+        append_stages(&mut pipeline, request);
         pipeline.end();
         let request = AggregateRequest {
             pipeline: pipeline.build().get("pipeline").map_or(Value::Null.to_buf(), |p| p.to_buf()),

@@ -80,6 +80,11 @@ impl Walk {
         Ok(None)
     }
 
+    /// Goes on behind all keys that begin with `prefix`.
+    pub fn pass_over(&mut self, reader: &Reader<'_>, prefix: &[u8]) -> Result<(), Error> {
+        self.seek(reader, prefix, None, self.direction == Direction::Descending)
+    }
+
     fn step(&mut self, reader: &Reader<'_>) -> Result<Option<Entry>, Error> {
         loop {
             if let Some((_, entries)) = &mut self.current

@@ -25,7 +25,7 @@ use crate::catalog::index_entry::{checked_key, entries, is_of_document};
 use crate::catalog::view::Index;
 use crate::catalog::{Collection, adopt};
 use crate::collection::duplicate;
-use crate::collection::plan::{self, Access, Hint, Order, OwnFacts};
+use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::{Found, Scan};
 use crate::collection::validation::Validator;
 use crate::collection::{sort, view};
@@ -223,7 +223,15 @@ impl<'t> CollectionWriter<'t> {
             None => None,
         };
         let limit = limit.and_then(|limit| u64::try_from(limit).ok());
-        let request = plan::Request { filter, order, hint, limit, needs: &None };
+        let request = plan::Request {
+            filter,
+            order,
+            hint,
+            limit,
+            needs: &None,
+            between: Between::default(),
+            distinct: None,
+        };
         let access = match &self.before {
             Some(before) => plan::choose(&reader, before, &self.own, request)?,
             None => Access::everything(request),

@@ -9,6 +9,7 @@ mod durability;
 mod equivalence;
 mod errors;
 mod geo;
+mod index_kinds;
 mod indexes;
 mod large;
 mod queries;

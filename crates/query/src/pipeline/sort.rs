@@ -35,6 +35,10 @@ impl Stage for Sort {
         }))
     }
 
+    fn order(&self) -> Option<&SortPattern> {
+        Some(&self.0)
+    }
+
     fn rows(&self) -> Rows {
         Rows::Other
     }

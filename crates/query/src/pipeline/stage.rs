@@ -8,6 +8,7 @@ use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::filter::Filter;
+use crate::sort::SortPattern;
 
 /// What stages see besides the documents.
 #[derive(Clone)]
@@ -49,6 +50,11 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
 
     /// The stage itself, if it is a `$geoNear`.
     fn geo_near(&self) -> Option<&GeoNear> {
+        None
+    }
+
+    /// The order, if this is a `$sort`.
+    fn order(&self) -> Option<&SortPattern> {
         None
     }
 

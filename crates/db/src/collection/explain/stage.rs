@@ -53,6 +53,15 @@ impl Stage {
         self
     }
 
+    /// This tree, with stages of one name called another.
+    pub fn renamed(mut self, from: &str, to: &'static str) -> Stage {
+        if self.name == from {
+            self.name = to;
+        }
+        self.inputs = self.inputs.into_iter().map(|input| input.renamed(from, to)).collect();
+        self
+    }
+
     /// How many documents came out.
     pub fn returned(&self) -> u64 {
         self.returned
