@@ -47,6 +47,7 @@ fn change(database: &Database, ids: &[i64], round: i64) -> Result<(), Error> {
             constants: None,
             hint: None,
             variables: None,
+            collation: None,
         };
         let statements: Vec<_> = ids.iter().map(statement).collect();
         let report = database.update("things", &statements, true, Durability::Relaxed)?;

@@ -35,6 +35,7 @@ pub use explain::{Effort, Purpose};
 pub use interrupt::Interrupt;
 
 use frond_doc::{DocumentBuf, ValueBuf};
+use frond_query::Collation;
 
 use crate::error::{Error, ErrorKind};
 
@@ -93,6 +94,8 @@ pub struct UpdateStatement {
     pub hint: Option<ValueBuf>,
     /// The command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
 }
 
 /// What an update did.
@@ -121,6 +124,8 @@ pub struct DeleteStatement {
     pub hint: Option<ValueBuf>,
     /// The command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
 }
 
 /// A `find`.
@@ -144,6 +149,8 @@ pub struct FindRequest {
     pub max: Option<DocumentBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
     /// Whether a sort may not go to disk.
     pub in_memory_only: bool,
     /// How it is told to stop.
@@ -157,6 +164,8 @@ pub struct AggregateRequest {
     pub pipeline: ValueBuf,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
     /// Whether stages may not go to disk.
@@ -186,6 +195,8 @@ pub struct FindAndModify {
     pub hint: Option<ValueBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
 }
 
 /// What a `findAndModify` did.

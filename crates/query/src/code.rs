@@ -82,7 +82,6 @@ codes! {
     InvalidViewDefinition = 182,
     ClientMetadataCannotBeMutated = 186,
     InvalidIndexSpecificationOption = 197,
-    NoQueryExecutionPlans = 291,
     QueryExceededMemoryLimitNoDiskUseAllowed = 292,
     NoSuchTransaction = 251,
     ConflictingOperationInProgress = 117,
@@ -111,5 +110,7 @@ codes! {
     CommandNotSupportedOnView = 166,
     OptionNotSupportedOnView = 167,
     ViewDepthLimitExceeded = 165,
+    IncompatibleCollationVersion = 161,
+    NoQueryExecutionPlans = 291,
     DuplicateKey = 11000,
 }

@@ -17,6 +17,7 @@ mod densify;
 mod documents;
 mod facet;
 mod fill;
+mod geo_near;
 mod granularity;
 mod graph_lookup;
 mod group;
@@ -55,12 +56,14 @@ use frond_doc::document::DOCUMENT_BYTES_MAX;
 use frond_doc::{Array, Document, DocumentBuf};
 
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Variables, undefined};
 use crate::filter::Filter;
 use crate::sort::SortPattern;
 use stage::{Context, Rows, Stage};
 
+pub use geo_near::GeoNear;
 pub use merge::{Merge, MergeAction};
 pub use sorter::{Sorted, Sorter};
 pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
@@ -136,7 +139,19 @@ impl Pipeline {
     /// # Errors
     /// MongoDB's codes: 40323 and 40324 for what is no stage, and those of each stage.
     pub fn parse(stages: Array<'_>) -> Result<Pipeline, QueryError> {
-        let mut parser = parse::StageParser::default();
+        Pipeline::parse_collated(stages, &Collation::SIMPLE)
+    }
+
+    /// As [`Pipeline::parse`], for a pipeline that will run with this collation among its
+    /// variables: what stages check of their constants depends on it.
+    ///
+    /// # Errors
+    /// As [`Pipeline::parse`].
+    pub fn parse_collated(
+        stages: Array<'_>,
+        collation: &Collation,
+    ) -> Result<Pipeline, QueryError> {
+        let mut parser = parse::StageParser::with_collation(collation);
         let stages = parser.stages(stages)?;
         Ok(Pipeline { stages, free: parser.expressions.free().clone() })
     }
@@ -185,6 +200,13 @@ impl Pipeline {
             }
             None => Filter::all(),
         }
+    }
+
+    /// Cuts off a leading `$geoNear`, for its documents to be found by an index: see [`GeoNear`].
+    pub fn take_geo_near(&mut self) -> Option<GeoNear> {
+        let found = self.stages.first().and_then(|stage| stage.geo_near()).cloned()?;
+        self.stages.remove(0);
+        Some(found)
     }
 
     /// The order of a leading `$sort`, and how many documents the stages after it read at most, if they

@@ -23,6 +23,7 @@ mod compound;
 mod conditions;
 mod interval;
 mod parts;
+mod places;
 
 use std::sync::Arc;
 
@@ -187,8 +188,8 @@ struct Offer {
 
 /// Whether the sort is the order in which documents lie, or its opposite.
 fn is_id_order(sort: &SortPattern) -> bool {
-    // `_id` is unique, so that what follows it changes nothing.
-    sort.fields.first().is_none_or(|field| field.path == "_id")
+    // `_id` is unique, so that what follows it changes nothing. Documents lie in the simple order.
+    sort.collation.is_simple() && sort.fields.first().is_none_or(|field| field.path == "_id")
 }
 
 /// Chooses a plan. `range_count` tells how many entries of index `i` (`None`: the documents by
@@ -251,9 +252,10 @@ fn offers(
     for (index, facts) in indexes.iter().enumerate() {
         for scan in compound::scans(root, facts) {
             let direction = sort.and_then(|sort| scan.direction_for(sort));
-            let is_distinct = facts.covers && question.distinct.is_some_and(|path| {
-                facts.shape.sort_fields().first().is_some_and(|first| first.path == path)
-            });
+            let is_distinct = facts.covers
+                && question.distinct.is_some_and(|path| {
+                    facts.shape.sort_fields().first().is_some_and(|first| first.path == path)
+                });
             if !scan.is_bounded && direction.is_none() && !is_distinct {
                 continue;
             }
@@ -348,6 +350,7 @@ fn index_scan(scan: Scan, index: usize, direction: Option<compound::Direction>) 
 
 /// A scan of documents by `_id`, in the order of `sort` if that is by `_id`.
 fn id_scan(scan: Scan, sort: Option<&SortPattern>) -> IndexScan {
+    let sort = sort.filter(|sort| sort.collation.is_simple());
     let first = sort.and_then(|sort| sort.fields.first()).filter(|field| field.path == "_id");
     let direction =
         first.map(|field| compound::Direction { is_backwards: field.descending, is_merged: false });

@@ -10,6 +10,7 @@ mod parse;
 
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables};
 use crate::filter::Filter;
@@ -81,10 +82,17 @@ impl Projection {
         parse::document(projection)
     }
 
-    /// Gives expressions their variables.
+    /// Gives expressions their variables, and `$elemMatch` the collation that comes with them.
     pub fn with_variables(mut self, variables: Variables) -> Projection {
+        self.root.collate(variables.collation());
         self.variables = variables;
         self
+    }
+
+    /// Compares strings by `collation`.
+    pub fn with_collation(self, collation: &Collation) -> Projection {
+        let variables = self.variables.clone().with_collation(collation.clone());
+        self.with_variables(variables)
     }
 
     /// Projects a document that `filter` (for the positional `$`) let through.
@@ -124,6 +132,18 @@ impl Projection {
 }
 
 impl Tree {
+    fn collate(&mut self, collation: &Collation) {
+        for (_, node) in &mut self.fields {
+            match node {
+                Node::Inner(tree) => tree.collate(collation),
+                Node::ElementMatch(filter) if filter.collation() != collation => {
+                    *filter = filter.clone().with_collation(collation);
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn get(&self, name: &[u8]) -> Option<&Node> {
         self.fields.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, node)| node)
     }

@@ -2,7 +2,7 @@
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value as BsonValue, order};
 use frond_engine::{Durability, Transaction, TreeId};
-use frond_query::Code;
+use frond_query::{Code, Collation};
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::{CatalogView, Collection, adopt, clustered};
@@ -51,6 +51,8 @@ impl Database {
         name::check_collection(self.repository_name(), name)?;
         check_options(options)?;
         clustered::check(options)?;
+        let options = &with_full_collation(options)?;
+        let options = options.view();
         View::of_options(options)?;
         Validator::of_options(options, self.frond().now_millis())?;
         let scope = Scope::collection(self.repository_name(), branch, name);
@@ -79,6 +81,10 @@ impl Database {
     pub fn change_collection(&self, name: &str, changes: Document<'_>) -> Result<(), Error> {
         let branch = self.writable_branch()?;
         check_options(changes)?;
+        if changes.get("collation").is_some() {
+            let message = "the collation of a collection can't be changed";
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        }
         let scope = Scope::collection(self.repository_name(), branch, name);
         self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, name)? else {
@@ -260,14 +266,33 @@ fn records_of(
     Ok((keys, trees))
 }
 
+/// The options with every option of their collation; the simple one goes without saying.
+fn with_full_collation(options: Document<'_>) -> Result<DocumentBuf, Error> {
+    let mut builder = DocumentBuilder::new();
+    for (option, value) in options.iter() {
+        match (option, value) {
+            ("collation", BsonValue::Document(specification)) => {
+                if specification.is_empty() {
+                    let message = "'collation' cannot be an empty document";
+                    return Err(Error::invalid(Code::BadValue, message));
+                }
+                if let Some(full) = Collation::parse(specification)?.specification() {
+                    builder.append(option, BsonValue::Document(full));
+                }
+            }
+            _ => {
+                builder.append(option, value);
+            }
+        }
+    }
+    Ok(builder.build())
+}
+
 fn check_options(options: Document<'_>) -> Result<(), Error> {
     for (option, value) in options.iter() {
         let harmless = match option {
             "capped" => !value.is_truthy(),
-            "collation" => {
-                let locale = value.as_document().and_then(|collation| collation.get("locale"));
-                locale == Some(BsonValue::String("simple"))
-            }
+            "collation" => value.as_document().is_some(),
             // How its documents are merged; refused here if it isn't proper.
             system::VERSIONED => matches!(value, BsonValue::Boolean(_)),
             merge_rules::OPTION => merge_rules::DocumentRules::parse(value).map(|_| true)?,

@@ -15,7 +15,7 @@
 
 use frond_doc::{DocumentBuf, Value};
 use frond_engine::{Durability, Transaction};
-use frond_query::{Code, text};
+use frond_query::{Code, Collation, text};
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::build::{Builder, Progress};
@@ -98,7 +98,13 @@ impl Database {
                 }
             }
             let there = found.as_ref().map_or(&[][..], |found| &found.indexes);
-            let wanted = missing_indexes(there, specs)?;
+            let collation = match &found {
+                Some(found) => found.collation()?,
+                None => Collation::SIMPLE,
+            };
+            let specs: Vec<IndexSpec> =
+                specs.iter().map(|spec| spec.in_collection(&collation)).collect();
+            let wanted = missing_indexes(there, &specs)?;
             let before = there.len() as u32 + 1;
             let created_collection = found.is_none();
             let after = before + wanted.len() as u32;

@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use frond_doc::{Array, DocumentBuf, Value};
 use frond_engine::Durability;
 use frond_query::expression::Variables;
-use frond_query::pipeline::{Collections, Documents, Merge, Pipeline, Resources};
+use frond_query::index::FieldKind;
+use frond_query::pipeline::{Collections, Documents, GeoNear, Merge, Pipeline, Resources};
 use frond_query::{Code, Filter, QueryError};
 
-use crate::collection::find::Search;
+use crate::catalog::Collection;
+use crate::collection::find::{Search, collation_of};
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::collection::view::{self, View};
@@ -90,7 +92,13 @@ impl Database {
             Some(rest) => rest,
             None => stages,
         };
-        let mut pipeline = Pipeline::parse(stages)?;
+        let found = match collection {
+            Some(collection) => self.find_collection(reader, collection)?,
+            None => None,
+        };
+        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+        let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
+        let variables = variables.with_collation(collation);
         if let Some((database, _)) = pipeline.output() {
             if self.transaction().is_some() {
                 return Err(not_in_transaction("a pipeline that writes its output"));
@@ -109,10 +117,18 @@ impl Database {
                 Box::new(rows.map(move |row| row.map_err(|error| put_aside.keep(error))))
             }
             _ if pipeline.is_source() => Box::new(std::iter::empty()) as Documents<'static>,
+            Some(collection) if let Some(near) = pipeline.take_geo_near() => {
+                let path = geo_path(found.as_deref(), &near, &self.namespace(collection))?;
+                let filter = near.filter(&path, &variables);
+                let search = Search::of(&filter, request.hint.as_ref());
+                let (places, _) = self.stream(reader, collection, search, &context)?;
+                near.run(&path, places, &context.resources)
+            }
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());
                 let (order, limit) = pipeline.leading_order();
                 let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
+                let order = order.with_collation(variables.collation());
                 let search = Search {
                     order: &order,
                     limit: limit.and_then(|limit| u64::try_from(limit).ok()),
@@ -145,7 +161,8 @@ impl Database {
         if let Some(view) = self.view(reader, collection)? {
             return Ok((self.stream_view(reader, &view, &filter, context)?, false));
         }
-        let Some((collection, access)) = self.access(reader, collection, search)? else {
+        let found = self.find_collection(reader, collection)?;
+        let Some((collection, access)) = self.access(reader, found, search)? else {
             return Ok((Box::new(std::iter::empty()), false));
         };
         let gives_order = access.gives_order && order.pattern().is_some();
@@ -184,8 +201,13 @@ impl Database {
             view_depth: context.view_depth + 1,
             ..context.clone()
         };
+        if *filter.collation() != view.collation {
+            let message = "Cannot override a view's default collation";
+            return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
+        }
         let variables = Variables::new(self.frond().now_millis(), None)?;
-        let mut pipeline = Pipeline::parse(view.stages())?;
+        let variables = variables.with_collation(view.collation.clone());
+        let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
         let input = if pipeline.is_source() {
             Box::new(std::iter::empty()) as Documents<'static>
         } else {
@@ -207,6 +229,40 @@ impl Database {
         match database {
             Some(database) => self.sibling(database),
             None => Ok(self.clone()),
+        }
+    }
+}
+
+/// The path whose index a `$geoNear` asks: the one that it names, or the only one.
+fn geo_path(
+    collection: Option<&Collection>,
+    near: &GeoNear,
+    namespace: &str,
+) -> Result<String, Error> {
+    if let Some(key) = near.key() {
+        return Ok(key.to_owned());
+    }
+    let indexes = collection.map_or(&[][..], |collection| &collection.indexes);
+    let fields = indexes.iter().flat_map(|index| index.shape.fields());
+    let mut paths: Vec<&str> = fields
+        .filter(|field| field.kind == FieldKind::Sphere && near.is_on_sphere())
+        .map(|field| field.path.as_str())
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    match (&paths[..], collection) {
+        ([path], _) => Ok((*path).to_owned()),
+        // Nothing is found in it.
+        ([], None) => Ok("_id".to_owned()),
+        ([], Some(_)) => {
+            let message = "$geoNear requires a 2d or 2dsphere index, but none were found";
+            Err(Error::invalid(Code::IndexNotFound, message))
+        }
+        _ => {
+            let message = format!(
+                "There is more than one 2dsphere index on {namespace}; unsure which to use for $geoNear"
+            );
+            Err(Error::invalid(Code::IndexNotFound, message))
         }
     }
 }

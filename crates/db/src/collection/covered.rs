@@ -51,7 +51,9 @@ impl Cover {
 
     /// The parts of the key that give what `needs` asks for.
     pub fn of_key(index: &Index, flags: u8, needs: &[String]) -> Option<Vec<usize>> {
-        if flags != 0 || !index.shape.is_of_values() {
+        // Collated keys can't be turned back.
+        let is_simple = index.shape.collation().is_simple();
+        if flags != 0 || !index.shape.is_of_values() || !is_simple {
             return None;
         }
         let mut places = Vec::new();

@@ -6,12 +6,13 @@
 use std::collections::HashSet;
 
 use frond_doc::path::Path;
-use frond_doc::{Document, DocumentBuf, Value, ValueBuf, key};
-use frond_query::Code;
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::index::decode;
+use frond_query::{Code, Collation};
 
 use crate::catalog::{Collection, index_entry};
-use crate::collection::find::Search;
+use crate::collection::FindRequest;
+use crate::collection::find::{Search, collation_of};
 use crate::collection::plan::{Access, Order, Source};
 use crate::collection::scan::Scan;
 use crate::collection::walk::Walk;
@@ -30,6 +31,7 @@ const READ_ON_COUNT: usize = 4;
 /// The values met so far.
 #[derive(Default)]
 pub(crate) struct Values {
+    collation: Collation,
     seen: HashSet<Vec<u8>>,
     values: Vec<ValueBuf>,
     bytes: usize,
@@ -45,28 +47,51 @@ impl Database {
         filter: Option<Document<'_>>,
         hint: Option<&ValueBuf>,
     ) -> Result<Vec<ValueBuf>, Error> {
+        let request = FindRequest {
+            filter: filter.map(|filter| filter.to_buf()),
+            hint: hint.cloned(),
+            ..FindRequest::default()
+        };
+        self.distinct_found(collection, path, &request)
+    }
+
+    /// The distinct values at `path` of what a `find` would give; under a collation, of strings
+    /// that are equal the one that came first.
+    pub fn distinct_found(
+        &self,
+        collection: &str,
+        path: &str,
+        request: &FindRequest,
+    ) -> Result<Vec<ValueBuf>, Error> {
         let reader = self.reader();
         if self.view(&reader, collection)?.is_some() {
-            let found = self.filter_view(collection, filter)?;
-            return values_at(path, found);
+            let view = self.find_collection(&reader, collection)?;
+            let collation = collation_of(request.collation.as_ref(), view.as_deref())?;
+            let found = self.filter_view(collection, request)?;
+            return values_at(path, &collation, found);
         }
-        let filter = self.parse_filter(filter, None)?;
+        let found = self.find_collection(&reader, collection)?;
+        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = variables.with_collation(collation.clone());
+        let filter =
+            self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
         let search = Search {
             needs: Some(vec![path.to_owned()]),
             distinct: Some(path),
-            ..Search::of(&filter, hint)
+            ..Search::of(&filter, request.hint.as_ref())
         };
-        let Some((collection, access)) = self.access(&reader, collection, search)? else {
+        let Some((collection, access)) = self.access(&reader, found, search)? else {
             return Ok(Vec::new());
         };
         if let Some(place) = scanned_part(&collection, &access, path) {
-            let mut values = Values::default();
+            let mut values = Values { collation, ..Values::default() };
             let walks = scan_keys(&reader, &collection, access, place, &mut values)?;
             debug_assert!(walks.iter().all(|walk| walk.documents_examined == 0));
             return Ok(values.values);
         }
         let scan = Scan::new(reader, &collection, access, filter, &Order::Any);
-        values_at(path, scan.map(|found| Ok(found?.document)))
+        values_at(path, &collation, scan.map(|found| Ok(found?.document)))
     }
 }
 
@@ -76,7 +101,9 @@ pub(crate) fn scanned_part(collection: &Collection, access: &Access, path: &str)
     let [only] = &access.paths[..] else { return None };
     let Source::Index(position) = only.source else { return None };
     let index = &collection.indexes[position];
-    if !access.is_exact || only.flags != 0 || !index.shape.is_of_values() {
+    // Collated keys can't be turned back.
+    let is_told = index.shape.is_of_values() && index.shape.collation().is_simple();
+    if !access.is_exact || only.flags != 0 || !is_told {
         return None;
     }
     index.fields().iter().position(|field| field.path == path)
@@ -126,10 +153,11 @@ pub(crate) fn scan_keys(
 
 fn values_at(
     path: &str,
+    collation: &Collation,
     documents: impl Iterator<Item = Result<DocumentBuf, Error>>,
 ) -> Result<Vec<ValueBuf>, Error> {
     let path = Path::new(path);
-    let mut values = Values::default();
+    let mut values = Values { collation: collation.clone(), ..Values::default() };
     for document in documents {
         path.visit(document?.view(), &mut |value| {
             match value {
@@ -154,7 +182,7 @@ impl Values {
     /// Adds a value, and tells whether it is new.
     fn add(&mut self, value: Value<'_>) -> bool {
         let mut key = Vec::new();
-        key::append(&mut key, value, false);
+        self.collation.append_key(&mut key, value, false);
         let is_new = !self.seen.contains(&key);
         if is_new {
             self.bytes += key.len();

@@ -118,6 +118,7 @@ impl Database {
                 }
                 let enough = match order {
                     Order::By(_) if !access.gives_order => None,
+                    Order::Near(_) => None,
                     _ => request.limit.map(|limit| request.skip.saturating_add(limit)),
                 };
                 let mut returned = 0;

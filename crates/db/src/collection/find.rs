@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
-use frond_query::{Filter, Projection};
+use frond_query::{Collation, Filter, Projection};
 
 use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME};
 use crate::collection::covered::Needs;
@@ -81,7 +82,11 @@ impl Database {
         };
         let in_order = access.gives_order;
         let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order);
-        let is_sorted = matches!(order, Order::By(_)) && !in_order;
+        let is_sorted = match order {
+            Order::By(_) => !in_order,
+            Order::Near(_) => true,
+            Order::Any | Order::Natural(_) => false,
+        };
         if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
             && !is_sorted
         {
@@ -97,7 +102,7 @@ impl Database {
             }
         };
         match order {
-            Order::By(pattern) if !in_order => {
+            Order::By(_) | Order::Near(_) if is_sorted => {
                 let resources = self.frond().resources(request.in_memory_only);
                 let mut sorter = Sorter::new(SORT, &resources, skip.saturating_add(limit));
                 for (count, found) in scan.enumerate() {
@@ -105,7 +110,12 @@ impl Database {
                         request.interrupt.check()?;
                     }
                     let document = found?.document;
-                    sorter.add(pattern.key(document.view()), document)?;
+                    let key = match &order {
+                        Order::By(pattern) => pattern.key(document.view()),
+                        Order::Near(distance) => distance.key(document.view()),
+                        Order::Any | Order::Natural(_) => Bytes::new(),
+                    };
+                    sorter.add(key, document)?;
                 }
                 let sorted = sorter.finish()?.skip(skip);
                 Ok(Cursor::new(sorted.map(move |entry| project(entry?.1))))
@@ -135,13 +145,18 @@ impl Database {
         request: &FindRequest,
         purpose: Purpose,
     ) -> Result<Query, Error> {
-        let filter = self.parse_filter(
-            request.filter.as_ref().map(DocumentBuf::view),
-            request.variables.as_ref().map(DocumentBuf::view),
-        )?;
+        let found = self.find_collection(reader, collection)?;
+        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = variables.with_collation(collation.clone());
+        let filter =
+            self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
         let order = Order::parse(request.sort.as_ref().map(DocumentBuf::view))?;
+        let order = match (order.with_collation(&collation), filter.distance()) {
+            (Order::Any, Some(distance)) => Order::Near(distance),
+            (order, _) => order,
+        };
         let projection = request.projection.as_ref().map(DocumentBuf::view);
-        let variables = request.variables.as_ref().map(DocumentBuf::view);
         let projection = self.parse_projection(projection, variables)?;
         let needs = match purpose {
             Purpose::Count => Some(Vec::new()),
@@ -165,18 +180,19 @@ impl Database {
                 _ => None,
             },
         };
-        let collection = self.access(reader, collection, search)?;
+        let collection = self.access(reader, found, search)?;
         Ok(Query { collection, filter, order, projection })
     }
 
-    /// Finds a collection and chooses how to find its documents that pass `filter`.
+    /// Chooses how to find the documents of a collection that pass `filter`; `None` if there is no
+    /// collection.
     pub(crate) fn access(
         &self,
         reader: &Reader<'_>,
-        collection: &str,
+        collection: Option<Arc<Collection>>,
         search: Search<'_>,
     ) -> Result<Option<(Arc<Collection>, Access)>, Error> {
-        let Some(collection) = self.find_collection(reader, collection)? else {
+        let Some(collection) = collection else {
             return Ok(None);
         };
         let hint = match search.hint {
@@ -184,8 +200,7 @@ impl Database {
             None => None,
         };
         let Search { filter, order, limit, needs, between, distinct, .. } = &search;
-        let request =
-            plan::Request {
+        let request = plan::Request {
             filter,
             order,
             hint,
@@ -236,26 +251,37 @@ impl Database {
     pub(crate) fn parse_projection(
         &self,
         projection: Option<Document<'_>>,
-        variables: Option<Document<'_>>,
+        variables: Variables,
     ) -> Result<Option<Projection>, Error> {
         let Some(projection) = projection.filter(|projection| !projection.is_empty()) else {
             return Ok(None);
         };
-        let variables = Variables::new(self.frond().now_millis(), variables)?;
         let projection = Projection::parse(projection)?.with_variables(variables);
         Ok(Some(projection).filter(|projection| !projection.is_identity()))
     }
 
-    /// Parses a filter (`None`: everything passes) and a command's `let`.
+    /// Parses a filter (`None`: everything passes), which sees `variables`.
     pub(crate) fn parse_filter(
         &self,
         filter: Option<Document<'_>>,
-        variables: Option<Document<'_>>,
+        variables: &Variables,
     ) -> Result<Filter, Error> {
-        let Some(filter) = filter.filter(|filter| !filter.is_empty()) else {
-            return Ok(Filter::all());
+        let filter = match filter.filter(|filter| !filter.is_empty()) {
+            Some(filter) => Filter::parse(filter)?,
+            None => Filter::all(),
         };
-        let variables = Variables::new(self.frond().now_millis(), variables)?;
-        Ok(Filter::parse(filter)?.with_variables(variables))
+        Ok(filter.with_variables(variables.clone()))
+    }
+}
+
+/// How strings compare in a request that asks for `wanted` of a collection.
+pub(crate) fn collation_of(
+    wanted: Option<&Collation>,
+    collection: Option<&Collection>,
+) -> Result<Collation, Error> {
+    match (wanted, collection) {
+        (Some(wanted), _) => Ok(wanted.clone()),
+        (None, Some(collection)) => collection.collation(),
+        (None, None) => Ok(Collation::SIMPLE),
     }
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{Document, Value, ValueBuf, key};
-use frond_query::index::IndexShape;
+use frond_query::index::{FieldKind, IndexShape};
 use frond_query::planner::{self, FieldBounds, IndexFacts, PartCheck, Plan, Question};
-use frond_query::{Code, Filter, SortPattern};
+use frond_query::{Code, Collation, Distance, Filter, Near, SortPattern};
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::view::Index;
@@ -109,7 +109,7 @@ impl Between<'_> {
             }
             let mut bytes = Vec::new();
             for (field, (_, value)) in fields.iter().zip(values.iter()) {
-                key::append(&mut bytes, value, field.descending);
+                shape.collation().append_key(&mut bytes, value, field.descending);
             }
             Ok(Bytes::from(bytes))
         };
@@ -137,6 +137,8 @@ pub(crate) enum Order {
     Natural(Direction),
     /// A sort.
     By(SortPattern),
+    /// The nearest first: what is found is always sorted.
+    Near(Distance),
 }
 
 /// A hint that was found to be right.
@@ -172,6 +174,14 @@ impl Order {
                 Ok(Order::Natural(natural_direction(direction)?))
             }
             None => Ok(Order::By(SortPattern::parse(sort)?)),
+        }
+    }
+
+    /// Compares strings by `collation`.
+    pub fn with_collation(self, collation: &Collation) -> Order {
+        match self {
+            Order::By(pattern) => Order::By(pattern.with_collation(collation.clone())),
+            other => other,
         }
     }
 
@@ -271,6 +281,10 @@ pub(crate) fn choose(
             (0..collection.indexes.len()).filter(is_used).collect()
         }
     };
+    let candidates = match filter.near() {
+        Some((path, near)) => of_places(collection, candidates, path, near)?,
+        None => candidates,
+    };
     let needs = asked(request);
     let mut facts = Vec::with_capacity(candidates.len());
     for position in &candidates {
@@ -307,6 +321,30 @@ pub(crate) fn choose(
         Some(error) => Err(error),
         None => Ok(found.access(plan, request)),
     }
+}
+
+/// Those of the candidates that file the places at `path`.
+///
+/// # Errors
+/// `NoQueryExecutionPlans` (291) if there is none: MongoDB doesn't search without an index either.
+fn of_places(
+    collection: &Collection,
+    candidates: Vec<usize>,
+    path: &str,
+    near: &Near,
+) -> Result<Vec<usize>, Error> {
+    let files = |position: &usize| {
+        let mut fields = collection.indexes[*position].shape.fields().iter();
+        near.is_on_sphere()
+            && fields.any(|field| field.kind == FieldKind::Sphere && field.path == path)
+    };
+    let found: Vec<usize> = candidates.into_iter().filter(files).collect();
+    if found.is_empty() {
+        let message = "error processing query: planner returned error :: caused by :: unable to find \
+                       index for $geoNear query";
+        return Err(Error::invalid(Code::NoQueryExecutionPlans, message));
+    }
+    Ok(found)
 }
 
 /// What a request needs of documents to be answered, its filter and sort included.
@@ -475,6 +513,7 @@ impl Access {
     fn all(direction: Direction, request: Request<'_>) -> Access {
         let gives_order = match request.order {
             Order::Any | Order::Natural(_) => true,
+            Order::Near(_) => false,
             Order::By(pattern) => id_direction(pattern) == Some(direction),
         };
         let path = AccessPath {
@@ -496,5 +535,8 @@ impl Access {
 /// never arrays, so what stands after `_id` in a sort doesn't matter.
 fn id_direction(pattern: &SortPattern) -> Option<Direction> {
     let first = pattern.fields.first().filter(|field| field.path == "_id")?;
+    if !pattern.collation.is_simple() {
+        return None;
+    }
     Some(if first.descending { Direction::Descending } else { Direction::Ascending })
 }

@@ -4,7 +4,7 @@ use frond_doc::{Array, Document, DocumentBuf, Value, ValueBuf};
 use frond_engine::Durability;
 use frond_query::expression::Variables;
 use frond_query::update::UpdateContext;
-use frond_query::{Code, Filter, Update};
+use frond_query::{Code, Collation, Filter, Update};
 
 use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
 use crate::collection::plan::Order;
@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::retry::StatementDone;
 
 /// An update statement whose parts are parsed.
+#[derive(Clone)]
 struct ParsedStatement {
     filter: Filter,
     update: ParsedUpdate,
@@ -23,9 +24,12 @@ struct ParsedStatement {
     upsert: bool,
     multi: bool,
     hint: Option<ValueBuf>,
+    /// Whether the collection's own collation has no say.
+    has_collation: bool,
 }
 
 /// An update, and what it needs to know besides the document.
+#[derive(Clone)]
 pub(crate) struct ParsedUpdate {
     update: Update,
     /// As it came.
@@ -71,6 +75,8 @@ impl Database {
 
     fn parse(&self, statement: &UpdateStatement) -> Result<ParsedStatement, Error> {
         let variables = self.parse_variables(statement.variables.as_ref())?;
+        let collation = statement.collation.clone().unwrap_or_default();
+        let variables = variables.with_collation(collation.clone());
         let constants = statement.constants.as_ref().map(DocumentBuf::view);
         let array_filters = statement.array_filters.as_ref();
         let update = self.parse_update(&statement.update, array_filters, &variables, constants)?;
@@ -88,10 +94,12 @@ impl Database {
         Ok(ParsedStatement {
             filter: Filter::parse(statement.filter.view())?.with_variables(variables),
             update,
-            order: Order::parse(statement.sort.as_ref().map(DocumentBuf::view))?,
+            order: Order::parse(statement.sort.as_ref().map(DocumentBuf::view))?
+                .with_collation(&collation),
             upsert: statement.upsert,
             multi: statement.multi,
             hint: statement.hint.clone(),
+            has_collation: statement.collation.is_some(),
         })
     }
 
@@ -100,6 +108,8 @@ impl Database {
         writer: &mut CollectionWriter<'_>,
         statement: &ParsedStatement,
     ) -> Result<StatementDone, Error> {
+        let collated = statement.collated(writer.collation());
+        let statement = collated.as_ref().unwrap_or(statement);
         let limit = if statement.multi { None } else { Some(1) };
         let hint = statement.hint.as_ref();
         let matching = writer.matching_in_part(&statement.filter, &statement.order, hint, limit)?;
@@ -171,7 +181,28 @@ impl Database {
     }
 }
 
+impl ParsedStatement {
+    /// The statement by the collection's own collation, if that changes anything.
+    fn collated(&self, collation: &Collation) -> Option<ParsedStatement> {
+        if self.has_collation || collation.is_simple() {
+            return None;
+        }
+        let statement = self.clone();
+        Some(ParsedStatement {
+            filter: statement.filter.with_collation(collation),
+            update: statement.update.with_collation(collation),
+            order: statement.order.with_collation(collation),
+            ..statement
+        })
+    }
+}
+
 impl ParsedUpdate {
+    /// Compares strings by `collation`.
+    pub fn with_collation(self, collation: &Collation) -> ParsedUpdate {
+        ParsedUpdate { update: self.update.with_collation(collation), ..self }
+    }
+
     /// What `$[x]` stands for, as it came.
     pub fn array_filters(&self) -> Option<Array<'_>> {
         self.array_filters.as_ref().and_then(|filters| filters.as_value().as_array())

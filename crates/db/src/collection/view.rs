@@ -5,9 +5,9 @@
 //! snapshot; writing it is refused. A view over a view is one more level, of which there are at most
 //! [`DEPTH_MAX`].
 
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
-use frond_query::Code;
+use frond_doc::{Array, Document, DocumentBuilder, Value, ValueBuf};
 use frond_query::pipeline::Pipeline;
+use frond_query::{Code, Collation};
 
 use crate::collection::{AggregateRequest, Cursor, FindRequest};
 use crate::database::Database;
@@ -23,6 +23,8 @@ pub(crate) struct View {
     pub on: String,
     /// The stages, an array.
     pub pipeline: ValueBuf,
+    /// How strings compare in it: always so, whatever a request says.
+    pub collation: Collation,
 }
 
 impl View {
@@ -60,7 +62,11 @@ impl View {
             let message = "$out and $merge can't stand in the pipeline of a view";
             return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
         }
-        Ok(Some(View { on, pipeline: Value::Array(stages).to_buf() }))
+        let collation = match options.get("collation") {
+            Some(Value::Document(specification)) => Collation::parse(specification)?,
+            _ => Collation::SIMPLE,
+        };
+        Ok(Some(View { on, pipeline: Value::Array(stages).to_buf(), collation }))
     }
 
     /// The stages.
@@ -162,6 +168,7 @@ impl Database {
         let request = AggregateRequest {
             pipeline: pipeline.build().get("pipeline").map_or(Value::Null.to_buf(), |p| p.to_buf()),
             variables: request.variables.clone(),
+            collation: request.collation.clone(),
             hint: request.hint.clone(),
             in_memory_only: request.in_memory_only,
             interrupt: request.interrupt.clone(),
@@ -169,14 +176,12 @@ impl Database {
         self.aggregate(Some(name), &request)
     }
 
-    /// The documents of a view that pass a filter.
-    pub(crate) fn filter_view(
-        &self,
-        name: &str,
-        filter: Option<Document<'_>>,
-    ) -> Result<Cursor, Error> {
-        let filter = filter.map(|filter| filter.to_buf());
-        let filter: Option<DocumentBuf> = filter.filter(|filter| !filter.view().is_empty());
-        self.find_in_view(name, &FindRequest { filter, ..FindRequest::default() })
+    /// The documents of a view that pass the request's filter, all of them.
+    pub(crate) fn filter_view(&self, name: &str, request: &FindRequest) -> Result<Cursor, Error> {
+        let filter = request.filter.clone().filter(|filter| !filter.view().is_empty());
+        let collation = request.collation.clone();
+        let variables = request.variables.clone();
+        let request = FindRequest { filter, collation, variables, ..FindRequest::default() };
+        self.find_in_view(name, &request)
     }
 }

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use frond_doc::pieces::HEAD_FLAG;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
 use frond_engine::{Snapshot, Transaction, TreeId};
-use frond_query::{Code, Filter};
+use frond_query::{Code, Collation, Filter};
 
 use crate::catalog::cache::Moment;
 use crate::catalog::index_entry::{checked_key, entries, is_of_document};
@@ -53,6 +53,8 @@ pub(crate) struct CollectionWriter<'t> {
     /// Where documents are written: there since the first write.
     live: Option<LiveTrees>,
     validator: Option<Validator>,
+    /// The collection's own.
+    collation: Collation,
     own: OwnFacts,
     writes: u64,
     /// What is visible now, in a transaction of several requests: it finds out early that somebody
@@ -105,6 +107,10 @@ impl<'t> CollectionWriter<'t> {
         name: &'t str,
     ) -> Result<CollectionWriter<'t>, Error> {
         let before = adopt::find_known(moment, transaction, database, branch, name)?;
+        let collation = match &before {
+            Some(before) => before.collation()?,
+            None => Collation::SIMPLE,
+        };
         let validator = match &before {
             Some(before) => {
                 view::refuse(before.options.view(), &database.namespace(name))?;
@@ -129,11 +135,17 @@ impl<'t> CollectionWriter<'t> {
             before,
             live: None,
             validator: validator.filter(|_| database.validates()),
+            collation,
             own,
             writes: 0,
             latest,
             namespace: database.namespace(name),
         })
+    }
+
+    /// How strings compare where a statement doesn't say.
+    pub fn collation(&self) -> &Collation {
+        &self.collation
     }
 
     /// Whether anything was written.
@@ -163,8 +175,13 @@ impl<'t> CollectionWriter<'t> {
         let Some((scan, in_order)) = self.scan(filter, order, hint, limit)? else {
             return Ok(Vec::new());
         };
-        match order {
-            Order::By(pattern) if !in_order => sort::sorted(scan, pattern, limit),
+        match (order, filter.distance()) {
+            (Order::By(pattern), _) if !in_order => {
+                sort::sorted(scan, &|document| pattern.key(document), limit)
+            }
+            (Order::Any, Some(distance)) => {
+                sort::sorted(scan, &|document| distance.key(document), limit)
+            }
             _ => scan.take(limit.unwrap_or(usize::MAX)).collect(),
         }
     }
@@ -178,7 +195,7 @@ impl<'t> CollectionWriter<'t> {
         hint: Option<&frond_doc::ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Vec<Found>, Error> {
-        if !matches!(order, Order::Any) {
+        if !matches!(order, Order::Any) || filter.near().is_some() {
             return self.matching(filter, order, hint, limit);
         }
         match self.scan(filter, order, hint, limit)? {
@@ -205,8 +222,15 @@ impl<'t> CollectionWriter<'t> {
             None => None,
         };
         let limit = limit.and_then(|limit| u64::try_from(limit).ok());
-        let request =
-            plan::Request { filter, order, hint, limit, needs: &None, between: Between::default(), distinct: None };
+        let request = plan::Request {
+            filter,
+            order,
+            hint,
+            limit,
+            needs: &None,
+            between: Between::default(),
+            distinct: None,
+        };
         let access = match &self.before {
             Some(before) => plan::choose(&reader, before, &self.own, request)?,
             None => Access::everything(request),

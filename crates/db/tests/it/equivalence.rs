@@ -169,7 +169,13 @@ fn change(database: &Database, model: &mut BTreeMap<i32, DocumentBuf>, random: &
     let document = random_document(random, id);
     if random.one_in(4) {
         let filter = frond_doc::document! { "_id": id };
-        let statement = DeleteStatement { filter, only_first: true, hint: None, variables: None };
+        let statement = DeleteStatement {
+            filter,
+            only_first: true,
+            hint: None,
+            variables: None,
+            collation: None,
+        };
         let report = database.delete("things", &[statement], true, Durability::Relaxed);
         assert!(report.expect("the request is right").errors.is_empty());
         model.remove(&id);
@@ -185,6 +191,7 @@ fn change(database: &Database, model: &mut BTreeMap<i32, DocumentBuf>, random: &
         sort: None,
         constants: None,
         variables: None,
+        collation: None,
     };
     let report = database.update("things", &[replacement], true, Durability::Relaxed);
     let report = report.expect("the request is right");

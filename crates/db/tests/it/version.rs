@@ -63,6 +63,7 @@ pub fn put(database: &Database, collection: &str, document: &DocumentBuf) -> Res
         sort: None,
         constants: None,
         variables: None,
+        collation: None,
     };
     let report = database.update(collection, &[statement], true, Durability::Relaxed)?;
     match report.errors.into_iter().next() {
@@ -74,7 +75,8 @@ pub fn put(database: &Database, collection: &str, document: &DocumentBuf) -> Res
 /// Removes the document with an `_id`.
 pub fn remove(database: &Database, collection: &str, id: i32) {
     let filter = document! { "_id": id };
-    let statement = DeleteStatement { filter, only_first: true, hint: None, variables: None };
+    let statement =
+        DeleteStatement { filter, only_first: true, hint: None, variables: None, collation: None };
     let report = database.delete(collection, &[statement], true, Durability::Relaxed);
     assert!(report.expect("a good delete").errors.is_empty());
 }

@@ -81,6 +81,7 @@ fn check_parts(pattern: &str, options: &str, document: &str, expected: &str) {
         sparse: false,
         partial: option("partial"),
         wildcard_projection: option("projection"),
+        ..ShapeOptions::default()
     };
     let shape = IndexShape::parse(json(pattern).view(), options).expect(pattern);
     let keys = shape.keys(json(document).view()).expect(document).keys;
@@ -153,6 +154,7 @@ fn refused_keys() {
             sparse: false,
             partial: option("partial"),
             wildcard_projection: option("projection"),
+            ..ShapeOptions::default()
         };
         let error = IndexShape::parse(json(pattern).view(), options).expect_err(pattern);
         assert_eq!(error.code.number(), code, "{pattern} {}", error.message);

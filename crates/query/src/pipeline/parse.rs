@@ -9,6 +9,7 @@ use super::history;
 use super::stage::Stage;
 use super::table::{self, Support};
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Parser, failure};
 
@@ -30,12 +31,23 @@ pub(super) struct StageParser {
     /// The stage within which this pipeline stands.
     inside: Option<&'static str>,
     nested: usize,
+    collation: Collation,
 }
 
 impl StageParser {
     /// Parses pipelines that are updates.
     pub(super) fn of_update() -> StageParser {
         StageParser { inside: Some(UPDATE), ..StageParser::default() }
+    }
+
+    /// Parses pipelines whose strings compare by `collation`.
+    pub(super) fn with_collation(collation: &Collation) -> StageParser {
+        StageParser { collation: collation.clone(), ..StageParser::default() }
+    }
+
+    /// How strings compare.
+    pub(super) fn collation(&self) -> &Collation {
+        &self.collation
     }
 
     /// Parses a pipeline.
@@ -93,7 +105,7 @@ impl StageParser {
             return Err(QueryError::new(Code::InvalidOptions, message));
         }
         let refused = match (name, self.inside) {
-            ("$out" | "$merge" | "$facet" | "$documents", Some("$facet")) => {
+            ("$out" | "$merge" | "$facet" | "$documents" | "$geoNear", Some("$facet")) => {
                 Some((40600, "a $facet stage"))
             }
             ("$out" | "$merge", Some("$lookup")) => Some((51047, "a $lookup's sub-pipeline")),
@@ -107,7 +119,8 @@ impl StageParser {
             let message = format!("{name} can only be the final stage in the pipeline");
             return Err(failure(40601, message));
         }
-        if (name == "$documents" || history::NAMES.contains(&name)) && position != 0 {
+        let is_first_only = matches!(name, "$documents" | "$geoNear");
+        if (is_first_only || history::NAMES.contains(&name)) && position != 0 {
             let message = format!("{name} is only valid as the first stage in a pipeline");
             return Err(failure(40602, message));
         }
@@ -130,6 +143,7 @@ impl StageParser {
             expressions: Parser::default(),
             inside: Some(stage),
             nested: self.nested + 1,
+            collation: self.collation.clone(),
         };
         let stages = inner.stages(stages)?;
         let pipeline = Pipeline { stages, free: inner.expressions.free().clone() };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use frond_doc::DocumentBuf;
 
+use super::geo_near::GeoNear;
 use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
@@ -46,6 +47,11 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
 
     /// The filter, if this is a `$match`.
     fn filter(&self) -> Option<&Filter> {
+        None
+    }
+
+    /// The stage itself, if it is a `$geoNear`.
+    fn geo_near(&self) -> Option<&GeoNear> {
         None
     }
 

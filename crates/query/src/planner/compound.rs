@@ -250,14 +250,16 @@ impl Scan {
         // Only what is the same in the whole scan may be left out, also if ranges are merged.
         let is_fixed = |path: &str| {
             let is_it = |(place, part): (usize, &Part)| {
-                part.path == path && part.is_ordered() && place < self.fixed_count
+                part.path == path && part.is_ordered(&sort.collation) && place < self.fixed_count
             };
             fixed.iter().enumerate().any(is_it)
         };
         let mut given = rest.iter();
         let mut direction = None;
         for wanted in sort.fields.iter().filter(|field| !is_fixed(&field.path)) {
-            let part = given.next().filter(|part| part.path == wanted.path && part.is_ordered())?;
+            let part = given
+                .next()
+                .filter(|part| part.path == wanted.path && part.is_ordered(&sort.collation))?;
             let backwards = part.descending != wanted.descending;
             if *direction.get_or_insert(backwards) != backwards {
                 return None;

@@ -7,6 +7,7 @@
 use frond_doc::{Value, ValueBuf};
 
 use super::interval::{Cut, Interval, Intervals};
+use crate::collation::{Collation, holds_string};
 use crate::expression::hashed_key;
 use crate::filter::tree::{Condition, Node, Test};
 use crate::filter::{Comparison, Membership, Pattern, Relation};
@@ -24,7 +25,7 @@ pub(super) struct Demand {
 
 /// What must be known of the index's path to read conditions on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(super) struct Rules<'i> {
     /// How two demands on the path meet.
     pub(super) meeting: Meeting,
     /// Whether a part of the path is a number. `a.0` of `{a: [{}]}` is a document to the index; to a
@@ -36,11 +37,13 @@ pub(super) struct Rules {
     pub(super) is_top_level: bool,
     /// Whether the index files hashes.
     pub(super) is_hashed: bool,
+    /// By which the index's keys of strings are ordered.
+    pub(super) collation: &'i Collation,
 }
 
-impl Rules {
+impl<'i> Rules<'i> {
     /// The rules for an index's field.
-    pub(super) fn new(path: &str, multikey: bool) -> Rules {
+    pub(super) fn new(path: &str, multikey: bool, collation: &'i Collation) -> Rules<'i> {
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let meeting = if multikey { Meeting::ManyValues } else { Meeting::OneValue };
         Rules {
@@ -48,19 +51,25 @@ impl Rules {
             has_number: path.split('.').any(is_number),
             is_top_level: !path.contains('.'),
             is_hashed: false,
+            collation,
         }
     }
 
     /// These rules, for an index that files hashes.
-    pub(super) fn hashed(self) -> Rules {
+    pub(super) fn hashed(self) -> Rules<'i> {
         Rules { is_hashed: true, ..self }
     }
 
-    fn many_values(self) -> Rules {
+    /// Whether a filter compares `operand` by other rules than the index's.
+    fn is_foreign(self, operand: Value<'_>, filter: &Collation) -> bool {
+        is_foreign(operand, filter, self.collation)
+    }
+
+    fn many_values(self) -> Rules<'i> {
         Rules { meeting: Meeting::ManyValues, ..self }
     }
 
-    fn one_value(self) -> Rules {
+    fn one_value(self) -> Rules<'i> {
         Rules { meeting: Meeting::OneValue, ..self }
     }
 
@@ -143,7 +152,7 @@ fn only_path(node: &Node) -> Option<&str> {
 }
 
 /// What `node` demands of the values at `path`; `None` if nothing.
-pub(super) fn of_node(node: &Node, path: &str, rules: Rules) -> Option<Demand> {
+pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<Demand> {
     match node {
         Node::And(nodes) => nodes
             .iter()
@@ -170,7 +179,7 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules) -> Option<Demand> {
 }
 
 /// What an `$elemMatch` on an outer path demands of the path `below` its elements.
-fn of_elements(condition: &Condition, below: &str, rules: Rules) -> Option<Demand> {
+fn of_elements(condition: &Condition, below: &str, rules: Rules<'_>) -> Option<Demand> {
     match condition {
         Condition::All(inner) => inner
             .iter()
@@ -186,7 +195,7 @@ fn of_elements(condition: &Condition, below: &str, rules: Rules) -> Option<Deman
     }
 }
 
-fn of_condition(condition: &Condition, rules: Rules) -> Option<Demand> {
+fn of_condition(condition: &Condition, rules: Rules<'_>) -> Option<Demand> {
     match condition {
         Condition::All(inner) => inner
             .iter()
@@ -198,7 +207,7 @@ fn of_condition(condition: &Condition, rules: Rules) -> Option<Demand> {
     }
 }
 
-fn of_negation(inner: &Condition, rules: Rules) -> Option<Demand> {
+fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<Demand> {
     let is_present = match inner {
         // Absent: null, or undefined where the path leads into an empty array.
         Condition::Test(Test::Exists) => {
@@ -233,24 +242,31 @@ fn is_null(intervals: &Intervals) -> bool {
     *intervals == Intervals::union_of(vec![Interval::point(Value::Null)])
 }
 
-fn of_test(test: &Test, rules: Rules) -> Demand {
+fn of_test(test: &Test, rules: Rules<'_>) -> Demand {
     match test {
         Test::Compare(comparison) if rules.is_hashed => match comparison.relation() {
-            Relation::Equal => {
+            Relation::Equal if !rules.is_foreign(comparison.operand(), comparison.collation()) => {
                 let hashed = vec![hashed(comparison.operand())];
                 Demand::new(hashed, !comparison.matches(None))
             }
             _ => Demand::anything(!comparison.matches(None)),
         },
-        Test::Compare(comparison) => of_comparison(comparison),
-        Test::In(membership) if rules.is_hashed && membership.patterns().is_empty() => {
+        Test::Compare(comparison) => of_comparison(comparison, rules.collation),
+        Test::In(membership)
+            if rules.is_hashed
+                && membership.patterns().is_empty()
+                && !membership
+                    .values()
+                    .iter()
+                    .any(|value| rules.is_foreign(value.as_value(), membership.collation())) =>
+        {
             let values = membership.values().iter().map(|value| hashed(value.as_value()));
             Demand::new(values.collect(), !membership.contains(None))
         }
         Test::In(membership) if rules.is_hashed => Demand::anything(!membership.contains(None)),
-        Test::In(membership) => of_membership(membership),
+        Test::In(membership) => of_membership(membership, rules.collation),
         _ if rules.is_hashed => Demand::anything(true),
-        Test::Pattern(pattern) => Demand::new(matching(pattern), true),
+        Test::Pattern(pattern) => Demand::new(matching(pattern, rules.collation), true),
         Test::Type(types) => {
             let samples = types.types().iter().map(|kind| sample(*kind));
             match samples.collect::<Option<Vec<ValueBuf>>>() {
@@ -262,9 +278,12 @@ fn of_test(test: &Test, rules: Rules) -> Demand {
             }
         }
         Test::Remainder(_) => Demand::new(vec![Interval::bracket(Value::Int32(0))], true),
-        Test::Exists | Test::Bits(_) | Test::Size(_) | Test::ElementDocument(_) => {
-            Demand::anything(true)
-        }
+        Test::Exists
+        | Test::Bits(_)
+        | Test::Size(_)
+        | Test::ElementDocument(_)
+        | Test::Geo(_)
+        | Test::Near(_) => Demand::anything(true),
         // One single element fulfils all of it, also on a multikey index.
         Test::ElementValue(condition) => match of_condition(condition, rules.one_value()) {
             Some(demand) => Demand { is_present: true, is_exact: false, ..demand },
@@ -274,15 +293,18 @@ fn of_test(test: &Test, rules: Rules) -> Demand {
     }
 }
 
-fn of_membership(membership: &Membership) -> Demand {
+fn of_membership(membership: &Membership, collation: &Collation) -> Demand {
     let mut intervals = Vec::new();
     let mut is_exact = membership.patterns().is_empty();
     for value in membership.values() {
+        if is_foreign(value.as_value(), membership.collation(), collation) {
+            return Demand::anything(!membership.contains(None));
+        }
         is_exact &= is_told_by_key(value.as_value());
-        intervals.extend(equal(value.as_value()));
+        intervals.extend(equal(collation.comparable(value.as_value()).as_value()));
     }
     for pattern in membership.patterns() {
-        intervals.extend(matching(pattern));
+        intervals.extend(matching(pattern, collation));
     }
     Demand::new(intervals, !membership.contains(None)).exact_if(is_exact)
 }
@@ -330,10 +352,21 @@ fn sample(kind: frond_doc::ElementType) -> Option<ValueBuf> {
     )
 }
 
-fn of_comparison(comparison: &Comparison) -> Demand {
+/// Whether a filter compares `operand` by other rules than an index's keys: strings may lie anywhere
+/// among its keys of strings then.
+fn is_foreign(operand: Value<'_>, filter: &Collation, index: &Collation) -> bool {
+    holds_string(operand) && filter != index
+}
+
+fn of_comparison(comparison: &Comparison, collation: &Collation) -> Demand {
     let operand = comparison.operand();
     let is_present = !comparison.matches(None);
     let relation = comparison.relation();
+    if is_foreign(operand, comparison.collation(), collation) {
+        return Demand::anything(is_present);
+    }
+    let comparable = collation.comparable(operand);
+    let operand = comparable.as_value();
     let is_exact = is_told_by_key(operand);
     if relation == Relation::Equal {
         return Demand::new(equal(operand), is_present).exact_if(is_exact);
@@ -370,11 +403,12 @@ fn equal(value: Value<'_>) -> Vec<Interval> {
     intervals
 }
 
-/// Strings that may match, and patterns as values.
-fn matching(pattern: &Pattern) -> Vec<Interval> {
+/// Strings that may match, and patterns as values. A pattern asks strings themselves, of which collated
+/// keys don't tell the beginning.
+fn matching(pattern: &Pattern, collation: &Collation) -> Vec<Interval> {
     let (source, options) = pattern.source();
     let itself = Value::Regex(frond_doc::Regex { pattern: source, options });
-    let strings = match pattern.prefix() {
+    let strings = match pattern.prefix().filter(|_| collation.is_simple()) {
         Some(prefix) => {
             let mut key = frond_doc::key::of_value(Value::String(&prefix)).to_vec();
             key.pop(); // The end of the text: what follows the prefix is free.

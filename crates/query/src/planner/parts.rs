@@ -4,6 +4,8 @@
 //! Here the kinds of index differ: a new [`FieldKind`] is one more arm of [`variants`] and [`Part::demand`].
 //! - A field of values has one part, whose intervals are what the filter demands of its path.
 //! - A hashed field has one part, whose intervals are hashes: only equality has any.
+//! - A field of places has one part, whose intervals are the cells that a region lies in ([`places`]); a
+//!   document without a place is not filed, so that the filter must ask for one.
 //! - A wildcard stands for an index on each path that the filter names: a part that is always this path,
 //!   and one of its values. It files no whole documents, and no document in which the path is absent.
 
@@ -12,6 +14,8 @@ use frond_doc::{Value, ValueBuf, key};
 use super::IndexFacts;
 use super::conditions::{self, Demand, Rules};
 use super::interval::{Interval, Intervals};
+use super::places;
+use crate::collation::Collation;
 use crate::filter::tree::{Condition, Node, Test};
 use crate::index::FieldKind;
 
@@ -26,6 +30,8 @@ pub(super) struct Part {
     /// Whether some document has an array on the path.
     pub(super) is_multikey: bool,
     kind: PartKind,
+    /// By which its strings are ordered.
+    collation: Collation,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,15 +42,18 @@ enum PartKind {
     Path(String),
     /// A wildcard's value.
     Leaves,
+    /// The cells of places.
+    Cells,
 }
 
 impl Part {
     /// What `root` demands of the part.
     pub(super) fn demand(&self, root: &Node) -> Option<Demand> {
-        let rules = Rules::new(&self.path, self.is_multikey);
+        let rules = Rules::new(&self.path, self.is_multikey, &self.collation);
         match &self.kind {
             PartKind::Values | PartKind::Leaves => conditions::of_node(root, &self.path, rules),
             PartKind::Hashes => conditions::of_node(root, &self.path, rules.hashed()),
+            PartKind::Cells => places::of_node(root, &self.path),
             PartKind::Path(path) => Some(Demand {
                 intervals: Intervals::union_of(vec![Interval::point(Value::String(path))]),
                 is_present: false,
@@ -53,9 +62,11 @@ impl Part {
         }
     }
 
-    /// Whether keys are in the order of the path's values.
-    pub(super) fn is_ordered(&self) -> bool {
-        matches!(self.kind, PartKind::Values | PartKind::Leaves) && !self.is_multikey
+    /// Whether keys are in the order of the path's values by `collation`.
+    pub(super) fn is_ordered(&self, collation: &Collation) -> bool {
+        self.collation == *collation
+            && matches!(self.kind, PartKind::Values | PartKind::Leaves)
+            && !self.is_multikey
     }
 
     /// Whether the part is the same in all keys that are scanned, whatever the filter says.
@@ -66,8 +77,10 @@ impl Part {
     /// Whether the index has what `demand` asks for: a wildcard lacks documents without the path, and
     /// sub-documents.
     pub(super) fn is_answered(&self, demand: Option<&Demand>) -> bool {
-        if self.kind != PartKind::Leaves {
-            return true;
+        match self.kind {
+            PartKind::Leaves => {}
+            PartKind::Cells => return demand.is_some(),
+            _ => return true,
         }
         let sample = Value::Document(frond_doc::Document::empty());
         demand.is_some_and(|demand| {
@@ -88,6 +101,7 @@ pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
                 descending,
                 is_multikey: kind != PartKind::Hashes && facts.is_multikey(place),
                 kind,
+                collation: shape.collation().clone(),
             };
             let descending = field.descending;
             parts.extend(match (field.kind, wild) {
@@ -96,6 +110,9 @@ pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
                 }
                 (FieldKind::Hashed, _) => {
                     vec![part(&field.path, &field.path, descending, PartKind::Hashes)]
+                }
+                (FieldKind::Sphere, _) => {
+                    vec![part(&field.path, &field.path, false, PartKind::Cells)]
                 }
                 (FieldKind::Wildcard, Some(wild)) => vec![
                     part("", "$_path", false, PartKind::Path(wild.to_owned())),

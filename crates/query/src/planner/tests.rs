@@ -42,7 +42,13 @@ fn shown(indexes: &[&str], filter: &str, order: &str) -> String {
         [all] if *all == Bounds::all() => 1000,
         _ => bounds.len() as u64 * 10,
     };
-    let question = Question { filter: &filter, sort: Some(&order), limit: None, distinct: None, indexes: &indexes };
+    let question = Question {
+        filter: &filter,
+        sort: Some(&order),
+        limit: None,
+        distinct: None,
+        indexes: &indexes,
+    };
     told(&plan(question, &mut count))
 }
 
@@ -136,7 +142,13 @@ fn bounds_of_two_conditions_meet_only_without_arrays() {
     let nine = key::of_value(frond_doc::Value::Int32(9));
     for (text, holds_nine) in [(r#"{"a": 1}"#, false), (r#"{"a": 1} multikey"#, true)] {
         let indexes = [index(text)];
-        let question = Question { filter: &filter, sort: None, limit: None, distinct: None, indexes: &indexes };
+        let question = Question {
+            filter: &filter,
+            sort: None,
+            limit: None,
+            distinct: None,
+            indexes: &indexes,
+        };
         let Plan::IndexScan(IndexScan { ranges, .. }) = plan(question, &mut cheap) else {
             panic!("{text} should be used");
         };
@@ -217,7 +229,13 @@ fn bounds_are_told_as_mongodb_tells_them() {
     ] {
         let indexes = [index(pattern)];
         let parsed = Filter::parse(json(filter).view()).expect(filter);
-        let question = Question { filter: &parsed, sort: None, limit: None, distinct: None, indexes: &indexes };
+        let question = Question {
+            filter: &parsed,
+            sort: None,
+            limit: None,
+            distinct: None,
+            indexes: &indexes,
+        };
         let mut cheap = |index: Option<usize>, _: &[Bounds]| if index.is_some() { 1 } else { 1000 };
         let Plan::IndexScan(scan) = plan(question, &mut cheap) else {
             panic!("{pattern} should be used for {filter}");

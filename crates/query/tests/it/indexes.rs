@@ -104,7 +104,8 @@ fn bounds_hold_every_document_that_passes() {
         let filter = model::Filter::Logic("$and", parts);
         let parsed = Filter::parse(filter.to_bson().view()).expect("a filter");
         let facts = std::slice::from_ref(&collection.facts);
-        let question = Question { filter: &parsed, sort: None, limit: None, distinct: None, indexes: facts };
+        let question =
+            Question { filter: &parsed, sort: None, limit: None, distinct: None, indexes: facts };
         let Plan::IndexScan(scan) = planner::plan(question, &mut cheap) else { return };
         used += 1;
         check_disjoint(&scan.ranges);
@@ -142,7 +143,8 @@ fn ids_are_within_the_bounds() {
         let mut few = |_: Option<usize>, bounds: &[Bounds]| {
             if bounds == [Bounds::all()] { 100 } else { 1 }
         };
-        let question = Question { filter: &parsed, sort: None, limit: None, distinct: None, indexes: &[] };
+        let question =
+            Question { filter: &parsed, sort: None, limit: None, distinct: None, indexes: &[] };
         let Plan::IdScan(IndexScan { ranges, .. }) = planner::plan(question, &mut few) else {
             panic!("{parsed:?} should be a scan of ids");
         };
@@ -169,9 +171,15 @@ fn sorted_scans_are_sorted() {
         let mut wanted: Vec<SortField> = collection.facts.shape.sort_fields()[skipped..].to_vec();
         wanted.truncate(1 + random.below(wanted.len()));
         wanted.iter_mut().for_each(|field| field.descending ^= backwards);
-        let sort = SortPattern { fields: wanted };
+        let sort = SortPattern { fields: wanted, collation: Default::default() };
         let facts = std::slice::from_ref(&collection.facts);
-        let question = Question { filter: &parsed, sort: Some(&sort), limit: None, distinct: None, indexes: facts };
+        let question = Question {
+            filter: &parsed,
+            sort: Some(&sort),
+            limit: None,
+            distinct: None,
+            indexes: facts,
+        };
         let Plan::IndexScan(scan) = planner::plan(question, &mut cheap) else { return };
         if !scan.sorted || scan.is_merged {
             return;

@@ -2,7 +2,7 @@
 
 use frond_db::Error;
 use frond_db::catalog::{IndexChange, expire_after};
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_doc::{Document, DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
 
 use crate::fields::Fields;
@@ -26,8 +26,11 @@ pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
     fields.refuse_all(REFUSED)?;
-    fields.simple_collation()?;
-    let mut options = builder_of(&read_options(&mut fields)?);
+    let collation = fields.document("collation")?;
+    let mut options = read_options(&mut fields)?;
+    if let Some(collation) = collation {
+        options.append("collation", Value::Document(collation));
+    }
     // What they say is checked with the others.
     for name in ["clusteredIndex", "expireAfterSeconds"] {
         if let Some(value) = fields.value(name) {
@@ -49,7 +52,7 @@ pub fn modify(request: &Request<'_>) -> Answer {
     fields.refuse_all(&["cappedMax", "cappedSize", "dryRun", "expireAfterSeconds"])?;
     fields.refuse("changeStreamPreAndPostImages")?;
     let index = fields.document("index")?.map(read_index_change).transpose()?;
-    let options = read_options(&mut fields)?;
+    let options = read_options(&mut fields)?.build();
     fields.finish()?;
     let database = request.database()?;
     let mut answer = DocumentBuilder::new();
@@ -102,17 +105,8 @@ fn read_index_change(index: Document<'_>) -> Result<(ValueBuf, IndexChange), Err
     Ok((index, IndexChange { hidden, expire_after_seconds: seconds, name: new_name }))
 }
 
-/// The options that there are, to add to.
-fn builder_of(options: &DocumentBuf) -> DocumentBuilder {
-    let mut builder = DocumentBuilder::new();
-    for (name, value) in options.iter() {
-        builder.append(name, value);
-    }
-    builder
-}
-
 /// Takes the options that a collection or a view keeps, as they came.
-fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuf, Error> {
+fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuilder, Error> {
     let mut options = DocumentBuilder::new();
     if let Some(validator) = fields.document("validator")? {
         options.append("validator", Value::Document(validator));
@@ -128,5 +122,5 @@ fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuf, Error> {
     if let Some(pipeline) = fields.array("pipeline")? {
         options.append("pipeline", Value::Array(pipeline));
     }
-    Ok(options.build())
+    Ok(options)
 }

@@ -66,11 +66,10 @@ fn explain(
         "distinct" => {
             purpose = Purpose::Distinct;
             let distinct = distinct::read(Fields::of_command("distinct", command)?)?;
-            let filter = distinct.filter.map(|filter| filter.to_buf());
             let mut projection = DocumentBuilder::new();
             projection.append("_id", Value::Int32(0)).append(distinct.path, Value::Int32(1));
             let projection = Some(projection.build()).filter(|_| distinct.path != "_id");
-            FindRequest { hint: distinct.hint, projection, ..search(filter) }
+            FindRequest { projection, ..distinct.search }
         }
         "update" => {
             purpose = Purpose::Update;
@@ -79,8 +78,8 @@ fn explain(
             check_update(&statement.update, statement.array_filters.as_ref())?;
             let limit = (!statement.multi).then_some(1);
             let filter = Some(statement.filter);
-            let (sort, hint) = (statement.sort, statement.hint);
-            FindRequest { sort, hint, limit, variables, ..search(filter) }
+            let (sort, hint, collation) = (statement.sort, statement.hint, statement.collation);
+            FindRequest { sort, hint, limit, variables, collation, ..search(filter) }
         }
         "delete" => {
             purpose = Purpose::Delete;
@@ -88,7 +87,8 @@ fn explain(
             let statement = delete::read_statement(statement, &variables)?;
             let limit = statement.only_first.then_some(1);
             let filter = Some(statement.filter);
-            FindRequest { hint: statement.hint, limit, variables, ..search(filter) }
+            let (hint, collation) = (statement.hint, statement.collation);
+            FindRequest { hint, limit, variables, collation, ..search(filter) }
         }
         "findAndModify" | "findandmodify" => {
             let (command, _) =
@@ -98,8 +98,8 @@ fn explain(
                 check_update(update, command.array_filters.as_ref())?;
             }
             let (sort, hint, variables) = (command.sort, command.hint, command.variables);
-            let filter = Some(command.filter);
-            FindRequest { sort, hint, variables, limit: Some(1), ..search(filter) }
+            let (filter, collation) = (Some(command.filter), command.collation);
+            FindRequest { sort, hint, variables, collation, limit: Some(1), ..search(filter) }
         }
         other => {
             let message = format!("Explain failed due to unknown command: {other}");
@@ -121,6 +121,7 @@ fn search_explained(
     if let Some((on, pipeline)) = database.pipeline_of_view(collection, find)? {
         let request = AggregateRequest {
             pipeline,
+            collation: find.collation.clone(),
             variables: find.variables.clone(),
             hint: find.hint.clone(),
             in_memory_only: find.in_memory_only,
@@ -176,7 +177,8 @@ pub fn aggregate(
     let stages = request.pipeline.as_value().as_array();
     let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
     // A stage that can't be run can't be explained either.
-    Pipeline::parse(stages)?;
+    let collation = request.collation.clone().unwrap_or_default();
+    Pipeline::parse_collated(stages, &collation)?;
     let stage = |position: usize, name: &str| {
         let stage = stages.get(position)?.as_document()?;
         stage.get(name)?.as_document().map(|document| document.to_buf())
@@ -191,7 +193,8 @@ pub fn aggregate(
     explanation.begin_array("stages");
     if let Some(collection) = collection {
         let hint = request.hint.clone();
-        let find = FindRequest { filter, sort, hint, limit, ..FindRequest::default() };
+        let collation = request.collation.clone();
+        let find = FindRequest { filter, sort, hint, limit, collation, ..FindRequest::default() };
         if let Some((on, pipeline)) =
             database.pipeline_of_view(collection, &FindRequest::default())?
         {

@@ -26,6 +26,7 @@ fn stages(database: &Database, collection: Option<&str>, pipeline: &str) -> Vec<
     let request = AggregateRequest {
         pipeline,
         variables: None,
+        collation: None,
         hint: None,
         in_memory_only: false,
         interrupt: Default::default(),
@@ -275,6 +276,7 @@ fn pipelines_begin_with_history() {
         let request = AggregateRequest {
             pipeline,
             variables: None,
+            collation: None,
             hint: None,
             in_memory_only: false,
             interrupt: Default::default(),

@@ -274,6 +274,7 @@ fn a_conflict_resolved_against_a_unique_index_still_waits() {
             only_first: true,
             hint: None,
             variables: None,
+            collation: None,
         }],
         true,
         Durability::Relaxed,
