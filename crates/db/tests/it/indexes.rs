@@ -56,8 +56,14 @@ fn specifications() {
         ("{'key': {'a': 'hashed'}, 'unique': true}", Code::Location(16764)),
         ("{'key': {'$**': 1}, 'unique': true}", Code::CannotCreateIndex),
         ("{'key': {'a': 1}, 'wildcardProjection': {'a': 1}}", Code::BadValue),
-        ("{'key': {'a': 1}, 'partialFilterExpression': {'a': {'$ne': 1}}}", Code::CannotCreateIndex),
-        ("{'key': {'a': 1}, 'partialFilterExpression': {'a': 1}, 'sparse': true}", Code::CannotCreateIndex),
+        (
+            "{'key': {'a': 1}, 'partialFilterExpression': {'a': {'$ne': 1}}}",
+            Code::CannotCreateIndex,
+        ),
+        (
+            "{'key': {'a': 1}, 'partialFilterExpression': {'a': 1}, 'sparse': true}",
+            Code::CannotCreateIndex,
+        ),
         ("{'key': {'a': 1}, 'include': ['b'], 'clustering': true}", Code::CannotCreateIndex),
         ("{'key': {'a': 1}, 'include': ['b', 'b.c']}", Code::CannotCreateIndex),
         ("{'key': {'_id': 1}, 'hidden': true}", Code::BadValue),
