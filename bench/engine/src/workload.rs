@@ -3,6 +3,7 @@
 mod commits;
 mod indexed_insert;
 mod scan;
+mod small_memory;
 mod tree;
 mod versions;
 mod ycsb;
@@ -62,7 +63,7 @@ pub struct Workload {
 }
 
 /// All of them, in the order of the report.
-pub const ALL: [Workload; 8] = [
+pub const ALL: [Workload; 9] = [
     Workload {
         name: "indexed-insert",
         title: "Insert with four indexes, cache 128 MB",
@@ -91,4 +92,9 @@ pub const ALL: [Workload; 8] = [
     },
     Workload { name: "tree", title: "Prolly tree alone (Frond)", run: tree::run },
     Workload { name: "versions", title: "Versions (Frond alone)", run: versions::run },
+    Workload {
+        name: "small-memory",
+        title: "Data of eighty times the memory (Frond alone)",
+        run: small_memory::run,
+    },
 ];

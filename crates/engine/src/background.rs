@@ -112,6 +112,7 @@ fn flush_until_stopped(shared: &Shared) {
             Err(error) => {
                 shared.signal(|signals| {
                     signals.flush_failure = Some(refusal(&error));
+                    signals.flush_failure_count += 1;
                     signals.flush_wanted = true;
                 });
                 if !wait(shared, Some(RETRY), |_| false) {

@@ -21,13 +21,15 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
+use bytes::Bytes;
+
 use crate::conflict::{Beginning, Footprint};
 use crate::error::EngineError;
 use crate::group::{Call, Group, Outcome};
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
-use crate::overlay::memtable::{Memtable, OverlayEntry, Window};
+use crate::overlay::memtable::Memtable;
 use crate::own_writes::OwnWrites;
 use crate::queue::{Queue, Refusal};
 use crate::shared::{Counters, Shared};
@@ -66,10 +68,11 @@ impl Shared {
             Counters::count(&self.counters.conflicts);
             return Err(EngineError::Conflict { tree, key: key.to_vec() });
         }
-        let (sequence, member) = self.line_up(&mut queue, record, &footprint, pending, durability);
+        let (sequence, member) = self.line_up(&mut queue, &record, &footprint, pending, durability);
         if let Some(member) = member {
             let writer = queue.writer.take();
             drop(queue);
+            drop(record);
             self.go_with_group(member, writer, sequence, durability)?;
         } else {
             let many = queue.pending_bytes >= PENDING_BYTES_MAX;
@@ -99,7 +102,7 @@ impl Shared {
     fn line_up(
         &self,
         queue: &mut Queue,
-        record: Record,
+        record: &Record,
         footprint: &Footprint,
         pending: PendingRecord,
         durability: Durability,
@@ -108,23 +111,20 @@ impl Shared {
         if queue.conflicts.is_forgetting_due() {
             queue.conflicts.forget(self.oldest_transaction());
         }
-        queue.conflicts.note(&record, footprint, sequence);
+        queue.conflicts.note(record, footprint, sequence);
         if !record.bases.is_empty() {
-            self.begin_eras(&record, sequence);
+            self.begin_eras(record, sequence);
         }
         let all_visible = queue.found < queue.durable && queue.visible == queue.last_live;
         let member = if durability == Durability::Relaxed && all_visible {
-            insert(&queue.active, record.writes, sequence);
+            queue.active.insert(sequence, &pending.payload);
             queue.visible = sequence;
             self.make_visible(sequence);
             None
         } else {
             let (memtable, group) = (Arc::clone(&queue.active), queue.join());
-            Some(Member {
-                memtable,
-                writes: record.writes,
-                arrival: Arrival { shared: self, group },
-            })
+            let payload = pending.payload.clone();
+            Some(Member { memtable, payload, arrival: Arrival { shared: self, group } })
         };
         queue.last = sequence;
         queue.last_live = sequence;
@@ -172,8 +172,10 @@ impl Shared {
         sequence: Sequence,
         durability: Durability,
     ) -> Result<(), EngineError> {
-        let Member { memtable, writes, arrival } = member;
-        insert(&memtable, writes, sequence);
+        let Member { memtable, payload, arrival } = member;
+        memtable.insert(sequence, &payload);
+        // Before the group ends: whoever writes it gives it back alone then.
+        drop((memtable, payload));
         let group = arrival.arrive();
         if let Some(writer) = writer {
             self.lead(writer, Durability::Synced);
@@ -369,12 +371,7 @@ impl Shared {
         let record = Record::decode(pending.payload.clone())
             .expect("the record was encoded by this process and not changed since");
         let (state, _) = self.current();
-        for (tree, entries) in &record.writes {
-            let window = Window { after: sequence.preceding(), upto: sequence };
-            for memtable in state.memtables().filter(|memtable| memtable.touches(*tree, window)) {
-                memtable.remove(*tree, sequence, entries);
-            }
-        }
+        state.memtables().for_each(|memtable| memtable.remove(sequence));
         if !record.bases.is_empty() {
             self.change_state(|state, _| {
                 record.bases.iter().for_each(|(tree, _)| state.end_era(*tree, sequence));
@@ -400,7 +397,7 @@ impl Shared {
 /// A transaction that lined up.
 struct Member<'a> {
     memtable: Arc<Memtable>,
-    writes: Vec<(TreeId, Vec<OverlayEntry>)>,
+    payload: Bytes,
     arrival: Arrival<'a>,
 }
 
@@ -423,12 +420,6 @@ impl Drop for Arrival<'_> {
             self.shared.poison("a panic while entries were inserted");
         }
         self.group.arrive();
-    }
-}
-
-fn insert(memtable: &Memtable, writes: Vec<(TreeId, Vec<OverlayEntry>)>, sequence: Sequence) {
-    for (tree, entries) in writes {
-        memtable.insert(tree, sequence, entries);
     }
 }
 

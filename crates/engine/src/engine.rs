@@ -59,7 +59,7 @@ impl Default for EngineOptions {
 const MEMTABLE_BYTES_MIN: u64 = 1 << 20;
 /// No memtable is larger than this, however much memory there is: a flush of more is a long one.
 const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
-/// How many memtables a twentieth of the memory each make a quarter of it: the active one and the
+/// How many memtables a sixteenth of the memory each make a quarter of it: the active one and the
 /// sealed ones that may wait.
 const MEMTABLES_SHARE: u64 = 4 * (SEALED_COUNT_MAX as u64 + 1);
 
@@ -304,6 +304,6 @@ mod tests {
             assert!(memtables <= (megabytes << 20) / 4 + (5 << 20), "{megabytes} MB");
             assert_eq!(options.cache_bytes, megabytes << 19);
         }
-        assert_eq!(EngineOptions::for_memory(256 << 20).memtable_bytes_max >> 20, 12);
+        assert_eq!(EngineOptions::for_memory(256 << 20).memtable_bytes_max >> 20, 16);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex};
 
+use bytes::Bytes;
 use frond_store::io::{Chance, Disk, Machine};
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
@@ -45,8 +46,8 @@ pub(crate) fn open(
         None => create(machine, &*store)?,
     };
     let mut replayed = Replayed::new(&store, &published)?;
-    let end = replay(machine, published.segment, &mut |sequence, record| {
-        replayed.apply(sequence, record)
+    let end = replay(machine, published.segment, &mut |sequence, payload, record| {
+        replayed.apply(sequence, &payload, record)
     })?;
     replayed.put_chunks()?;
     let (parts, publisher) = (replayed.parts, Publisher { root, published });
@@ -122,7 +123,12 @@ impl<'a> Replayed<'a> {
         Ok(Replayed { store, parts, chunks: Vec::new(), chunk_bytes: 0 })
     }
 
-    fn apply(&mut self, sequence: Sequence, record: Record) -> Result<(), EngineError> {
+    fn apply(
+        &mut self,
+        sequence: Sequence,
+        payload: &Bytes,
+        record: Record,
+    ) -> Result<(), EngineError> {
         let parts = &mut self.parts;
         parts.next_tree_id = parts.next_tree_id.max(record.next_tree_id);
         parts.last = parts.last.max(sequence);
@@ -131,9 +137,7 @@ impl<'a> Replayed<'a> {
             parts.state.begin_era(tree, Era { from: sequence, base }, sequence);
             parts.unpublished.insert(tree);
         }
-        for (tree, entries) in record.writes {
-            parts.state.active.insert(tree, sequence, entries);
-        }
+        parts.state.active.insert(sequence, payload);
         self.chunk_bytes += record.chunks.iter().map(|chunk| chunk.encoded().len()).sum::<usize>();
         self.chunks.extend(record.chunks);
         if self.chunk_bytes >= CHUNKS_BATCH_BYTES { self.put_chunks() } else { Ok(()) }

@@ -1,4 +1,5 @@
-//! Recent writes above the trees: [`memtable`] holds the youngest in memory, a [`run`] older ones of
+//! Recent writes above the trees: [`memtable`] holds the youngest in memory, as they are [`stored`] in the
+//! log's records, a [`run`] older ones of
 //! one tree in the store, with a [`filter`] beside it; [`interleave`] reads several of them and a
 //! transaction's own writes as one.
 
@@ -6,3 +7,4 @@ pub(crate) mod filter;
 pub(crate) mod interleave;
 pub(crate) mod memtable;
 pub(crate) mod run;
+pub(crate) mod stored;

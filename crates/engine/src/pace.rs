@@ -1,7 +1,7 @@
 //! Slowing writers down to the speed of flushing and folding, smoothly and long before they must stop.
 //!
-//! *Pressure* is what waits against what may wait: bytes of sealed memtables against their allowance,
-//! and bytes of runs beyond their share of their trees against that share. A commit is delayed in
+//! *Pressure* is what waits against what may wait: bytes of memtables, the active one among them,
+//! against their allowance, and bytes of runs beyond their share of their trees against that share. A commit is delayed in
 //! proportion to its bytes, to the pressure, and to the time that a flush takes for a byte, so that
 //! at some pressure below the limit writing is exactly as fast as the work behind it. There the
 //! pressure stays, however many threads write: their delays stand in one line.
@@ -16,9 +16,10 @@ use crate::error::EngineError;
 use crate::shared::Shared;
 
 /// With so many sealed memtables writers stop until one is flushed.
-pub(crate) const SEALED_COUNT_MAX: usize = 4;
-/// The share of the allowance from which commits are delayed, in thousandths.
-const PRESSURE_FREE: u64 = 250;
+pub(crate) const SEALED_COUNT_MAX: usize = 3;
+/// The share of the allowance from which commits are delayed, in thousandths: a memtable that fills
+/// while another is flushed is as it should be.
+const PRESSURE_FREE: u64 = 500;
 /// At full pressure by memtables a byte is delayed so many times as long as its flush takes, in
 /// thousandths: the work's own time would do, the rest makes up for bad measurements.
 const FLUSH_TIMES_MAX: u64 = 2_000;
@@ -70,10 +71,10 @@ impl Pace {
         self.fold_pressure.store(pressure.min(1000), Ordering::Relaxed);
     }
 
-    /// How long a commit of `bytes` is to be delayed, `sealed` being the pressure by memtables.
-    fn delay(&self, bytes: u64, sealed: u64) -> Duration {
+    /// How long a commit of `bytes` is to be delayed, `waiting` being the pressure by memtables.
+    fn delay(&self, bytes: u64, waiting: u64) -> Duration {
         let folding = self.fold_pressure.load(Ordering::Relaxed);
-        let above = sealed.min(1000).saturating_sub(PRESSURE_FREE);
+        let above = waiting.min(1000).saturating_sub(PRESSURE_FREE);
         let by_flush = above * FLUSH_TIMES_MAX / (1000 - PRESSURE_FREE);
         let times = by_flush.max(folding * FOLD_TIMES_MAX / 1000);
         let nanos_a_kilobyte = self.flush_nanos.load(Ordering::Relaxed) >> 10;
@@ -102,8 +103,8 @@ impl Shared {
         }
         let sealed_count = || self.current.view().0.state.sealed.len();
         let (view, _) = self.current.view();
-        let waiting: u64 = view.state.sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
-        let allowed = self.options.memtable_bytes_max.max(1) * SEALED_COUNT_MAX as u64;
+        let waiting: u64 = view.state.memtables().map(|memtable| memtable.bytes()).sum();
+        let allowed = self.options.memtable_bytes_max.max(1) * (SEALED_COUNT_MAX as u64 + 1);
         drop(view);
         let delay = self.pace.delay(bytes, waiting.saturating_mul(1000) / allowed);
         let begun = Instant::now();
@@ -112,9 +113,12 @@ impl Shared {
         {
             std::thread::sleep(wait);
         }
+        let failures_before = self.signals().flush_failure_count;
         while sealed_count() >= SEALED_COUNT_MAX {
             let signals = self.signals();
-            let refusal = signals.flush_failure.clone();
+            // One that failed before may be out of date: there may be room by now.
+            let is_new = failures_before < signals.flush_failure_count;
+            let refusal = signals.flush_failure.clone().filter(|_| is_new);
             drop(self.signalled.wait_timeout(signals, LOOK_EVERY));
             self.queue().check_open()?;
             if let Some(refusal) = refusal
@@ -137,14 +141,15 @@ mod tests {
 
     #[test]
     fn delays_grow_with_bytes_and_pressure_and_end_at_the_most() {
+        const HALF: u64 = (1000 + PRESSURE_FREE) / 2;
         let pace = Pace::default();
         let megabyte = 1 << 20;
-        for sealed in [0, 100, PRESSURE_FREE] {
-            assert_eq!(pace.delay(megabyte, sealed), Duration::ZERO);
+        for waiting in [0, 100, PRESSURE_FREE] {
+            assert_eq!(pace.delay(megabyte, waiting), Duration::ZERO);
         }
-        let half = pace.delay(megabyte / 8, 625);
+        let half = pace.delay(megabyte / 8, HALF);
         assert!(half > Duration::from_millis(1) && half < Duration::from_millis(2), "{half:?}");
-        assert!(pace.delay(megabyte / 4, 625) > half.mul_f64(1.9));
+        assert!(pace.delay(megabyte / 4, HALF) > half.mul_f64(1.9));
         assert!(pace.delay(megabyte / 8, 1000) > half.mul_f64(1.9));
         assert_eq!(pace.delay(64 * megabyte, 1000), DELAY_MAX);
         pace.note_folding(500, 1000);
@@ -152,7 +157,7 @@ mod tests {
         pace.note_folding(0, 1000);
         assert_eq!(pace.delay(megabyte, 0), Duration::ZERO);
         pace.note_flush(100 * megabyte, 9_000_000);
-        assert!(pace.delay(megabyte / 8, 625) > half.mul_f64(2.0), "a slower disk slows writers");
+        assert!(pace.delay(megabyte / 8, HALF) > half.mul_f64(2.0), "a slower disk slows writers");
     }
 
     #[test]

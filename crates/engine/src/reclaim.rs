@@ -11,9 +11,10 @@
 //!    its beginning to its end, folds and flushes until what they made is in a State.
 //!
 //! *In the background*: garbage isn't counted while it is made, so a collection runs when the packs have
-//! grown to twice what the last one left, and somewhat more. It marks by reading what refers to other
+//! grown by half of what the last one left, and somewhat more. It marks by reading what refers to other
 //! chunks only (a hundredth of the data or so), moves packs that are mostly dead, and keeps to a rate,
-//! so that it doesn't take the disk from others.
+//! so that it doesn't take the disk from others, unless the packs grow a quarter beyond that meanwhile: whoever
+//! makes garbage so fast takes the disk anyway.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -28,9 +29,11 @@ use crate::error::EngineError;
 use crate::shared::Shared;
 use crate::state::{Base, State};
 
-/// How often the background looks whether a collection is due.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Growth that never makes a collection due: it would cost more than it wins.
+/// How often the background looks whether a collection is due: a fast ingest makes 100 MB of garbage
+/// meanwhile.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A collection is due when the packs have grown by half of what the last one left, and by so much.
+/// Growth that never makes a collection due would cost more to find than it wins.
 const GROWTH_BYTES_MIN: u64 = 64 << 20;
 /// A pause shorter than this isn't worth making: it is made up for later.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -53,7 +56,14 @@ impl Shared {
             self.checkpoint()?;
         }
         self.queue().check_open()?;
-        let mut pacer = Pacer::new(self, options.bytes_a_second);
+        self.reclaim_paced(options, Pacer::new(self, options.bytes_a_second))
+    }
+
+    fn reclaim_paced(
+        &self,
+        options: ReclaimOptions,
+        mut pacer: Pacer<'_>,
+    ) -> Result<Collected, EngineError> {
         let collected = self.store.collect(&mut Collection {
             roots: &mut || Ok(self.held_roots()),
             pace: &mut |bytes| pacer.pace(bytes),
@@ -113,16 +123,19 @@ struct Pacer<'a> {
     bytes_a_second: Option<u64>,
     begun: Instant,
     bytes: u64,
+    /// With so many bytes stored there is no rate.
+    urgent_from: u64,
 }
 
 impl<'a> Pacer<'a> {
     fn new(shared: &'a Shared, bytes_a_second: Option<u64>) -> Pacer<'a> {
-        Pacer { shared, bytes_a_second, begun: Instant::now(), bytes: 0 }
+        Pacer { shared, bytes_a_second, begun: Instant::now(), bytes: 0, urgent_from: u64::MAX }
     }
 
     fn pace(&mut self, bytes: u64) -> ControlFlow<()> {
         self.bytes += bytes;
-        let due = match self.bytes_a_second {
+        let is_urgent = || self.urgent_from <= self.shared.store.counters().bytes_stored;
+        let due = match self.bytes_a_second.filter(|_| !is_urgent()) {
             Some(rate) => Duration::from_secs_f64(self.bytes as f64 / rate.max(1) as f64),
             None => Duration::ZERO,
         };
@@ -147,8 +160,9 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
         if stored() < due {
             continue;
         }
-        due = match shared.reclaim(options) {
-            Ok(collected) => collected.bytes_after.saturating_mul(2),
+        let pacer = Pacer { urgent_from: due + due / 4, ..Pacer::new(shared, Some(rate)) };
+        due = match shared.reclaim_paced(options, pacer) {
+            Ok(collected) => collected.bytes_after + collected.bytes_after / 2,
             // A full disk or damage: whoever asks for a collection is told. Tried again after more growth.
             Err(_) => stored(),
         }

@@ -85,6 +85,8 @@ pub(crate) struct Signals {
     pub sync_wanted: bool,
     /// Why the last flush failed, until one succeeds.
     pub flush_failure: Option<Refusal>,
+    /// How many flushes have failed.
+    pub flush_failure_count: u64,
 }
 
 /// Counts since the engine was opened.

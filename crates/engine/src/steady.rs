@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use frond_store::{Chunk, ChunkKind, ChunkStore, Lifetime, StoreError, StoreLayer};
 
-/// Uncompressed bytes put between two syncs: a few hundredths of a second of a disk's time.
-const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
+/// Uncompressed bytes put between two syncs: about a hundredth of a second of a disk's time. Several
+/// threads may put at once, and a commit waits for them all.
+const UNSYNCED_BYTES_MAX: u64 = 2 << 20;
 
 /// `store`, with hints for what is put without one, and with a sync now and then.
 pub(crate) struct SteadyStore<'a> {

@@ -42,10 +42,12 @@ impl Random {
 }
 
 /// Runs `property` once for each seed from 0 to `count - 1`, or for the seed in the environment
-/// variable `FROND_SEED` alone; a failure prints its seed.
+/// variable `FROND_SEED` alone; a failure prints its seed. `FROND_SEED_TIMES` makes it so many times
+/// as many seeds: for the rare long run.
 pub fn for_seeds(count: u64, mut property: impl FnMut(Random)) {
-    let only = std::env::var("FROND_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seeds = only.map_or(0..count, |seed: u64| seed..seed + 1);
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let all = 0..count.saturating_mul(number("FROND_SEED_TIMES").unwrap_or(1));
+    let seeds = number("FROND_SEED").map_or(all, |seed| seed..seed + 1);
     for seed in seeds {
         let guard = PrintSeed(seed);
         property(Random::new(seed));

@@ -3,6 +3,8 @@
 //! Lists stand behind their counts; nothing is trusted when it is read: a count only bounds a loop
 //! that ends where the bytes do, and nothing is allocated ahead by a count.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Content, Tree, TreeFormat, Value};
@@ -24,6 +26,17 @@ const TAG_REPLACED: u8 = 1;
 const TAG_NO_EVENT: u8 = 0;
 const TAG_EVENT: u8 = 1;
 
+const COUNT_BYTES: usize = size_of::<u32>();
+/// A tree that gets a base: tree, tag, format, root.
+const BASE_BYTES_MAX: usize =
+    size_of::<u64>() + 1 + 2 * size_of::<u32>() + size_of::<u64>() + size_of::<ChunkHash>();
+/// A tree that is written: tree, count.
+const TREE_BYTES: usize = size_of::<u64>() + COUNT_BYTES;
+/// An inline value before its content: tag, flags, length.
+const VALUE_HEAD_BYTES: usize = 2 + COUNT_BYTES;
+/// All else: the next tree's id, three counts, the event's tag and length.
+const HEAD_BYTES_MAX: usize = size_of::<u64>() + 3 * COUNT_BYTES + 1 + COUNT_BYTES;
+
 /// All that a transaction does.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Record {
@@ -42,7 +55,8 @@ pub(crate) struct Record {
 impl Record {
     /// The payload.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        // As large as it gets: the memtable keeps it.
+        let mut out = Vec::with_capacity(self.encoded_bytes());
         out.extend_from_slice(&self.next_tree_id.to_le_bytes());
         put_count(&mut out, self.bases.len());
         for (tree, base) in &self.bases {
@@ -69,6 +83,18 @@ impl Record {
             }
         }
         out
+    }
+
+    /// Bytes of the payload, about.
+    fn encoded_bytes(&self) -> usize {
+        let entries = self.writes.iter().flat_map(|(_, entries)| entries);
+        let entries = entries.map(|(key, value)| COUNT_BYTES + key.len() + value_bytes(value));
+        let chunks = self.chunks.iter().map(|chunk| COUNT_BYTES + chunk.encoded().len());
+        HEAD_BYTES_MAX
+            + self.bases.len() * BASE_BYTES_MAX
+            + self.writes.len() * TREE_BYTES
+            + entries.chain(chunks).sum::<usize>()
+            + self.event.as_ref().map_or(0, |event| event.len())
     }
 
     /// Reads a payload; keys and values share its bytes. The error says what is wrong with it.
@@ -143,6 +169,123 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 fn put_count(out: &mut Vec<u8>, count: usize) {
     let count = u32::try_from(count).expect("a transaction's limit is below 4 GiB");
     out.extend_from_slice(&count.to_le_bytes());
+}
+
+/// Bytes of an encoded value.
+fn value_bytes(value: &Option<Value>) -> usize {
+    match value.as_ref().map(|value| &value.content) {
+        None => 1,
+        Some(Content::Inline(bytes)) => VALUE_HEAD_BYTES + bytes.len(),
+        Some(_) => 2 + size_of::<ChunkHash>() + size_of::<u64>(),
+    }
+}
+
+/// Reads the value that lies from `position` to the end of `bytes`.
+pub(crate) fn read_value(bytes: &Bytes, position: usize) -> Result<Option<Value>, &'static str> {
+    // Inline values, nearly all, are found without a cursor that counts references at each step.
+    let (tag, flags) = (bytes.get(position), bytes.get(position + 1));
+    let (Some(&TAG_INLINE), Some(flags)) = (tag, flags) else {
+        return Reader { rest: bytes.slice(position..) }.value();
+    };
+    let content = bytes.slice(position + VALUE_HEAD_BYTES..);
+    Ok(Some(Value { flags: *flags, content: Content::Inline(content) }))
+}
+
+/// Finds the parts of a payload without taking them.
+pub(crate) struct Walker<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Walker<'a> {
+    /// Begins at the front.
+    pub fn new(bytes: &'a [u8]) -> Walker<'a> {
+        Walker { bytes, position: 0 }
+    }
+
+    /// Where it stands.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Goes to the first tree that is written; tells how many there are, and whether chunks follow.
+    pub fn find_writes(&mut self) -> Option<(u32, bool)> {
+        self.skip(size_of::<u64>())?;
+        for _ in 0..self.u32()? {
+            self.skip(size_of::<u64>())?;
+            if self.u8()? == TAG_REPLACED {
+                self.skip(BASE_BYTES_MAX - size_of::<u64>() - 1)?;
+            }
+        }
+        let tree_count = self.u32()?;
+        let mut ahead = Walker { bytes: self.bytes, position: self.position };
+        ahead.skip_trees(tree_count)?;
+        Some((tree_count, ahead.u32()? > 0))
+    }
+
+    /// Where the writes end.
+    pub fn writes_end(&self) -> Option<usize> {
+        let mut ahead = Walker { bytes: self.bytes, position: 0 };
+        let (tree_count, _) = ahead.find_writes()?;
+        ahead.skip_trees(tree_count)?;
+        Some(ahead.position)
+    }
+
+    fn skip_trees(&mut self, count: u32) -> Option<()> {
+        for _ in 0..count {
+            for _ in 0..self.tree_head()?.1 {
+                self.entry()?;
+            }
+        }
+        Some(())
+    }
+
+    /// Takes a tree's id and how many entries follow.
+    pub fn tree_head(&mut self) -> Option<(TreeId, u32)> {
+        let tree = u64::from_le_bytes(self.array()?);
+        Some((TreeId(tree), self.u32()?))
+    }
+
+    /// Takes an entry: where its key lies, and where its value, which follows at once, ends.
+    pub fn entry(&mut self) -> Option<(Range<usize>, usize)> {
+        let key_bytes = self.u32()? as usize;
+        let start = self.position;
+        self.skip(key_bytes)?;
+        match self.u8()? {
+            TAG_DELETION => {}
+            TAG_INLINE => {
+                self.skip(1)?;
+                let bytes = self.u32()? as usize;
+                self.skip(bytes)?;
+            }
+            _ => self.skip(1 + size_of::<ChunkHash>() + size_of::<u64>())?,
+        }
+        Some((start..start + key_bytes, self.position))
+    }
+
+    /// The flags of the value that it stands before.
+    pub fn flags(mut self) -> Option<u8> {
+        if self.u8()? == TAG_DELETION { Some(0) } else { self.u8() }
+    }
+
+    fn skip(&mut self, bytes: usize) -> Option<()> {
+        self.position = self.position.checked_add(bytes).filter(|end| *end <= self.bytes.len())?;
+        Some(())
+    }
+
+    fn array<const BYTES: usize>(&mut self) -> Option<[u8; BYTES]> {
+        let start = self.position;
+        self.skip(BYTES)?;
+        self.bytes.get(start..self.position)?.try_into().ok()
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
 }
 
 const TOO_SHORT: &str = "a field exceeds the record";

@@ -42,7 +42,7 @@ pub(crate) struct LogEnd {
 pub(crate) fn replay(
     machine: &Machine,
     first: SegmentNumber,
-    apply: &mut dyn FnMut(Sequence, Record) -> Result<(), EngineError>,
+    apply: &mut dyn FnMut(Sequence, Bytes, Record) -> Result<(), EngineError>,
 ) -> Result<LogEnd, EngineError> {
     let disk = &*machine.disk;
     let numbers = find_segments(disk, first)?;
@@ -153,7 +153,7 @@ impl Segment {
     fn read_records(
         &mut self,
         last_sequence: &mut Sequence,
-        apply: &mut dyn FnMut(Sequence, Record) -> Result<(), EngineError>,
+        apply: &mut dyn FnMut(Sequence, Bytes, Record) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         while let Some((header, chain, payload)) = self.read_record()? {
             let offset = LogOffset(self.end);
@@ -164,9 +164,9 @@ impl Segment {
             if header.sequence <= *last_sequence {
                 return Err(damaged(self.number, offset, "a record goes back in time").into());
             }
-            let record =
-                Record::decode(payload).map_err(|what| damaged(self.number, offset, what))?;
-            apply(header.sequence, record)?;
+            let record = Record::decode(payload.clone())
+                .map_err(|what| damaged(self.number, offset, what))?;
+            apply(header.sequence, payload, record)?;
             *last_sequence = header.sequence;
             self.synced = header.synced.0;
             self.chain = chain;

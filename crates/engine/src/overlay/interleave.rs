@@ -208,6 +208,7 @@ mod tests {
 
     use super::*;
     use crate::ids::Sequence;
+    use crate::log::record::Record;
     use crate::overlay::run::Run;
 
     const TREE: TreeId = TreeId(9);
@@ -232,7 +233,9 @@ mod tests {
                     let key = Bytes::from(format!("{:03}", random.below(200)));
                     let value = (!random.one_in(4)).then(|| Value::inline(random.bytes(3)));
                     model.insert(key.clone(), value.clone());
-                    memtable.insert(TREE, Sequence(sequence), vec![(key, value)]);
+                    let writes = vec![(TREE, vec![(key, value)])];
+                    let record = Record { writes, ..Record::default() };
+                    memtable.insert(Sequence(sequence), &record.encode().into());
                 }
                 let times = (Sequence::ZERO, Sequence(sequence));
                 let sources = vec![cursor(&memtable, Direction::Ascending)];

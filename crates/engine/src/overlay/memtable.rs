@@ -1,29 +1,36 @@
-//! The memtable: recent writes of all trees, ordered by (tree, key, newest first).
+//! The memtable: recent writes of all trees, each tree's ordered by (key, newest first).
 //!
 //! *Invariants*
-//! 1. Entries are inserted by one thread at a time (under the commit lock) and read by any number.
-//! 2. An entry is visible to a reader whose Sequence is at least its own. Entries are inserted
-//!    before their Sequence becomes visible, so a reader that may see one always finds it.
-//! 3. The journal names, for each (tree, Sequence), exactly the keys that were written then. It
+//! 1. An entry is visible to a reader whose Sequence is at least its own. Entries are inserted
+//!    before their Sequence becomes visible, so a reader that may see one always finds it. Any number
+//!    of transactions are inserted at once.
+//! 2. A tree's journal names, for each Sequence, exactly the keys that were written then. It
 //!    makes "what has changed since" cost what has changed since, not the memtable's size.
 //!
-//! Both maps are lock-free skip lists, so a reader never waits for a writer.
+//! Trees are found by a lock-free skip list, entries in [`blocks`]: a reader waits for a writer only
+//! while it puts one entry into the very block that is read.
 
-use std::borrow::Borrow;
-use std::cmp::{Ordering, Reverse};
-use std::ops::Bound;
+mod blocks;
+
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering as Atomic};
+use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
-use crossbeam_skiplist::map::Entry;
 use frond_tree::{Bounds, Content, Direction, Value};
 
 use crate::ids::{Sequence, TreeId};
+use crate::overlay::stored::{TreeWrites, writes_of};
+use blocks::{Blocks, Versioned};
 
-/// Memory of an entry besides its key's and value's bytes: two `Bytes`, a skip list's node, the
-/// journal's share. Measured roughly; it only decides when a memtable is full.
-const ENTRY_OVERHEAD_BYTES: u64 = 200;
+/// Memory of an entry besides its bytes in the payload: its place in a block of which seven tenths are
+/// used, and a share of the block's own.
+const ENTRY_OVERHEAD_BYTES: u64 = 100;
+/// Memory that a transaction takes for each tree: its journal, and the payload's own fields.
+const TOUCHED_OVERHEAD_BYTES: u64 = 120;
+
+/// Memory of an entry of an open transaction besides its key's and value's bytes, measured roughly.
+const OWN_ENTRY_OVERHEAD_BYTES: u64 = 200;
 
 /// A key and what became of it: a value, or a deletion.
 pub(crate) type OverlayEntry = (Bytes, Option<Value>);
@@ -46,68 +53,143 @@ impl Window {
 /// Recent writes of all trees.
 #[derive(Default)]
 pub(crate) struct Memtable {
-    entries: SkipMap<EntryKey, Option<Value>>,
-    journal: SkipMap<(TreeId, Sequence), Touched>,
-    totals: SkipMap<TreeId, Totals>,
+    trees: SkipMap<TreeId, TreeTable>,
     bytes: AtomicU64,
 }
 
-/// What was done to one tree in all: never less than what is there, so that a look at it often
-/// saves walking the journal.
-#[derive(Default)]
-struct Totals {
+/// Recent writes of one tree.
+struct TreeTable {
+    blocks: Blocks,
+    /// By Sequence, ascending.
+    journal: Mutex<Vec<Touched>>,
+    /// The least and the greatest Sequence inserted: a look at them often saves the journal's lock.
+    first: AtomicU64,
+    last: AtomicU64,
+    /// What was done in all: never less than what is there.
     writes: AtomicU64,
-    /// Of keys and inline values.
     bytes: AtomicU64,
     flags: AtomicU8,
 }
 
-/// What one transaction did to one tree.
+/// What one transaction did.
 struct Touched {
-    keys: Box<[Bytes]>,
+    sequence: Sequence,
+    writes: TreeWrites,
     flags: u8,
 }
 
-impl Memtable {
-    /// Adds the writes of one transaction to one tree; their keys are distinct.
-    pub fn insert(&self, tree: TreeId, sequence: Sequence, writes: Vec<OverlayEntry>) {
-        let mut flags = 0;
-        let mut bytes = 0;
-        let count = writes.len() as u64;
-        let mut keys = Vec::with_capacity(writes.len());
-        for (key, value) in writes {
-            flags |= value.as_ref().map_or(0, |value| value.flags);
-            bytes += entry_bytes(&key, value.as_ref());
-            keys.push(key.clone());
-            self.entries.insert(EntryKey::new(tree, key, sequence), value);
+impl Default for TreeTable {
+    fn default() -> TreeTable {
+        TreeTable {
+            blocks: Blocks::default(),
+            journal: Mutex::default(),
+            first: AtomicU64::new(u64::MAX),
+            last: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            flags: AtomicU8::new(0),
         }
-        let totals = self.totals.get_or_insert_with(tree, Totals::default);
-        totals.value().writes.fetch_add(count, Atomic::Relaxed);
-        let written = bytes - count * ENTRY_OVERHEAD_BYTES;
-        totals.value().bytes.fetch_add(written, Atomic::Relaxed);
-        totals.value().flags.fetch_or(flags, Atomic::Relaxed);
-        self.journal.insert((tree, sequence), Touched { keys: keys.into(), flags });
+    }
+}
+
+impl TreeTable {
+    /// Returns the bytes of keys and values, and the memory taken.
+    fn insert(&self, sequence: Sequence, writes: TreeWrites) -> u64 {
+        let (mut flags, mut written) = (0, 0);
+        for stored in writes.iter() {
+            flags |= stored.flags();
+            written += stored.len() as u64;
+            self.blocks.insert(Versioned { sequence, stored });
+        }
+        let count = u64::from(writes.count);
+        self.writes.fetch_add(count, Atomic::Relaxed);
+        self.bytes.fetch_add(written, Atomic::Relaxed);
+        self.flags.fetch_or(flags, Atomic::Relaxed);
+        let mut journal = self.journal();
+        // Transactions are inserted side by side: nearly in their order, not quite.
+        let position = journal.partition_point(|touched| touched.sequence < sequence);
+        journal.insert(position, Touched { sequence, writes, flags });
+        self.first.fetch_min(sequence.0, Atomic::Relaxed);
+        self.last.fetch_max(sequence.0, Atomic::Relaxed);
+        drop(journal);
+        written + count * ENTRY_OVERHEAD_BYTES + TOUCHED_OVERHEAD_BYTES
+    }
+
+    fn remove(&self, sequence: Sequence) -> u64 {
+        let mut journal = self.journal();
+        let Ok(position) = journal.binary_search_by_key(&sequence, |touched| touched.sequence)
+        else {
+            return 0;
+        };
+        let Touched { writes, .. } = journal.remove(position);
+        let end =
+            |touched: Option<&Touched>, none| touched.map_or(none, |touched| touched.sequence.0);
+        self.first.store(end(journal.first(), u64::MAX), Atomic::Relaxed);
+        self.last.store(end(journal.last(), 0), Atomic::Relaxed);
+        drop(journal);
+        let mut bytes = TOUCHED_OVERHEAD_BYTES;
+        for stored in writes.iter() {
+            self.blocks.remove(stored.key(), sequence);
+            bytes += stored.len() as u64 + ENTRY_OVERHEAD_BYTES;
+        }
+        bytes
+    }
+
+    fn touches(&self, window: Window) -> bool {
+        let first = Sequence(self.first.load(Atomic::Relaxed));
+        let last = Sequence(self.last.load(Atomic::Relaxed));
+        if last <= window.after || window.upto < first {
+            return false;
+        }
+        if window.contains(first) || window.contains(last) {
+            return true;
+        }
+        let journal = self.journal();
+        let end = journal.partition_point(|touched| touched.sequence <= window.upto);
+        journal[..end].last().is_some_and(|touched| window.contains(touched.sequence))
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Vec<Touched>> {
+        self.journal.lock().expect("no panic while the lock is held")
+    }
+}
+
+/// Tells `take` of the transactions within `window`, until it says that it has enough.
+fn each_touched(journal: &[Touched], window: Window, mut take: impl FnMut(&Touched) -> bool) {
+    let start = journal.partition_point(|touched| touched.sequence <= window.after);
+    let touched = journal[start..].iter().take_while(|touched| touched.sequence <= window.upto);
+    for touched in touched {
+        if !take(touched) {
+            return;
+        }
+    }
+}
+
+impl Memtable {
+    /// Adds the writes of one transaction, as they lie in its record's payload.
+    pub fn insert(&self, sequence: Sequence, payload: &Bytes) {
+        let mut bytes = 0;
+        for writes in writes_of(payload) {
+            let table = self.trees.get_or_insert_with(writes.tree, TreeTable::default);
+            bytes += table.value().insert(sequence, writes);
+        }
         self.bytes.fetch_add(bytes, Atomic::Relaxed);
     }
 
     /// Takes back what `insert` did, for a transaction that was refused and never visible.
-    pub fn remove(&self, tree: TreeId, sequence: Sequence, writes: &[OverlayEntry]) {
-        for (key, _) in writes {
-            let place = Sought::new(tree, key, sequence);
-            self.entries.remove(&place as &dyn Place);
-        }
-        self.journal.remove(&(tree, sequence));
-        let bytes = writes.iter().map(|(key, value)| entry_bytes(key, value.as_ref())).sum();
+    pub fn remove(&self, sequence: Sequence) {
+        let bytes = self.trees.iter().map(|table| table.value().remove(sequence)).sum();
         self.bytes.fetch_sub(bytes, Atomic::Relaxed);
     }
 
     /// Tells `take` of every value, of whatever Sequence.
     pub fn for_each_value(&self, mut take: impl FnMut(&Value)) {
-        self.entries.iter().for_each(|entry| {
-            if let Some(value) = entry.value() {
-                take(value);
-            }
-        });
+        for table in self.trees.iter() {
+            table.value().blocks.ascend(None, |entry| {
+                entry.stored.value().iter().for_each(&mut take);
+                true
+            });
+        }
     }
 
     /// About how much memory the entries take.
@@ -117,61 +199,58 @@ impl Memtable {
 
     /// Returns the newest entry of `key` within `window`.
     pub fn get(&self, tree: TreeId, key: &[u8], window: Window) -> Option<Option<Value>> {
-        let place = Sought::new(tree, key, window.upto);
-        let entry = self.entries.lower_bound(Bound::Included(&place as &dyn Place))?;
-        let found = entry.key();
-        let same_key = found.tree == tree && found.key == key;
-        (same_key && window.contains(found.sequence)).then(|| entry.value().clone())
+        let table = self.trees.get(&tree)?;
+        if table.value().last.load(Atomic::Relaxed) <= window.after.0 {
+            return None;
+        }
+        let found = table.value().blocks.newest(key, window.upto)?;
+        window.contains(found.sequence).then(|| found.stored.value())
     }
 
     /// Whether `tree` was written within `window`.
     pub fn touches(&self, tree: TreeId, window: Window) -> bool {
-        self.journal_range(tree, window).next().is_some()
+        self.trees.get(&tree).is_some_and(|table| table.value().touches(window))
     }
 
     /// The OR of the flags of all values written to `tree` within `window`.
     pub fn flags(&self, tree: TreeId, window: Window) -> u8 {
-        let Some(totals) = self.totals.get(&tree) else {
+        let Some(table) = self.trees.get(&tree) else {
             return 0;
         };
-        let most = totals.value().flags.load(Atomic::Relaxed);
+        let most = table.value().flags.load(Atomic::Relaxed);
         let mut flags = 0;
-        let mut touched = self.journal_range(tree, window);
-        while flags != most
-            && let Some(entry) = touched.next()
-        {
-            flags |= entry.value().flags;
+        if most != 0 {
+            each_touched(&table.value().journal(), window, |touched| {
+                flags |= touched.flags;
+                flags != most
+            });
         }
         flags
     }
 
     /// How many writes of `tree` there are at most, several to one key counted.
     pub fn writes_max(&self, tree: TreeId) -> u64 {
-        self.totals.get(&tree).map_or(0, |totals| totals.value().writes.load(Atomic::Relaxed))
+        self.trees.get(&tree).map_or(0, |table| table.value().writes.load(Atomic::Relaxed))
     }
 
     /// How many bytes of keys and inline values were written to `tree` at most.
     pub fn written_bytes(&self, tree: TreeId) -> u64 {
-        self.totals.get(&tree).map_or(0, |totals| totals.value().bytes.load(Atomic::Relaxed))
+        self.trees.get(&tree).map_or(0, |table| table.value().bytes.load(Atomic::Relaxed))
     }
 
     /// Adds the keys of `tree` written within `window` to `keys`; one written twice comes twice.
     pub fn touched_keys(&self, tree: TreeId, window: Window, keys: &mut Vec<Bytes>) {
-        for entry in self.journal_range(tree, window) {
-            keys.extend_from_slice(&entry.value().keys);
-        }
+        let Some(table) = self.trees.get(&tree) else { return };
+        each_touched(&table.value().journal(), window, |touched| {
+            keys.extend(touched.writes.iter().map(|stored| stored.owned_key()));
+            true
+        });
     }
 
     /// The trees that have entries, in order.
     pub fn trees(&self) -> Vec<TreeId> {
-        let mut trees = Vec::new();
-        let mut next = Bound::Included((TreeId(0), Sequence::ZERO));
-        while let Some(entry) = self.journal.lower_bound(next.as_ref()) {
-            let tree = entry.key().0;
-            trees.push(tree);
-            next = Bound::Excluded((tree, Sequence(u64::MAX)));
-        }
-        trees
+        let written = self.trees.iter().filter(|table| !table.value().journal().is_empty());
+        written.map(|table| *table.key()).collect()
     }
 
     /// Appends to `out` the newest entry within `window` of each key within `bounds`, in
@@ -190,86 +269,99 @@ impl Memtable {
         {
             return false;
         }
-        // Within a key the newest comes first: the greatest Sequence opens a key's entries, also
-        // those of the key that ends the range, which so are all left out.
-        let newest = Sequence(u64::MAX);
-        let start = Sought::new(tree, bounds.start.as_deref().unwrap_or_default(), newest);
-        let end = match &bounds.end {
-            Some(end) => Sought::new(tree, end, newest),
-            None => Sought::new(TreeId(tree.0 + 1), &[], newest),
-        };
-        let range = self.entries.range::<dyn Place, _>((
-            Bound::Included(&start as &dyn Place),
-            Bound::Excluded(&end as &dyn Place),
-        ));
-        let in_window = |key: &EntryKey| window.contains(key.sequence);
+        let Some(table) = self.trees.get(&tree) else { return false };
+        let blocks = &table.value().blocks;
         match direction {
-            Direction::Ascending => {
-                let entries = range.filter(|entry| in_window(entry.key()));
-                let mut last: Option<Entry<'_, EntryKey, Option<Value>>> = None;
-                let mut added = 0;
-                for entry in entries {
-                    if last.is_some_and(|last| last.key().has_key_of(entry.key())) {
-                        last = Some(entry);
-                        continue;
-                    }
-                    if added == count {
-                        return true;
-                    }
-                    out.extend([(entry.key().key.clone(), entry.value().clone())]);
-                    added += 1;
-                    last = Some(entry);
-                }
-            }
-            Direction::Descending => {
-                // The oldest version of a key comes first here: the last one seen counts.
-                let mut candidate: Option<OverlayEntry> = None;
-                let mut added = 0;
-                for entry in range.rev().filter(|entry| in_window(entry.key())) {
-                    let key = &entry.key().key;
-                    if let Some(done) = candidate.take_if(|(last, _)| last != key) {
-                        out.extend([done]);
-                        added += 1;
-                        if added == count {
-                            return true;
-                        }
-                    }
-                    candidate = Some((key.clone(), entry.value().clone()));
-                }
-                out.extend(candidate);
-            }
+            Direction::Ascending => ascend(blocks, bounds, window, count, out),
+            Direction::Descending => descend(blocks, bounds, window, count, out),
         }
-        false
     }
 
-    fn journal_range(
-        &self,
-        tree: TreeId,
-        window: Window,
-    ) -> impl Iterator<Item = Entry<'_, (TreeId, Sequence), Touched>> {
-        let end = window.upto.max(window.after); // An inverted range is empty, not an error.
-        self.journal.range((Bound::Excluded((tree, window.after)), Bound::Included((tree, end))))
-    }
-
-    /// Checks invariant 3.
+    /// Checks invariant 2, and the order of the entries.
     pub fn check(&self) -> Result<(), String> {
-        let mut journalled = 0;
-        for touched in self.journal.iter() {
-            let (tree, sequence) = *touched.key();
-            for key in &touched.value().keys {
-                let place = Sought::new(tree, key, sequence);
-                if !self.entries.contains_key(&place as &dyn Place) {
-                    return Err(format!("tree {} lacks a journalled entry", tree.0));
+        for table in self.trees.iter() {
+            let (tree, table) = (table.key().0, table.value());
+            let mut journalled = 0;
+            for touched in table.journal().iter() {
+                for stored in touched.writes.iter() {
+                    let found = table.blocks.newest(stored.key(), touched.sequence);
+                    if found.is_none_or(|found| found.sequence != touched.sequence) {
+                        return Err(format!("tree {tree} lacks a journalled entry"));
+                    }
+                    journalled += 1;
                 }
-                journalled += 1;
             }
-        }
-        let count = self.entries.iter().count();
-        if count != journalled {
-            return Err(format!("{count} entries in a memtable, {journalled} in its journal"));
+            let count = table.blocks.check()?;
+            if count != journalled {
+                return Err(format!("{count} entries of tree {tree}, {journalled} in its journal"));
+            }
         }
         Ok(())
     }
+}
+
+fn ascend(
+    blocks: &Blocks,
+    bounds: &Bounds,
+    window: Window,
+    count: usize,
+    out: &mut impl Extend<OverlayEntry>,
+) -> bool {
+    // The last key that was added.
+    let mut last: Option<Bytes> = None;
+    let (mut added, mut more) = (0, false);
+    blocks.ascend(bounds.start.as_deref(), |entry| {
+        let key = entry.stored.key();
+        if bounds.end.as_deref().is_some_and(|end| end <= key) {
+            return false;
+        }
+        if !window.contains(entry.sequence) || last.as_deref() == Some(key) {
+            return true;
+        }
+        if added == count {
+            more = true;
+            return false;
+        }
+        let (key, value) = entry.stored.entry();
+        last = Some(key.clone());
+        out.extend([(key, value)]);
+        added += 1;
+        true
+    });
+    more
+}
+
+fn descend(
+    blocks: &Blocks,
+    bounds: &Bounds,
+    window: Window,
+    count: usize,
+    out: &mut impl Extend<OverlayEntry>,
+) -> bool {
+    // The oldest version of a key comes first here: the last one seen counts.
+    let mut candidate: Option<Versioned> = None;
+    let (mut added, mut more) = (0, false);
+    blocks.descend(bounds.end.as_deref(), |entry| {
+        let key = entry.stored.key();
+        if bounds.start.as_deref().is_some_and(|start| key < start) {
+            return false;
+        }
+        if !window.contains(entry.sequence) {
+            return true;
+        }
+        if let Some(done) = candidate.take_if(|last| last.stored.key() != key) {
+            out.extend([done.stored.entry()]);
+            added += 1;
+            if added == count {
+                more = true;
+                return false;
+            }
+        }
+        candidate = Some(entry.clone());
+        true
+    });
+    out.extend(candidate.filter(|_| !more).map(|last| last.stored.entry()));
+    more
 }
 
 /// About how much memory an entry takes.
@@ -278,120 +370,13 @@ pub(crate) fn entry_bytes(key: &[u8], value: Option<&Value>) -> u64 {
         Content::Inline(bytes) => bytes.len(),
         _ => 0,
     });
-    (key.len() + inline) as u64 + ENTRY_OVERHEAD_BYTES
+    (key.len() + inline) as u64 + OWN_ENTRY_OVERHEAD_BYTES
 }
-
-/// Where an entry stands: by tree, then key, then newest first.
-///
-/// The key's first bytes lie in the skip list's node: most comparisons end there, and save following
-/// the pointer to the key (an insertion's memory accesses are most of its cost).
-struct EntryKey {
-    tree: TreeId,
-    head: u128,
-    key: Bytes,
-    sequence: Sequence,
-}
-
-impl EntryKey {
-    fn new(tree: TreeId, key: Bytes, sequence: Sequence) -> EntryKey {
-        EntryKey { tree, head: head_of(&key), key, sequence }
-    }
-
-    fn has_key_of(&self, other: &EntryKey) -> bool {
-        self.head == other.head && self.key == other.key
-    }
-}
-
-/// The first sixteen bytes as a number; zeros where there are none.
-fn head_of(key: &[u8]) -> u128 {
-    let mut head = [0; size_of::<u128>()];
-    let bytes = key.len().min(head.len());
-    head[..bytes].copy_from_slice(&key[..bytes]);
-    u128::from_be_bytes(head)
-}
-
-/// Anything that has a place among entries, so that a search needs no copy of its key.
-trait Place {
-    fn place(&self) -> Sought<'_>;
-}
-
-/// A place, borrowed: the order of the fields is the order of the entries.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Sought<'a> {
-    tree: TreeId,
-    head: u128,
-    key: &'a [u8],
-    sequence: Reverse<Sequence>,
-}
-
-impl<'a> Sought<'a> {
-    fn new(tree: TreeId, key: &'a [u8], sequence: Sequence) -> Sought<'a> {
-        Sought { tree, head: head_of(key), key, sequence: Reverse(sequence) }
-    }
-}
-
-impl Place for EntryKey {
-    fn place(&self) -> Sought<'_> {
-        let sequence = Reverse(self.sequence);
-        Sought { tree: self.tree, head: self.head, key: &self.key, sequence }
-    }
-}
-
-impl Place for Sought<'_> {
-    fn place(&self) -> Sought<'_> {
-        *self
-    }
-}
-
-impl<'a> Borrow<dyn Place + 'a> for EntryKey {
-    fn borrow(&self) -> &(dyn Place + 'a) {
-        self
-    }
-}
-
-impl Ord for dyn Place + '_ {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.place().cmp(&other.place())
-    }
-}
-
-impl PartialOrd for dyn Place + '_ {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for dyn Place + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for dyn Place + '_ {}
-
-impl Ord for EntryKey {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.place().cmp(&other.place())
-    }
-}
-
-impl PartialOrd for EntryKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for EntryKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for EntryKey {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::record::Record;
 
     const TREE: TreeId = TreeId(4);
 
@@ -400,7 +385,12 @@ mod tests {
             .iter()
             .map(|(key, value)| (Bytes::from(*key), value.map(Value::inline)))
             .collect();
-        memtable.insert(TREE, Sequence(sequence), writes);
+        insert(memtable, TREE, sequence, writes);
+    }
+
+    fn insert(memtable: &Memtable, tree: TreeId, sequence: u64, writes: Vec<OverlayEntry>) {
+        let record = Record { writes: vec![(tree, writes)], ..Record::default() };
+        memtable.insert(Sequence(sequence), &record.encode().into());
     }
 
     fn sample() -> Memtable {
@@ -408,7 +398,7 @@ mod tests {
         put(&memtable, 1, &[("a", Some("a1")), ("b", Some("b1")), ("c", Some("c1"))]);
         put(&memtable, 2, &[("b", Some("b2"))]);
         put(&memtable, 3, &[("a", None), ("d", Some("d3"))]);
-        memtable.insert(TreeId(5), Sequence(4), vec![(Bytes::from("a"), None)]);
+        insert(&memtable, TreeId(5), 4, vec![(Bytes::from("a"), None)]);
         memtable
     }
 
@@ -489,8 +479,9 @@ mod tests {
         let memtable = sample();
         let bytes = memtable.bytes();
         let writes = [(Bytes::from("b"), Some(Value::inline("b7"))), (Bytes::from("z"), None)];
-        memtable.insert(TREE, Sequence(7), writes.to_vec());
-        memtable.remove(TREE, Sequence(7), &writes);
+        insert(&memtable, TREE, 7, writes.to_vec());
+        assert!(memtable.touches(TREE, window(3, 9)));
+        memtable.remove(Sequence(7));
         assert_eq!(memtable.bytes(), bytes);
         assert!(!memtable.touches(TREE, window(3, 9)));
         assert_eq!(memtable.get(TREE, b"z", window(0, 9)), None);

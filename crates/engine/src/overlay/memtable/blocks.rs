@@ -1,0 +1,354 @@
+//! The entries of one tree in order, in blocks of a few dozen.
+//!
+//! A skip list of entries spends most of its time waiting for memory: each step is another node. Here
+//! a skip list holds only the first place of each block, and so stays in the processor's cache; within
+//! a block the beginnings of the keys lie side by side and are searched by halves.
+//!
+//! *Thread safety*: any number of threads may insert and read at once. A block has a lock of its own,
+//! held for a search and a few copies; no thread holds two, or waits for anything with one.
+//!
+//! *Invariants*
+//! 1. A block has the places from its first place (its key in the skip list, which never changes) up
+//!    to `end`, which is the next block's first. `end` only falls: where a full block is divided, under
+//!    its lock, and the new block is in the skip list before `end` says so. Blocks never go.
+//! 2. So whoever finds the block for a place, locks it, and sees that the place is beyond its end,
+//!    looks again and finds another; and whoever has read a block goes on at the end that it saw.
+
+use std::borrow::Borrow;
+use std::cmp::{Ordering, Reverse};
+use std::ops::Bound;
+use std::sync::{Arc, RwLock, RwLockReadGuard};
+
+use bytes::Bytes;
+use crossbeam_skiplist::SkipMap;
+
+use crate::ids::Sequence;
+use crate::overlay::stored::Stored;
+
+/// Entries of a full block: with 32 searching takes longer, with 128 inserting.
+const BLOCK_COUNT_MAX: usize = 64;
+const NO_PANIC: &str = "no panic while the lock is held";
+
+/// The entries of one tree, ordered by key, of one key the newest first.
+pub(crate) struct Blocks {
+    blocks: SkipMap<OwnedPlace, Arc<Block>>,
+}
+
+/// An entry of a moment.
+#[derive(Clone)]
+pub(crate) struct Versioned {
+    /// When it was written.
+    pub sequence: Sequence,
+    /// What.
+    pub stored: Stored,
+}
+
+#[derive(Default)]
+struct Block(RwLock<BlockEntries>);
+
+#[derive(Default)]
+struct BlockEntries {
+    /// The beginnings of the keys of `entries`.
+    heads: Vec<u128>,
+    entries: Vec<Versioned>,
+    /// The next block's first place; `None`: this is the last.
+    end: Option<OwnedPlace>,
+}
+
+impl Default for Blocks {
+    fn default() -> Blocks {
+        let blocks = SkipMap::new();
+        let first = OwnedPlace { head: 0, key: Bytes::new(), sequence: Sequence(u64::MAX) };
+        blocks.insert(first, Arc::default());
+        Blocks { blocks }
+    }
+}
+
+impl Blocks {
+    /// Inserts an entry; there is none of the same key and Sequence.
+    pub fn insert(&self, entry: Versioned) {
+        let place = Sought::new(entry.stored.key(), entry.sequence);
+        loop {
+            let block = self.block_of(&place);
+            let mut found = block.0.write().expect(NO_PANIC);
+            if found.is_beyond(&place) {
+                continue;
+            }
+            let position = found.position(&place);
+            if found.entries.len() < BLOCK_COUNT_MAX {
+                found.insert(position, place.head, entry);
+                return;
+            }
+            // Where keys rise, full blocks stay full.
+            let at_end = position == found.entries.len() && found.end.is_none();
+            let middle = if at_end { position } else { BLOCK_COUNT_MAX / 2 };
+            let mut upper = found.divide(middle);
+            let first = if at_end { place.to_owned() } else { upper.first_place() };
+            let in_upper = first.place() <= place;
+            if in_upper {
+                upper.insert(position - middle, place.head, entry);
+            } else {
+                found.insert(position, place.head, entry);
+            }
+            self.blocks.insert(first.clone(), Arc::new(Block(RwLock::new(upper))));
+            found.end = Some(first);
+            return;
+        }
+    }
+
+    /// Removes an entry, if it is there.
+    pub fn remove(&self, key: &[u8], sequence: Sequence) {
+        let place = Sought::new(key, sequence);
+        loop {
+            let block = self.block_of(&place);
+            let mut found = block.0.write().expect(NO_PANIC);
+            if found.is_beyond(&place) {
+                continue;
+            }
+            let position = found.position(&place);
+            if found.entries.get(position).is_some_and(|entry| entry.place() == place) {
+                found.entries.remove(position);
+                found.heads.remove(position);
+            }
+            return;
+        }
+    }
+
+    /// Returns the newest entry of `key` up to `upto`.
+    pub fn newest(&self, key: &[u8], upto: Sequence) -> Option<Versioned> {
+        let mut place = Sought::new(key, upto);
+        let mut end;
+        loop {
+            let block = self.block_of(&place);
+            let found = block.0.read().expect(NO_PANIC);
+            if found.is_beyond(&place) {
+                continue;
+            }
+            if let Some(entry) = found.entries.get(found.position(&place)) {
+                return (entry.stored.key() == key).then(|| entry.clone());
+            }
+            // The versions of one key may reach into the next block.
+            end = found.end.clone().filter(|end| end.key == key)?;
+            drop(found);
+            place = Sought { sequence: Reverse(end.sequence), ..place };
+        }
+    }
+
+    /// Tells `take` of the entries from `start` on, ascending, until it says that it has enough.
+    pub fn ascend(&self, start: Option<&[u8]>, mut take: impl FnMut(&Versioned) -> bool) {
+        let newest = Sequence(u64::MAX);
+        let mut next = Sought::new(start.unwrap_or_default(), newest).to_owned();
+        loop {
+            let block = self.block_of(&next.place());
+            let found = block.0.read().expect(NO_PANIC);
+            if found.is_beyond(&next.place()) {
+                continue;
+            }
+            let position = found.position(&next.place());
+            if !found.entries[position..].iter().all(&mut take) {
+                return;
+            }
+            let Some(end) = found.end.clone() else { return };
+            next = end;
+        }
+    }
+
+    /// Tells `take` of the entries before `end`, descending, until it says that it has enough.
+    pub fn descend(&self, end: Option<&[u8]>, mut take: impl FnMut(&Versioned) -> bool) {
+        let mut before = end.map(|end| Sought::new(end, Sequence(u64::MAX)).to_owned());
+        loop {
+            let bound = before
+                .as_ref()
+                .map_or(Bound::Unbounded, |before| Bound::Excluded(before as &dyn Place));
+            let Some(block) = self.blocks.upper_bound(bound) else { return };
+            let found = block.value().0.read().expect(NO_PANIC);
+            let is_whole = match (&before, &found.end) {
+                (Some(before), Some(end)) => before.place() <= end.place(),
+                (None, Some(_)) => false,
+                (_, None) => true,
+            };
+            if !is_whole {
+                continue; // It was divided since it was looked for.
+            }
+            let position = before
+                .as_ref()
+                .map_or(found.entries.len(), |before| found.position(&before.place()));
+            if !found.entries[..position].iter().rev().all(&mut take) {
+                return;
+            }
+            before = Some(block.key().clone());
+        }
+    }
+
+    fn block_of(&self, place: &Sought<'_>) -> Arc<Block> {
+        let found = self.blocks.upper_bound(Bound::Included(place as &dyn Place));
+        Arc::clone(found.expect("the first block begins before everything").value())
+    }
+}
+
+impl BlockEntries {
+    fn is_beyond(&self, place: &Sought<'_>) -> bool {
+        self.end.as_ref().is_some_and(|end| end.place() <= *place)
+    }
+
+    /// Where the first entry stands whose place isn't before `place`.
+    fn position(&self, place: &Sought<'_>) -> usize {
+        let start = self.heads.partition_point(|head| *head < place.head);
+        let equal = self.heads[start..].partition_point(|head| *head == place.head);
+        let equal = &self.entries[start..start + equal];
+        // Of a key that is written again and again the newest entry is sought, or comes before it.
+        if equal.first().is_none_or(|first| *place <= first.place()) {
+            return start;
+        }
+        start + equal.partition_point(|entry| entry.place() < *place)
+    }
+
+    fn insert(&mut self, position: usize, head: u128, entry: Versioned) {
+        self.heads.insert(position, head);
+        self.entries.insert(position, entry);
+    }
+
+    /// Takes out what stands from `middle` on, as a block with this one's end.
+    fn divide(&mut self, middle: usize) -> BlockEntries {
+        let mut upper = BlockEntries { end: self.end.take(), ..BlockEntries::default() };
+        upper.heads.reserve_exact(BLOCK_COUNT_MAX);
+        upper.entries.reserve_exact(BLOCK_COUNT_MAX);
+        upper.heads.extend(self.heads.drain(middle..));
+        upper.entries.extend(self.entries.drain(middle..));
+        upper
+    }
+
+    fn first_place(&self) -> OwnedPlace {
+        let first = self.entries.first().expect("half of a full block is not empty");
+        first.place().to_owned()
+    }
+}
+
+impl Versioned {
+    fn place(&self) -> Sought<'_> {
+        Sought::new(self.stored.key(), self.sequence)
+    }
+}
+
+/// The first sixteen bytes as a number; zeros where there are none.
+fn head_of(key: &[u8]) -> u128 {
+    let mut head = [0; size_of::<u128>()];
+    let bytes = key.len().min(head.len());
+    head[..bytes].copy_from_slice(&key[..bytes]);
+    u128::from_be_bytes(head)
+}
+
+/// Where an entry stands.
+#[derive(Clone, Debug)]
+struct OwnedPlace {
+    head: u128,
+    key: Bytes,
+    sequence: Sequence,
+}
+
+/// The same, borrowed: the order of the fields is the order of the entries.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sought<'a> {
+    head: u128,
+    key: &'a [u8],
+    sequence: Reverse<Sequence>,
+}
+
+impl<'a> Sought<'a> {
+    fn new(key: &'a [u8], sequence: Sequence) -> Sought<'a> {
+        Sought { head: head_of(key), key, sequence: Reverse(sequence) }
+    }
+
+    fn to_owned(self) -> OwnedPlace {
+        // A copy, so that a block keeps no transaction's payload for its bounds.
+        let key = Bytes::copy_from_slice(self.key);
+        OwnedPlace { head: self.head, key, sequence: self.sequence.0 }
+    }
+}
+
+/// Anything that has a place, so that a search needs no copy of its key.
+trait Place {
+    fn place(&self) -> Sought<'_>;
+}
+
+impl Place for OwnedPlace {
+    fn place(&self) -> Sought<'_> {
+        Sought { head: self.head, key: &self.key, sequence: Reverse(self.sequence) }
+    }
+}
+
+impl Place for Sought<'_> {
+    fn place(&self) -> Sought<'_> {
+        *self
+    }
+}
+
+impl<'a> Borrow<dyn Place + 'a> for OwnedPlace {
+    fn borrow(&self) -> &(dyn Place + 'a) {
+        self
+    }
+}
+
+impl Ord for dyn Place + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+impl PartialOrd for dyn Place + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for dyn Place + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for dyn Place + '_ {}
+
+impl Ord for OwnedPlace {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+impl PartialOrd for OwnedPlace {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for OwnedPlace {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for OwnedPlace {}
+
+impl Blocks {
+    /// Checks invariant 1, and returns how many entries there are. For when nobody inserts.
+    pub fn check(&self) -> Result<usize, String> {
+        let mut count = 0;
+        for block in self.blocks.iter() {
+            let found: RwLockReadGuard<'_, BlockEntries> = block.value().0.read().expect(NO_PANIC);
+            let next = block.next().map(|next| next.key().clone());
+            let places: Vec<Sought<'_>> = found.entries.iter().map(Versioned::place).collect();
+            let in_order = places.is_sorted_by(|left, right| left < right)
+                && places.iter().map(|place| place.head).eq(found.heads.iter().copied())
+                && places.first().is_none_or(|first| block.key().place() <= *first)
+                && places.last().is_none_or(|last| !found.is_beyond(last));
+            if found.end != next || !in_order {
+                return Err("a block of a memtable is not in order".to_owned());
+            }
+            count += places.len();
+        }
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests;
