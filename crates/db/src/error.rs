@@ -121,11 +121,6 @@ impl Error {
         )
     }
 
-    /// Storage, or whatever else is outside, that does not answer.
-    pub(crate) fn unavailable(code: Code, message: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Unavailable, code, message)
-    }
-
     /// Adds the fields that go into the error's document beside code and message.
     pub fn with_details(self, details: DocumentBuf) -> Error {
         Error { details: Some(details), ..self }

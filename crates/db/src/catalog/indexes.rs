@@ -221,8 +221,8 @@ impl Database {
         for (spec, tree) in &prepared.indexes {
             let changes = prepared.documents.diff(store, &documents);
             let (tree, duplicates) = merge_index::apply(store, spec, tree, changes, &namespace)?;
-            if let Some(message) = duplicates.into_iter().next() {
-                return Err(Error::invalid(Code::DuplicateKey, message));
+            if let Some(duplicate) = duplicates.into_iter().next() {
+                return Err(Error::invalid(Code::DuplicateKey, duplicate.message));
             }
             caught_up.push((spec.clone(), tree));
         }

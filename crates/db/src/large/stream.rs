@@ -12,11 +12,11 @@ use frond_doc::extended_json::{self, Form};
 use frond_doc::pieces::{Edited, LargeDocument, PiecesError, Writer};
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_engine::Durability;
-use frond_query::Code;
 use frond_store::ChunkStore;
 
+use crate::collection::find::Search;
 use crate::collection::insert::check_id;
-use crate::collection::plan::{Access, Order};
+use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::collection::view;
 use crate::collection::write::CollectionWriter;
@@ -136,12 +136,17 @@ impl Database {
         filter: Option<Document<'_>>,
         visit: &mut dyn FnMut(&StoredDocument<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let filter = self.parse_filter(filter, None)?;
         let reader = self.reader();
         let Some(found) = self.find_collection(&reader, collection)? else { return Ok(()) };
         view::refuse(found.options.view(), &self.namespace(collection))?;
-        let access = Access::everything(&Order::Any);
-        let scan = Scan::new(reader, &found, access, filter).in_part(std::iter::empty());
+        let variables = self.parse_variables(None)?.with_collation(found.collation()?);
+        let filter = self.parse_filter(filter, &variables)?;
+        let search = Search::of(&filter, None);
+        let Some((found, access)) = self.access(&reader, Some(found), search)? else {
+            return Ok(());
+        };
+        let scan = Scan::new(reader, &found, access, filter.clone(), &Order::Any)
+            .in_part(std::iter::empty());
         let store = self.frond().engine().store().clone();
         for found in scan {
             let found = found?;
@@ -175,6 +180,6 @@ impl From<PiecesError> for Error {
 impl From<std::io::Error> for Error {
     /// Of what a document is read from, or written to.
     fn from(error: std::io::Error) -> Error {
-        Error::unavailable(Code::OperationFailed, error.to_string())
+        Error::unavailable(error.to_string())
     }
 }

@@ -10,7 +10,7 @@ use frond_db::{Error, ErrorKind, Frond};
 use frond_doc::{Binary, DocumentBuilder, Value};
 use frond_store::{Chunk, ChunkHash};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::{Method, Request, Response, StatusCode, header};
 use tokio::sync::Semaphore;
 
@@ -309,6 +309,10 @@ fn get(
 }
 
 async fn read_body(body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
+    if (bytes_max as u64) < body.size_hint().lower() {
+        let message = "the request is longer than it may be";
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorKind::Invalid, message));
+    }
     let read = Limited::new(body, bytes_max).collect();
     match tokio::time::timeout(Duration::from_secs(BODY_SECONDS_MAX), read).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
