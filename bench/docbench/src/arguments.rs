@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -114,6 +115,9 @@ pub struct Run {
     /// How often each workload runs on each target; the scale's own number if left out
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: Option<u32>,
+    /// Leave out repetitions after the first that would end later; the scale's own if left out (small: 33)
+    #[arg(long)]
+    minutes: Option<u64>,
     /// From which all random numbers follow
     #[arg(long, default_value_t = 20_261_121)]
     seed: u64,
@@ -153,6 +157,10 @@ impl Run {
             scale: self.scale,
             parameters: Parameters(self.set.iter().cloned().collect()),
             repetitions: self.repetitions.unwrap_or(self.scale.repetitions()),
+            time_max: self
+                .minutes
+                .or(self.scale.minutes())
+                .map(|minutes| Duration::from_secs(minutes * 60)),
             seed: self.seed,
             places: self.places.places(),
             any_durability: self.any_durability,

@@ -8,12 +8,14 @@
 //! 3. the workload runs; a failure ends the target's part in this workload, not the run;
 //! 4. the target is stopped and the directory removed.
 //!
-//! After the last repetition the workload's rows are written. One durability stands in a results file: a
+//! After the last repetition the workload's rows are written. Where a time for the whole run is set, each
+//! workload has an equal part of it, what earlier ones left over included: repetitions after the first that
+//! would begin later are left out, for all targets alike, and the rows have fewer samples. One durability stands in a results file: a
 //! target with another one is "not run".
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::machine;
 use crate::noop;
@@ -38,6 +40,8 @@ pub struct Plan {
     pub parameters: Parameters,
     /// How often.
     pub repetitions: u32,
+    /// Repetitions after the first are left out beyond this.
+    pub time_max: Option<Duration>,
     /// From which all random numbers follow.
     pub seed: u64,
     /// Where targets are found.
@@ -108,9 +112,14 @@ impl<'a> Run<'a> {
     }
 
     fn all(mut self) -> Result<Outcome, Failure> {
-        for workload in &self.plan.workloads {
+        for (position, workload) in self.plan.workloads.iter().enumerate() {
             let mut recorder = Recorder::new(workload.name());
             for repetition in 0..self.plan.repetitions {
+                if repetition > 0 && self.is_late(position) {
+                    let text = format!("{}: the time is over after {repetition}", workload.name());
+                    self.progress.note(&text);
+                    break;
+                }
                 self.repetition(*workload, repetition, &mut recorder)?;
             }
             for row in recorder.finish()? {
@@ -135,6 +144,14 @@ impl<'a> Run<'a> {
             faults: self.outcome.faults,
         }))?;
         Ok(self.outcome)
+    }
+
+    /// Whether the workload at `position` has had its part of the time, and those before it theirs.
+    fn is_late(&self, position: usize) -> bool {
+        let count = self.plan.workloads.len() as f64;
+        self.plan.time_max.is_some_and(|time_max| {
+            self.began.elapsed() > time_max.mul_f64((position + 1) as f64 / count)
+        })
     }
 
     fn repetition(

@@ -43,6 +43,11 @@ impl Scale {
         self.pick(1, 3, 5)
     }
 
+    /// After how many minutes repetitions are left out, if nothing else was asked for.
+    pub fn minutes(self) -> Option<u64> {
+        self.pick(None, Some(33), None)
+    }
+
     /// A time in milliseconds.
     pub fn millis(self, smoke: u64, small: u64, full: u64) -> Duration {
         Duration::from_millis(self.pick(smoke, small, full))

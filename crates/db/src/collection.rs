@@ -14,7 +14,7 @@ mod delete;
 mod distinct;
 pub(crate) mod duplicate;
 mod explain;
-mod find;
+pub(crate) mod find;
 mod find_and_modify;
 pub(crate) mod insert;
 mod interrupt;

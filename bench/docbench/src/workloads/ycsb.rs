@@ -16,7 +16,7 @@ mod record;
 
 use std::sync::Arc;
 
-use crate::drive::{Client, Span, closed_loop, open_loop};
+use crate::drive::{Client, Measured, Span, closed_loop, open_loop};
 use crate::query::{CollectionSpec, Kind};
 use crate::results::{Better, Case};
 use crate::scale::Scale;
@@ -133,6 +133,11 @@ fn mixes(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure>
     Ok(())
 }
 
+/// Where nothing was done nothing was in time.
+fn is_in_time(measured: &Measured) -> bool {
+    measured.operations > 0 && measured.millis_at(0.95) <= LATENCY_MILLIS_MAX
+}
+
 /// More clients until the 95th percentile is too long.
 fn curve(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
     let steps = [1, 8].into_iter().chain((1..).map(|step| step * 35));
@@ -149,7 +154,7 @@ fn curve(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure>
             .with("loop", "closed")
             .with("part", "curve");
         let measured = context.load(&case, &span, || closed_loop(&mut clients, span))?;
-        if measured.millis_at(0.95) <= LATENCY_MILLIS_MAX {
+        if is_in_time(&measured) {
             (below, above) = (count, 0);
             continue;
         }
@@ -180,7 +185,7 @@ fn open_rate(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Fail
             seed: context.seed ^ u64::from(200 + probe),
         };
         let measured = open_loop(&mut connections, rate, span)?;
-        if measured.millis_at(0.95) <= LATENCY_MILLIS_MAX && measured.rate() > rate * 0.8 {
+        if is_in_time(&measured) && measured.rate() > rate * 0.8 {
             low = rate;
             best = Some((span, measured));
         } else {
