@@ -25,10 +25,10 @@ mod interval;
 mod parts;
 mod places;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use frond_doc::key::Bounds;
+use frond_doc::key::{self, Bounds};
 
 use crate::filter::Filter;
 use crate::filter::tree::Node;
@@ -199,7 +199,7 @@ pub fn plan(
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
 ) -> Plan {
     let root = question.filter.root();
-    let by_id = compound::scans(root, &id_facts()).pop();
+    let by_id = compound::scans(root, &ID_FACTS).pop();
     if let Some(scan) = &by_id
         && scan.is_point
         && scan.is_bounded
@@ -301,7 +301,7 @@ fn union(
         let mut nodes = vec![branch.clone()];
         nodes.extend(others.iter().filter(|other| !matches!(other, Node::Or(_))).cloned());
         let node = Node::And(nodes);
-        let by_id = compound::scans(&node, &id_facts()).pop();
+        let by_id = compound::scans(&node, &ID_FACTS).pop();
         let offers = offers(&node, question, by_id, range_count);
         let is_bounded = |offer: &&Offer| match &offer.plan {
             Plan::IndexScan(scan) | Plan::IdScan(scan) => {
@@ -370,12 +370,28 @@ pub fn whole_scan(
     Some(index_scan(scan, 0, direction))
 }
 
+/// The key of the only `_id` that a filter names, if it says nothing else: what is asked most often, and
+/// nothing can be better than looking it up.
+pub fn only_id(filter: &Filter) -> Option<Bytes> {
+    let mut node = filter.root();
+    while let Node::And(nodes) = node {
+        let [only] = &nodes[..] else { return None };
+        node = only;
+    }
+    match node {
+        Node::Field(field) if field.dotted == "_id" => {
+            conditions::only_value(&field.condition).map(key::of_value)
+        }
+        _ => None,
+    }
+}
+
 /// The documents' own tree seen as an index.
-fn id_facts() -> IndexFacts {
+static ID_FACTS: LazyLock<IndexFacts> = LazyLock::new(|| {
     let fields = [SortField { path: "_id".to_owned(), descending: false }];
     let shape = Arc::new(IndexShape::of_values(&fields, false));
     IndexFacts { name: "_id_".to_owned(), shape, flags: 0, covers: false }
-}
+});
 
 #[cfg(test)]
 mod tests;

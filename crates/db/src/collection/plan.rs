@@ -462,6 +462,16 @@ impl Found<'_> {
 /// The access of a filter that names one `_id`: nothing can be better, so nothing is asked about
 /// indexes.
 fn by_one_id(request: Request<'_>) -> Option<Access> {
+    if let Some(key) = planner::only_id(request.filter) {
+        let direction = request.order.pattern().and_then(id_direction);
+        let mut access = Access::all(direction.unwrap_or(Direction::Ascending), request);
+        access.paths[0].source = Source::Id;
+        access.paths[0].ranges = vec![Bounds::prefix(&key)];
+        access.is_exact = true;
+        // One document is in any order.
+        access.gives_order = true;
+        return Some(access);
+    }
     let mut names = request.filter.outermost_names()?;
     if !names.any(|name| name == b"_id") {
         return None;

@@ -313,6 +313,16 @@ fn hashed(value: Value<'_>) -> Interval {
     Interval::point(Value::Int64(hashed_key(value)))
 }
 
+/// The value that a condition demands, if it says nothing else and the value's key tells all.
+pub(super) fn only_value(condition: &Condition) -> Option<Value<'_>> {
+    match condition {
+        Condition::Test(Test::Compare(comparison)) if comparison.relation() == Relation::Equal => {
+            Some(comparison.operand()).filter(|operand| is_told_by_key(*operand))
+        }
+        _ => None,
+    }
+}
+
 /// Whether a value that has this value's key is equal to it in every comparison, and only such a
 /// value. Null isn't: its key is that of an absent field too.
 fn is_told_by_key(value: Value<'_>) -> bool {
