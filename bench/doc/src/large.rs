@@ -266,6 +266,7 @@ fn copied(
         constants: None,
         hint: None,
         variables: None,
+        collation: None,
     };
     let report = copy.update("sets", &[statement], true, Durability::Synced).expect("updates");
     let nanos = start.elapsed().as_nanos() as f64;

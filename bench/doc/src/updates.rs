@@ -77,7 +77,8 @@ fn cost(
                 array_filters: None,
                 constants: None,
                 hint: None,
-                variables: None, collation: None,
+                variables: None,
+                collation: None,
             };
             let start = Instant::now();
             let report = database.update("docs", &[statement], true, durability).expect("updates");

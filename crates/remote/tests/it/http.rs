@@ -167,7 +167,10 @@ fn a_collection_breaks_no_running_clone() {
                     main.reset(Some("HEAD~1"), true).expect("it goes back");
                     for _ in 0..3 {
                         frond
-                            .reclaim(0, ReclaimOptions { thorough: true, ..ReclaimOptions::default() })
+                            .reclaim(
+                                0,
+                                ReclaimOptions { thorough: true, ..ReclaimOptions::default() },
+                            )
                             .expect("a collection");
                     }
                     done.store(true, Ordering::SeqCst);
