@@ -188,7 +188,7 @@ impl Database {
         }
         let repository = self.repository_name();
         let scope = Scope::branch(repository, "");
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let key = system::remote_key(repository, name);
             let (exists, known) = {
                 let reader = crate::reader::Reader::within(self.frond().engine(), transaction);
@@ -217,7 +217,7 @@ impl Database {
         self.remote_url(name)?;
         let repository = self.repository_name();
         let scope = Scope::branch(repository, "");
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let known = {
                 let reader = crate::reader::Reader::within(self.frond().engine(), transaction);
                 crate::version::tag::tracking(&reader, repository, Some(name))?

@@ -170,7 +170,7 @@ impl Database {
         };
         let (moved, commits) = self.bring(remote, &state, depth, progress)?;
         let scope = Scope::branch(name, &state.default_branch);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let is_there = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 database::repository(&reader, name)?.is_some()
@@ -305,7 +305,7 @@ impl Database {
         let name = self.repository_name();
         let time_millis = self.frond().now_millis();
         let scope = Scope::branch(name, "");
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let mut report = FetchReport { moved, ..FetchReport::default() };
             let known = {
                 let reader = Reader::within(self.frond().engine(), transaction);

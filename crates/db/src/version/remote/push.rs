@@ -238,7 +238,7 @@ impl Database {
     fn note_pushed(&self, remote: &str, branch: &str, head: ChunkHash) -> Result<(), Error> {
         let name = self.repository_name();
         let scope = Scope::branch(name, "");
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             transaction.validate(TreeId::SYSTEM, system::repository_key(name));
             let tracked = TagInfo {
                 name: format!("{remote}/{branch}"),

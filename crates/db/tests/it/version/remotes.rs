@@ -341,7 +341,9 @@ fn a_shallow_clone_ends_cleanly_and_is_deepened() {
             .unwrap()
             .all(|version| version.is_ok())
     );
-    there.reclaim(0, frond_db::ReclaimOptions { thorough: true, bytes_a_second: None }).unwrap();
+    there
+        .reclaim(0, frond_db::ReclaimOptions { thorough: true, bytes_a_second: None, purge: false })
+        .unwrap();
     there.engine().check().unwrap();
 
     // What would need the parents is refused, and a push works: the other side has them.
@@ -377,6 +379,8 @@ fn a_shallow_clone_ends_cleanly_and_is_deepened() {
     clone.pull(ORIGIN, &remote, None, MergeRequest::default(), &mut quiet()).unwrap();
     assert_eq!(log_of(&clone), log_of(&main));
     push(&clone, &plain).expect("it has all of it now");
-    there.reclaim(0, frond_db::ReclaimOptions { thorough: true, bytes_a_second: None }).unwrap();
+    there
+        .reclaim(0, frond_db::ReclaimOptions { thorough: true, bytes_a_second: None, purge: false })
+        .unwrap();
     there.close().unwrap();
 }
