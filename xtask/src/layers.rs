@@ -10,15 +10,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("doc", &["store", "tree"]),
     ("query", &["doc"]),
     ("db", &["doc", "engine", "query", "store", "tree"]),
+    ("remote", &["db", "doc", "store"]),
     ("server", &["db", "doc", "query"]),
-    ("cli", &["db", "doc", "query", "server"]),
+    ("cli", &["db", "doc", "query", "remote", "server"]),
     ("testkit", &["store"]),
 ];
 
 /// What only some crates may name: (words, crates that may).
 const RESERVED: &[(&[&str], &[&str])] = &[
-    (&["std::fs", "std::time::SystemTime", "std::time::Instant"], &["store", "cli", "server"]),
-    (&["tokio", "std::net"], &["server", "cli"]),
+    (
+        &["std::fs", "std::time::SystemTime", "std::time::Instant"],
+        &["store", "cli", "remote", "server"],
+    ),
+    (&["tokio", "std::net"], &["server", "remote", "cli"]),
 ];
 
 /// Returns a line for each import that isn't allowed.

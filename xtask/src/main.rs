@@ -16,7 +16,8 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | bless
   tidy   checks layers, file lengths, marks left in the code, format documents
   ci     everything: format, lints as errors, tests, documentation, tidy, a release build, then
          the drivers and tools of others (installed under target/) against a running server, a
-         hundred kills of a server under load, and small runs of the benchmarks
+          real S3-compatible store where Go can build it, a hundred kills of a server under load,
+          swaps of many clients, and small runs of the benchmarks
   bless  records the present hash of each format module in its document";
 
 const FROND: &str = "target/release/frond";
@@ -62,7 +63,10 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &["test", "--workspace"])?;
     run(root, "cargo", &["build", "--release", "--bin", "frond"])?;
     run(root, "python3", &["conformance/run.py", "--frond", FROND])?;
+    run(root, "python3", &["conformance/s3.py", "--frond", FROND])?;
     run(root, PYTHON, &["conformance/kill.py", "--frond", FROND, "--rounds", "100"])?;
+    let swaps = ["conformance/compare_and_swap.py", "--frond", FROND, "--seconds", "10"];
+    run(root, PYTHON, &swaps)?;
     run(root, "cargo", &["build", "--release", "-p", "frond-bench"])?;
     let bench = ["--targets", "frond", "--count", "2000", "--repetitions", "1"];
     run(root, "target/release/frond-bench", &bench)?;

@@ -1,58 +1,72 @@
 //! One field of a document in memory: Frond's index, its scan, and the `bson` crate.
+//!
+//! A turn asks a row of [`ROW`] documents of one shape, so that what hides them from the optimiser is
+//! paid once a row. What is found is used: its length is added up.
 
 use std::hint::black_box;
+use std::time::Instant;
 
 use bson::{Document as BsonDocument, RawDocument};
 use frond_doc::field_index::cache::FieldIndexes;
 use frond_doc::field_index::shape::{SHAPES_BYTES_MAX, ShapeRegistry};
 use frond_doc::field_index::{FieldIndex, INDEXED_BYTES_MIN};
 use frond_doc::path::Path;
-use frond_doc::{DocumentBuf, Value};
+use frond_doc::raw::RawElement;
+use frond_doc::{Document, DocumentBuf, Value};
 
 use crate::documents::{self, Case};
 use crate::measure::{nanos, text};
+
+/// Documents of a row.
+const ROW: usize = 64;
 
 /// Prints the tables.
 pub fn run() {
     opened();
     not_opened();
     index_cost();
+    cold();
+}
+
+/// One get, in nanoseconds: of `get` with each place of a row.
+fn each(mut get: impl FnMut(usize) -> usize) -> f64 {
+    let row = nanos(|_| (0..black_box(ROW)).map(&mut get).sum::<usize>());
+    row / ROW as f64
+}
+
+fn value_bytes(found: Option<RawElement<'_>>) -> usize {
+    found.map_or(0, |found| found.value.len())
 }
 
 fn opened() {
     println!(
-        "\n| opened | fixed, compiled: found | decoded | fixed, hashed: found | decoded | random | absent | scan | `bson` raw | `bson` decoded |"
+        "\n| opened | compiled: found | decoded | by name: found | decoded | random name | absent: compiled | by name | scan | `bson` raw | `bson` decoded |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for case in documents::cases() {
         let indexes = FieldIndexes::new(1 << 20);
-        let document = warm(&indexes, &case);
-        let view = document.view();
+        let documents: Vec<DocumentBuf> = (0..ROW).map(|_| warm(&indexes, &case)).collect();
+        let views: Vec<Document<'_>> = documents.iter().map(DocumentBuf::view).collect();
         let plain = case.document.view();
         let path = Path::new(&case.path);
         let absent = Path::new("absent_field");
+        let names = vec![case.path.as_str(); ROW];
+        let absent_names = vec!["absent_field"; ROW];
         let random = shuffled(&case.paths);
-        let random_paths: Vec<Path> = random.iter().map(|path| Path::new(path)).collect();
-        assert!(path.get(view).is_some() && path.get(view) == path.get(plain));
+        assert!(path.get(views[0]).is_some() && path.get(views[0]) == path.get(plain));
         let raw = RawDocument::from_bytes(plain.as_bytes()).expect("BSON");
         let decoded: BsonDocument = BsonDocument::try_from(raw).expect("BSON");
         let parts: Vec<&str> = case.path.split('.').collect();
         let columns = [
-            nanos(|_| path.find(black_box(view)).is_some()),
-            nanos(|_| string_bytes(path.get(black_box(view)))),
-            // Hashed each time: a nested path is cut first.
-            match parts.len() {
-                1 => nanos(|_| black_box(view).field(black_box(&case.path).as_bytes()).is_some()),
-                _ => nanos(|_| Path::new(black_box(&case.path)).find(black_box(view)).is_some()),
-            },
-            match parts.len() {
-                1 => nanos(|_| string_bytes(black_box(view).get(black_box(&case.path)))),
-                _ => nanos(|_| string_bytes(Path::new(black_box(&case.path)).get(black_box(view)))),
-            },
-            nanos(|turn| {
-                string_bytes(random_paths[turn % random_paths.len()].get(black_box(view)))
+            each(|place| value_bytes(path.find(views[place]))),
+            each(|place| string_bytes(path.get(views[place]))),
+            each(|place| value_bytes(views[place].field_at(names[place]))),
+            each(|place| {
+                string_bytes(views[place].field_at(names[place]).and_then(|it| it.decode()))
             }),
-            nanos(|_| absent.get(black_box(view)).is_some()),
+            each(|place| value_bytes(views[place].field_at(&random[place]))),
+            each(|place| value_bytes(absent.find(views[place]))),
+            each(|place| value_bytes(views[place].field_at(absent_names[place]))),
             nanos(|_| string_bytes(path.get(black_box(plain)))),
             nanos(|_| raw_get(black_box(raw), &parts)),
             nanos(|_| decoded_get(black_box(&decoded), &parts)),
@@ -65,15 +79,20 @@ fn opened() {
 /// that is seen first, and those of the wire, which are validated before.
 fn not_opened() {
     println!(
-        "\n| not opened | stored record | first time | from wire bytes | `bson` raw from bytes | `bson` decoded from bytes |"
+        "\n| not opened | stored record | first time | from wire bytes | random name | absent | `bson` raw from bytes | `bson` decoded from bytes |"
     );
-    println!("|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|");
     for case in documents::cases() {
         let indexes = FieldIndexes::new(1 << 20);
         warm(&indexes, &case);
         let bytes = case.document.clone().into_bytes();
         let path = Path::new(&case.path);
+        let random = shuffled(&case.paths);
         let parts: Vec<&str> = case.path.split('.').collect();
+        let from_wire = |name: &str| {
+            let document = DocumentBuf::validated(bytes.clone()).expect("BSON");
+            value_bytes(document.view().field_at(name))
+        };
         let columns = [
             nanos(|_| {
                 let document = DocumentBuf::from_validated(bytes.clone());
@@ -89,6 +108,8 @@ fn not_opened() {
                 let document = DocumentBuf::validated(bytes.clone()).expect("BSON");
                 string_bytes(path.get(document.view()))
             }),
+            nanos(|turn| from_wire(&random[turn % random.len()])),
+            nanos(|_| from_wire(black_box("absent_field"))),
             nanos(|_| raw_get(RawDocument::from_bytes(black_box(&bytes)).expect("BSON"), &parts)),
             nanos(|_| {
                 let raw = RawDocument::from_bytes(black_box(&bytes)).expect("BSON");
@@ -128,6 +149,84 @@ fn index_cost() {
             index.bytes() as f64 / case.paths.len() as f64,
         );
     }
+}
+
+/// Random documents of a set that no cache holds: how many times as long a get takes as one access
+/// of memory that depends on the one before. The next document is chosen by what was found.
+fn cold() {
+    const COUNT: usize = 20_000;
+    let shapes = ShapeRegistry::new(SHAPES_BYTES_MAX);
+    let case = documents::flat(1, 100);
+    for _ in 0..2 {
+        FieldIndex::of(case.view(), &shapes);
+    }
+    let made = |id: usize| documents::flat(id as i32, 100).indexed(&shapes);
+    let documents: Vec<DocumentBuf> = (0..COUNT).map(made).collect();
+    let bytes: usize = documents.iter().map(|document| document.as_bytes().len()).sum();
+    let order = permutation(COUNT);
+    let fields = permutation(100);
+    let paths: Vec<Path> = (1..=100).map(|it| Path::new(&documents::field_name(it))).collect();
+    // One element a page of the same memory: nothing but the chain of accesses.
+    let chain: Vec<[usize; 64]> = {
+        let mut chain = vec![[0; 64]; COUNT * 8];
+        let order = permutation(COUNT * 8);
+        for pair in order.windows(2) {
+            chain[pair[0]][0] = pair[1];
+        }
+        chain[order[order.len() - 1]][0] = order[0];
+        chain
+    };
+    let access = chased(|place| chain[place][0]);
+    // The handles are in order, and small: they are passed over first. What is found decides nothing,
+    // but the next place waits for it.
+    let handle = chased(|place| {
+        let found = documents[order[place % COUNT]].as_bytes().len();
+        (place + found / (1 << 40) + 1) % COUNT
+    });
+    let get = chased(|place| {
+        let view = documents[order[place % COUNT]].view();
+        let found = value_bytes(paths[fields[place % 100]].find(view));
+        (place + found / (1 << 40) + 1) % COUNT
+    });
+    println!(
+        "\n| cold: {COUNT} documents of 100 fields, {} MB | a dependent access | the handle alone | a field of a random document | accesses behind the handle |",
+        bytes >> 20
+    );
+    println!("|---|---|---|---|---|");
+    println!(
+        "| | {} | {} | {} | {:.1} |",
+        text(access),
+        text(handle),
+        text(get),
+        (get - handle) / access
+    );
+}
+
+/// Nanoseconds of a step, each of which begins where the one before led: the fastest of several runs.
+fn chased(mut next: impl FnMut(usize) -> usize) -> f64 {
+    const STEPS: usize = 50_000;
+    let mut place = 0;
+    (0..7)
+        .map(|_| {
+            let start = Instant::now();
+            for _ in 0..STEPS {
+                place = next(black_box(place));
+            }
+            start.elapsed().as_nanos() as f64 / STEPS as f64
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+/// All numbers below `count`, in an order that no prefetcher knows.
+fn permutation(count: usize) -> Vec<usize> {
+    let mut all: Vec<usize> = (0..count).collect();
+    let mut state = 7_u64;
+    for end in (1..count).rev() {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        all.swap(end, (state >> 33) as usize % (end + 1));
+    }
+    all
 }
 
 /// A walk over all elements, nested ones too: what any scan for an absent name does.
@@ -174,17 +273,10 @@ fn decoded_get(mut document: &BsonDocument, parts: &[&str]) -> usize {
     document.get_str(last).expect("it is there").len()
 }
 
-/// In an order that no predictor learns.
+/// In an order that no predictor learns; few enough to stay in the caches.
 fn shuffled(paths: &[String]) -> Vec<String> {
-    let mut state = 1_u64;
-    (0..8192)
-        .map(|_| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            paths[(state >> 33) as usize % paths.len()].clone()
-        })
-        .collect()
+    let order = permutation(paths.len());
+    (0..ROW.max(paths.len())).map(|it| paths[order[it % paths.len()]].clone()).collect()
 }
 
 fn print_row(name: &str, columns: &[f64]) {

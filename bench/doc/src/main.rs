@@ -1,12 +1,14 @@
 //! Measures documents: how fast a field is found, how much an update of a large document costs.
 //!
-//! `cargo run --release -p frond-bench-doc -- fields|filters|updates`, or all three without a word.
+//! `cargo run --release -p frond-bench-doc -- fields|filters|updates|pieces|sets|stream`, or all but the last
+//! without a word: that measures the memory of its process.
 //! Every figure is the median of several runs; tables are printed as they stand in
 //! docs/benchmarks-documents.md.
 
 mod documents;
 mod fields;
 mod filters;
+mod large;
 mod measure;
 mod updates;
 
@@ -21,5 +23,14 @@ fn main() {
     }
     if is_wanted("updates") {
         updates::run();
+    }
+    if is_wanted("pieces") {
+        large::pieces();
+    }
+    if is_wanted("sets") {
+        large::von_neumanns();
+    }
+    if wanted.iter().any(|it| it == "stream") {
+        large::stream();
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::workload::Workload;
 
+mod field_access;
 mod indexed_insert;
 mod showdown;
 mod tpcc;
@@ -13,6 +14,7 @@ pub const ALL: &[&dyn Workload] = &[
     &showdown::Showdown,
     &ycsb::Ycsb,
     &indexed_insert::IndexedInsert,
+    &field_access::FieldAccess,
     &updates::Updates,
     &tpcc::Tpcc,
 ];

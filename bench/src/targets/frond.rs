@@ -155,6 +155,7 @@ fn set_status(database: &Database, number: i64, status: &str) -> Result<u64, Fai
         constants: None,
         hint: None,
         variables: None,
+        collation: None,
     };
     let done = database.update(COLLECTION, &[statement], true, Durability::Synced)?;
     match done.errors.into_iter().next() {

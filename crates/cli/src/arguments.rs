@@ -22,6 +22,17 @@ pub struct Target {
 impl Target {
     /// Opens what must be there already.
     pub fn open(&self) -> Result<Box<dyn Backend>, Failure> {
+        self.check_there()?;
+        self.open_or_make()
+    }
+
+    /// As [`Target::open`], to pass over a collection once.
+    pub fn open_to_stream(&self) -> Result<Box<dyn Backend>, Failure> {
+        self.check_there()?;
+        self.open_or_make_to_stream()
+    }
+
+    fn check_there(&self) -> Result<(), Failure> {
         if self.uri.is_none() && !self.data.is_dir() {
             return Err(Failure::failed(format!(
                 "there is no data directory {}: name one with --data, or a running server with \
@@ -29,7 +40,15 @@ impl Target {
                 self.data.display()
             )));
         }
-        self.open_or_make()
+        Ok(())
+    }
+
+    /// As [`Target::open_or_make`], to fill a collection.
+    pub fn open_or_make_to_stream(&self) -> Result<Box<dyn Backend>, Failure> {
+        match &self.uri {
+            Some(_) => self.open_or_make(),
+            None => Ok(Box::new(backend::Embedded::open_to_stream(&self.data)?)),
+        }
     }
 
     /// Opens it; makes the data directory where there is none.

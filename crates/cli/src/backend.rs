@@ -23,6 +23,12 @@ pub trait Backend {
         sequences: Vec<DocumentSequence>,
     ) -> Result<DocumentBuf, Failure>;
 
+    /// The databases themselves, if this process has them open: for documents that no command can
+    /// hold.
+    fn embedded(&self) -> Option<&Frond> {
+        None
+    }
+
     /// Writes what is in memory, and lets go.
     fn close(self: Box<Self>) -> Result<(), Failure>;
 }
@@ -72,6 +78,9 @@ fn visit_batch(
     Ok((id != 0).then(|| document! { "getMore": id, "collection": collection }))
 }
 
+/// The cache of whoever reads each chunk once.
+const STREAMING_CACHE_BYTES: u64 = 16 << 20;
+
 /// A data directory that this process has opened.
 pub struct Embedded {
     frond: Frond,
@@ -81,8 +90,19 @@ pub struct Embedded {
 impl Embedded {
     /// Opens a data directory, making it where it is missing.
     pub fn open(directory: &Path) -> Result<Embedded, Failure> {
-        let frond = Frond::open(directory, FrondOptions::default())
-            .map_err(|error| open_failure(directory, &error))?;
+        Embedded::open_with(directory, FrondOptions::default())
+    }
+
+    /// As [`Embedded::open`], for whoever passes over a collection once: with a small cache.
+    pub fn open_to_stream(directory: &Path) -> Result<Embedded, Failure> {
+        let mut options = FrondOptions::default();
+        options.engine.cache_bytes = STREAMING_CACHE_BYTES;
+        Embedded::open_with(directory, options)
+    }
+
+    fn open_with(directory: &Path, options: FrondOptions) -> Result<Embedded, Failure> {
+        let frond =
+            Frond::open(directory, options).map_err(|error| open_failure(directory, &error))?;
         let commands = InProcess::new(frond.clone());
         Ok(Embedded { frond, commands })
     }
@@ -127,6 +147,10 @@ impl Backend for Embedded {
         let code = answer.get("code").and_then(|code| code.as_integer()).unwrap_or(1);
         let message = answer.get("errmsg").and_then(|message| message.as_str()).unwrap_or("");
         Err(Failure::Refused { code, message: message.to_owned(), answer })
+    }
+
+    fn embedded(&self) -> Option<&Frond> {
+        Some(&self.frond)
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {

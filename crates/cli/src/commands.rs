@@ -1,12 +1,13 @@
 //! The commands: one file each.
 
+pub mod backup;
 pub mod blame;
 pub mod branch;
-pub mod cherry_pick;
 pub mod commit;
 pub mod conflicts;
 pub mod diff;
 pub mod doctor;
+pub mod erase;
 pub mod export;
 pub mod fsck;
 pub mod gc;
@@ -15,16 +16,18 @@ pub mod history;
 pub mod import;
 pub mod log;
 pub mod merge;
+pub mod pick;
+pub mod policy;
 pub mod rebase;
 pub mod reflog;
 pub mod remote;
 pub mod reset;
 pub mod resolve;
 pub mod restore;
-pub mod revert;
 pub mod serve;
 pub mod show;
 pub mod status;
 pub mod tag;
 pub mod tour;
+pub mod transfer;
 pub mod undo;

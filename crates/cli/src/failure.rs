@@ -29,6 +29,13 @@ pub enum Failure {
     ReaderGone,
 }
 
+impl From<frond_db::Error> for Failure {
+    fn from(error: frond_db::Error) -> Failure {
+        let answer = error.details.unwrap_or_else(DocumentBuf::empty);
+        Failure::Refused { code: error.code.number().into(), message: error.message, answer }
+    }
+}
+
 impl Failure {
     /// A failure with a whole message.
     pub fn failed(message: impl Into<String>) -> Failure {

@@ -2,18 +2,20 @@
 //!
 //! A source yields one [`Record`] a document. What is wrong with one document is a record too, with
 //! the number of its line, and the source goes on behind it where it can; only a reader that fails
-//! ends it. A file may be larger than memory, one document may not: see [`DOCUMENT_TEXT_BYTES_MAX`].
+//! ends it. A file may be larger than memory, and so may a document of JSON: a long one is given as
+//! [`Text`].
 
 pub mod csv;
 pub mod json;
 
 use std::io::{BufRead, Read};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use frond_doc::DocumentBuf;
 
 use crate::failure::{Failure, describe};
 
-/// Longest text of one document. Behind it lies a file that isn't what it was taken for.
+/// Longest text of one document that must be held in memory.
 pub const DOCUMENT_TEXT_BYTES_MAX: usize = 256 << 20;
 
 /// One document, or what is wrong where one was expected.
@@ -21,8 +23,51 @@ pub struct Record {
     /// Where it begins, counted from 1.
     pub line: u64,
     /// The document, or why there is none.
-    pub document: Result<DocumentBuf, String>,
+    pub document: Result<Parsed, String>,
 }
+
+/// A document as its source gives it.
+pub enum Parsed {
+    /// In memory.
+    Whole(DocumentBuf),
+    /// As text, to be read by another thread before the source goes on.
+    Streamed(Text),
+}
+
+/// The text of a long JSON object, as it comes. It ends early where the object does.
+pub struct Text {
+    bits: Receiver<Vec<u8>>,
+    now: Vec<u8>,
+    offset: usize,
+}
+
+impl Text {
+    /// What is sent as bits; few of them wait.
+    fn channel() -> (SyncSender<Vec<u8>>, Text) {
+        let (sender, bits) = sync_channel(BITS_WAITING);
+        (sender, Text { bits, now: Vec::new(), offset: 0 })
+    }
+}
+
+impl Read for Text {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        while self.offset == self.now.len() {
+            // Nobody sends any more: the end.
+            let Ok(next) = self.bits.recv() else { return Ok(0) };
+            (self.now, self.offset) = (next, 0);
+        }
+        let rest = &self.now[self.offset..];
+        let count = rest.len().min(bytes.len());
+        bytes[..count].copy_from_slice(&rest[..count]);
+        self.offset += count;
+        Ok(count)
+    }
+}
+
+/// Bits of a text, of some 256 KB each, that wait between two threads.
+const BITS_WAITING: usize = 4;
+/// Documents whose text is longer are streamed.
+pub const STREAMED_TEXT_BYTES_MIN: usize = 8 << 20;
 
 /// Documents in the order of their file.
 pub type Source = Box<dyn Iterator<Item = Result<Record, Failure>> + Send>;

@@ -57,6 +57,14 @@ pub fn date(millis: i64) -> String {
     }
 }
 
+/// A moment, to the millisecond, as ISO 8601 has it.
+pub fn moment(millis: i64) -> String {
+    match Timestamp::from_millisecond(millis) {
+        Ok(moment) => moment.to_string(),
+        Err(_) => millis.to_string(),
+    }
+}
+
 /// The date of an answer's field `timestamp`.
 pub fn date_of(document: Document<'_>) -> String {
     match document.get("timestamp") {

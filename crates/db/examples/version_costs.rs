@@ -1,5 +1,6 @@
 //! Measures what versions cost at N documents and at ten times as many: a branch, a commit of 100 changed
-//! documents (five trees), a merge of 1,000 changed documents on each side with four indexes, a diff.
+//! documents (five trees), a merge of 1,000 changed documents on each side with four indexes, diffs, the log
+//! of one document.
 //!
 //! `cargo run --release --example version_costs -p frond-db -- 100000`. Each step is run several times and the
 //! median is told; so are the chunks that it read and wrote, which don't depend on the machine.
@@ -8,9 +9,9 @@ use std::path::PathBuf;
 
 use frond_db::catalog::IndexSpec;
 use frond_db::collection::UpdateStatement;
-use frond_db::version::{DiffRequest, MergeOutcome, MergeRequest};
+use frond_db::version::{DiffRequest, LogRequest, MergeOutcome, MergeRequest};
 use frond_db::{Database, Durability, Error, Frond, FrondOptions};
-use frond_doc::{DocumentBuf, ValueBuf, document};
+use frond_doc::{DocumentBuf, Value, ValueBuf, document};
 use frond_store::io::{Clock, SystemClock};
 
 const ROUNDS: usize = 7;
@@ -46,6 +47,7 @@ fn change(database: &Database, ids: &[i64], round: i64) -> Result<(), Error> {
             constants: None,
             hint: None,
             variables: None,
+            collation: None,
         };
         let statements: Vec<_> = ids.iter().map(statement).collect();
         let report = database.update("things", &statements, true, Durability::Relaxed)?;
@@ -110,6 +112,23 @@ fn run(documents: i64) -> Result<Vec<Step>, Error> {
         measured(&frond, &mut steps, "diff of 100", || {
             let request = DiffRequest { from: Some("HEAD~1".to_owned()), ..DiffRequest::default() };
             assert_eq!(main.diff_rows(&request)?.count(), 100);
+            Ok(())
+        })?;
+        change(&main, &spread(documents, 10, round * 29 + 1), round + 7)?;
+        main.commit("10", "")?;
+        measured(&frond, &mut steps, "diff of 10", || {
+            let request = DiffRequest { from: Some("HEAD~1".to_owned()), ..DiffRequest::default() };
+            assert_eq!(main.diff_rows(&request)?.count(), 10);
+            Ok(())
+        })?;
+        // Touched by the first commit and by two of this round's, at most.
+        let wanted = LogRequest {
+            collection: Some("things".to_owned()),
+            document: Some(ValueBuf::from(Value::Int64(documents / 2 + 5))),
+            ..LogRequest::default()
+        };
+        measured(&frond, &mut steps, "log of a document", || {
+            assert!(main.log_of(wanted)?.count() > 0);
             Ok(())
         })?;
         change(&side, &spread(documents, 1_000, round * 19 + 3), round + 1)?;

@@ -7,16 +7,21 @@
 pub(crate) mod adopt;
 pub(crate) mod build;
 pub(crate) mod cache;
+mod change_index;
+pub(crate) mod clustered;
 mod collections;
 pub(crate) mod entry;
 pub(crate) mod index_entry;
 mod indexes;
 mod spec;
 mod stats;
+pub(crate) mod usage;
 pub(crate) mod view;
 
+pub use build::IndexBuild;
+pub use change_index::IndexChange;
 pub use collections::CollectionInfo;
 pub(crate) use indexes::INDEXES_MAX;
 pub use indexes::IndexesCreated;
-pub use spec::{ID_INDEX_NAME, IndexSpec};
+pub use spec::{ID_INDEX_NAME, IndexSpec, expire_after};
 pub(crate) use view::{CatalogView, Collection};

@@ -6,13 +6,15 @@
 
 mod aggregate;
 pub(crate) mod batch;
+mod check;
 mod count;
+pub(crate) mod covered;
 mod cursor;
 mod delete;
 mod distinct;
 pub(crate) mod duplicate;
 mod explain;
-mod find;
+pub(crate) mod find;
 mod find_and_modify;
 pub(crate) mod insert;
 mod interrupt;
@@ -21,15 +23,19 @@ pub(crate) mod plan;
 mod replace;
 pub(crate) mod scan;
 mod sort;
-mod update;
+pub(crate) mod update;
 pub(crate) mod validation;
 pub(crate) mod view;
+pub(crate) mod walk;
 pub(crate) mod write;
 
+pub use check::{Checked, CheckedIndex};
 pub use cursor::Cursor;
+pub use explain::{Effort, Purpose};
 pub use interrupt::Interrupt;
 
 use frond_doc::{DocumentBuf, ValueBuf};
+use frond_query::Collation;
 
 use crate::error::{Error, ErrorKind};
 
@@ -88,6 +94,8 @@ pub struct UpdateStatement {
     pub hint: Option<ValueBuf>,
     /// The command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
 }
 
 /// What an update did.
@@ -116,6 +124,8 @@ pub struct DeleteStatement {
     pub hint: Option<ValueBuf>,
     /// The command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
 }
 
 /// A `find`.
@@ -133,8 +143,14 @@ pub struct FindRequest {
     pub limit: Option<u64>,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
+    /// The first key of the hinted index that is read.
+    pub min: Option<DocumentBuf>,
+    /// The first key of the hinted index that isn't read any more.
+    pub max: Option<DocumentBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
     /// Whether a sort may not go to disk.
     pub in_memory_only: bool,
     /// How it is told to stop.
@@ -148,6 +164,8 @@ pub struct AggregateRequest {
     pub pipeline: ValueBuf,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
     /// Whether stages may not go to disk.
@@ -177,6 +195,8 @@ pub struct FindAndModify {
     pub hint: Option<ValueBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
+    /// How strings compare; `None`: as the collection says.
+    pub collation: Option<Collation>,
 }
 
 /// What a `findAndModify` did.

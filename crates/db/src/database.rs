@@ -15,7 +15,7 @@ use crate::name::{DatabaseName, VersionName};
 use crate::reader::{Reader, TreePlace};
 use crate::retry::RetryableWrite;
 use crate::system::{self, BranchRef, Repository};
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, not_in_transaction};
 use crate::version::CommitId;
 
 /// A database at a version: the working state of a branch (read and written) or a commit (read
@@ -221,11 +221,67 @@ impl Database {
         scope: Scope,
         role: Role,
         durability: Durability,
-        body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
+        mut body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        match &self.context {
+        let mut bytes = 0;
+        let body = |transaction: &mut frond_engine::Transaction| {
+            self.directly(transaction, &mut bytes, &mut body)
+        };
+        let answer = match &self.context {
             Context::Within(transaction) => transaction.run(scope, role, body),
             _ => self.frond.transact(scope, role, durability, body),
+        }?;
+        self.note_written(bytes);
+        Ok(answer)
+    }
+
+    /// Runs `body`, a direct write; tells how many bytes it wrote.
+    fn directly<T>(
+        &self,
+        transaction: &mut frond_engine::Transaction,
+        bytes: &mut u64,
+        body: &mut impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<Outcome<T>, Error> {
+        self.refuse_closed(transaction)?;
+        let before = transaction.bytes();
+        let outcome = body(transaction)?;
+        *bytes = transaction.bytes().saturating_sub(before);
+        Ok(outcome)
+    }
+
+    /// Tells policies that something was written.
+    fn note_written(&self, bytes: u64) {
+        if let Some(branch) = self.branch() {
+            let now = || self.frond.now_millis();
+            self.frond.automatic().note(self.repository_name(), branch, bytes, now);
+        }
+    }
+
+    /// Runs `body` in a transaction of its own ([`Frond::transact`]): what concerns versions takes no
+    /// part in transactions of several requests, and beside one it would see and move other things
+    /// than its client means.
+    ///
+    /// # Errors
+    /// `OperationNotSupportedInTransaction` if this database belongs to one.
+    pub(crate) fn transact_alone<T>(
+        &self,
+        scope: Scope,
+        role: Role,
+        durability: Durability,
+        body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        self.refuse_in_transaction("a command of versions")?;
+        self.frond.transact(scope, role, durability, body)
+    }
+
+    /// Refuses what can't be part of a transaction of several requests.
+    ///
+    /// # Errors
+    /// `OperationNotSupportedInTransaction` if this database belongs to one.
+    pub(crate) fn refuse_in_transaction(&self, what: &str) -> Result<(), Error> {
+        match &self.context {
+            Context::Within(_) => Err(not_in_transaction(what)),
+            _ => Ok(()),
         }
     }
 
@@ -254,13 +310,18 @@ impl Database {
             Option<Moment>,
         ) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        match &self.context {
+        let mut bytes = 0;
+        let answer = match &self.context {
             // It may have changed the catalog itself.
-            Context::Within(transaction) => {
-                transaction.run(scope, Role::Writer, |transaction| body(transaction, None))
-            }
-            _ => self.frond.transact_noted(scope, durability, body),
-        }
+            Context::Within(transaction) => transaction.run(scope, Role::Writer, |transaction| {
+                self.directly(transaction, &mut bytes, &mut |transaction| body(transaction, None))
+            }),
+            _ => self.frond.transact_noted(scope, durability, |transaction, moment| {
+                self.directly(transaction, &mut bytes, &mut |transaction| body(transaction, moment))
+            }),
+        }?;
+        self.note_written(bytes);
+        Ok(answer)
     }
 
     /// What `listDatabases` tells.

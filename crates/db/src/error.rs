@@ -30,6 +30,30 @@ pub enum ErrorKind {
     Internal,
 }
 
+impl ErrorKind {
+    /// Every kind.
+    const ALL: [ErrorKind; 6] = [
+        ErrorKind::Invalid,
+        ErrorKind::Conflict,
+        ErrorKind::Unavailable,
+        ErrorKind::Damaged,
+        ErrorKind::Closed,
+        ErrorKind::Internal,
+    ];
+
+    /// Its name, for a peer.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Invalid => "invalid",
+            ErrorKind::Conflict => "conflict",
+            ErrorKind::Unavailable => "unavailable",
+            ErrorKind::Damaged => "damaged",
+            ErrorKind::Closed => "closed",
+            ErrorKind::Internal => "internal",
+        }
+    }
+}
+
 /// An error of the database, with MongoDB's code.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
@@ -63,6 +87,28 @@ impl Error {
     /// Stored bytes that are not what was written.
     pub fn damaged(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Damaged, Code::InternalError, message)
+    }
+
+    /// A request that is wrong: a value that can't be what it should.
+    pub fn bad_value(message: impl Into<String>) -> Error {
+        Error::invalid(Code::BadValue, message)
+    }
+
+    /// What a peer says went wrong there, by the name of its kind ([`ErrorKind::name`]).
+    pub fn from_peer(kind: &str, message: impl Into<String>) -> Error {
+        let found = ErrorKind::ALL.into_iter().find(|known| known.name() == kind);
+        let kind = found.unwrap_or(ErrorKind::Unavailable);
+        let code = match kind {
+            ErrorKind::Invalid => Code::IllegalOperation,
+            ErrorKind::Conflict => Code::WriteConflict,
+            _ => Code::OperationFailed,
+        };
+        Error::new(kind, code, message)
+    }
+
+    /// Storage or a peer that does not answer now: a later try may work.
+    pub fn unavailable(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Unavailable, Code::OperationFailed, message)
     }
 
     /// Another transaction was first, again and again: the caller may try the request once more.
@@ -99,6 +145,7 @@ impl From<EngineError> for Error {
         match error {
             EngineError::Conflict { .. } => Error::write_conflict(),
             EngineError::NoTree(_) => Error::internal(message),
+            EngineError::SnapshotTooOld => Error::invalid(Code::SnapshotTooOld, message),
             EngineError::Closed(_) => {
                 Error::new(ErrorKind::Closed, Code::InterruptedAtShutdown, message)
             }

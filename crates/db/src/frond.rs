@@ -12,7 +12,9 @@ use frond_store::StoreCounters;
 use frond_store::io::{Chance, Machine};
 use frond_tree::{Bounds, Direction};
 
+use crate::catalog::build::{Builds, IndexBuild};
 use crate::catalog::cache::CatalogCache;
+use crate::catalog::usage::IndexUsage;
 use crate::contention::Contention;
 use crate::database::{Context, Database};
 use crate::error::Error;
@@ -21,6 +23,7 @@ use crate::reader::{Reader, TreePlace};
 use crate::spill::SpillSpace;
 use crate::system::{self, Repository};
 use crate::transaction::Transaction;
+use crate::version::automatic::Automatic;
 
 /// Settings of a data directory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +33,9 @@ pub struct FrondOptions {
     /// Bytes that a stage of a query keeps in memory at most; what is more goes to disk. `None` is
     /// MongoDB's 100 MB.
     pub stage_memory_bytes_max: Option<usize>,
+    /// The largest document that is stored, in bytes of BSON. `None` is what BSON can be, 2 GiB: who
+    /// serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
+    pub document_bytes_max: Option<u64>,
 }
 
 /// A data directory, open: many databases, each a repository. Cloning shares it.
@@ -38,13 +44,21 @@ pub struct FrondOptions {
 #[derive(Clone)]
 pub struct Frond {
     inner: Arc<Inner>,
+    /// Of those that this handle writes.
+    document_bytes_max: u64,
 }
+
+/// BSON's lengths are signed, of 32 bits.
+const DOCUMENT_BYTES_MAX: u64 = i32::MAX as u64;
 
 struct Inner {
     engine: Engine,
     machine: Machine,
     contention: Contention,
     catalog: CatalogCache,
+    builds: Builds,
+    usage: IndexUsage,
+    automatic: Automatic,
     spill: Arc<SpillSpace>,
     stage_memory_bytes_max: usize,
     /// The middle five bytes of every ObjectId made here.
@@ -78,22 +92,37 @@ impl Frond {
             let message = format!("temporary files can't be removed: {error}");
             Error::from(QueryError::new(Code::InternalError, message))
         })?;
+        let automatic = Automatic::open(&Reader::now(&engine))?;
         let mut object_id_process = [0; 5];
         machine.chance.fill(&mut object_id_process);
         let mut counter = [0; 4];
         machine.chance.fill(&mut counter);
         Ok(Frond {
+            document_bytes_max: options.document_bytes_max.unwrap_or(DOCUMENT_BYTES_MAX),
             inner: Arc::new(Inner {
                 engine,
                 machine: machine.clone(),
                 contention: Contention::new(),
                 catalog: CatalogCache::new(),
+                builds: Builds::default(),
+                usage: IndexUsage::default(),
+                automatic,
                 spill: Arc::new(spill),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
                 object_id_process,
                 object_id_counter: AtomicU32::new(u32::from_le_bytes(counter)),
             }),
         })
+    }
+
+    /// The same data directory, for writers whose documents are at most so large.
+    pub fn with_document_bytes_max(self, bytes_max: u64) -> Frond {
+        Frond { document_bytes_max: bytes_max.min(DOCUMENT_BYTES_MAX), ..self }
+    }
+
+    /// The largest document that is stored by this handle, in bytes of BSON.
+    pub fn document_bytes_max(&self) -> u64 {
+        self.document_bytes_max
     }
 
     /// The version of a database that `name` (as it comes over the wire: `shop@feature`) names. A
@@ -178,6 +207,24 @@ impl Frond {
             memory_bytes_max: self.inner.stage_memory_bytes_max,
             spill: Some(spill).filter(|_| !in_memory_only),
         }
+    }
+
+    /// The index builds that are under way, the oldest first.
+    pub fn index_builds(&self) -> Vec<IndexBuild> {
+        self.inner.builds.list()
+    }
+
+    pub(crate) fn builds(&self) -> &Builds {
+        &self.inner.builds
+    }
+
+    pub(crate) fn usage(&self) -> &IndexUsage {
+        &self.inner.usage
+    }
+
+    /// What policies do by themselves.
+    pub(crate) fn automatic(&self) -> &Automatic {
+        &self.inner.automatic
     }
 
     pub(crate) fn contention(&self) -> &Contention {

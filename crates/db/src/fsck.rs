@@ -21,6 +21,7 @@ use frond_store::local::{LocalOptions, LocalStore};
 
 use crate::error::Error;
 use crate::frond::open_machine;
+use crate::version::shallow;
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +54,10 @@ fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckRepo
     })?;
     report.damages = damages.iter().map(ToString::to_string).collect();
     if report.damages.is_empty() {
-        let missing = store.missing_parts()?;
+        let mut missing = store.missing_parts()?;
+        // What a shallow clone left where it came from.
+        let absent = shallow::listed(&*store)?;
+        missing.retain(|hash| !absent.contains(hash));
         let lost = |hash| format!("chunk {hash} is not stored, but others refer to it");
         report.damages = missing.into_iter().map(lost).collect();
     }

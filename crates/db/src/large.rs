@@ -6,11 +6,15 @@
 //!    share what they have in common.
 //! 2. A transaction's chunks are caught by a [`recorder`] and travel in its log record: those that
 //!    the new document refers to and the one before did not. What the old document refers to is in
-//!    the log before, or durable: it was visible when the transaction began.
+//!    the log before, or durable: it was visible when the transaction began. Other chunks that the
+//!    store has already may not be durable: if they are many, the store is synced instead.
 //! 3. An update by operators goes piece by piece where it can ([`update`]), and over the whole
 //!    document otherwise; both give the same bytes and the same head.
+//! 4. A document that comes as a stream is put into the store before its transaction ([`stream`]).
 
+pub(crate) mod every;
 pub(crate) mod recorder;
+pub(crate) mod stream;
 pub(crate) mod update;
 
 use std::sync::LazyLock;

@@ -13,6 +13,7 @@ pub mod collection;
 pub mod database;
 mod doctor;
 pub mod error;
+mod expire;
 pub mod frond;
 pub mod fsck;
 mod large;
@@ -31,8 +32,8 @@ pub(crate) mod spill;
 pub(crate) mod system;
 
 pub use collection::{
-    AggregateRequest, Cursor, DeleteStatement, FindAndModify, FindRequest, Interrupt, UpdateReport,
-    UpdateStatement, WriteError, WriteReport,
+    AggregateRequest, Checked, CheckedIndex, Cursor, DeleteStatement, Effort, FindAndModify,
+    FindRequest, Interrupt, Purpose, UpdateReport, UpdateStatement, WriteError, WriteReport,
 };
 pub use database::Database;
 pub use doctor::{Health, health};
@@ -41,6 +42,7 @@ pub use frond::{Frond, FrondOptions};
 pub use frond_engine::{Durability, ReclaimOptions};
 pub use frond_store::Collected;
 pub use fsck::{FsckReport, fsck};
+pub use large::stream::StoredDocument;
 pub use name::{DatabaseName, VersionName};
 pub use reclaim::Reclaimed;
 pub use retry::{RetryKey, RetryableWrite};

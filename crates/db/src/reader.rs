@@ -220,6 +220,17 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// How many entries lie within `bounds`, a transaction's own writes not counted.
+    pub fn count_range(&self, tree: TreePlace, bounds: &Bounds) -> Result<u64, Error> {
+        if *bounds == Bounds::all() {
+            return self.count(tree);
+        }
+        match self.place_to_count(tree)? {
+            TreePlace::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
+            TreePlace::Live(id) => Ok(self.snapshot().count_range(id, bounds)?),
+        }
+    }
+
     /// Bytes of all keys and values, a transaction's own writes not counted.
     pub fn bytes(&self, tree: TreePlace) -> Result<u64, Error> {
         match self.place_to_count(tree)? {

@@ -120,7 +120,10 @@ impl Database {
             ids.extend(branch.head);
             let key = system::merge_key(name, &branch.name);
             if let Some(merge) = reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &key)? {
-                ids.insert(MergeState::decode(merge)?.theirs);
+                let merge = MergeState::decode(merge)?;
+                ids.insert(merge.theirs);
+                ids.extend(merge.tip);
+                ids.extend(merge.rest);
             }
         }
         ids.extend(tag::of_database(reader, name)?.iter().map(|tag| tag.commit));

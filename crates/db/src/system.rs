@@ -17,6 +17,8 @@
 //! n/<db>/<remote>                     a remote: where it is
 //! o/<db>/<remote>/<branch>            where a remote's branch was when it was last seen
 //! p/<db>/<branch>                     what may be done to a branch
+//! q/<db>/commit                       when and how commits are made
+//! e/<db>/<commit id, 20 bytes>        the commit that took the place of an erased one
 //! t/<db>/<sequence>                   a dropped database, to bring it back
 //! ```
 //!
@@ -94,11 +96,24 @@ pub(crate) struct LiveIndex {
 }
 
 impl LiveCollection {
+    /// Whether commits have it.
+    pub fn is_versioned(&self) -> bool {
+        is_versioned(&self.options)
+    }
+
     /// All trees: the documents', then each index's.
     pub fn trees(&self) -> Vec<TreeId> {
         let indexes = self.indexes.iter().map(|index| index.tree);
         std::iter::once(self.documents).chain(indexes).collect()
     }
+}
+
+/// The option that leaves a collection out of commits.
+pub(crate) const VERSIONED: &str = "versioned";
+
+/// Whether commits have a collection with these options.
+pub(crate) fn is_versioned(options: &DocumentBuf) -> bool {
+    options.get(VERSIONED) != Some(Value::Boolean(false))
 }
 
 fn key(kind: u8, parts: &[&[u8]]) -> Bytes {
@@ -217,6 +232,35 @@ pub(crate) fn policy_key(database: &str, branch: &str) -> Bytes {
     key(b'p', &[database.as_bytes(), branch.as_bytes()])
 }
 
+/// What the keys of the policies of all branches begin with.
+pub(crate) fn all_policies_prefix() -> Bytes {
+    key(b'p', &[b""])
+}
+
+/// Database and branch of a policy's key.
+pub(crate) fn database_and_branch(prefix: &[u8], key: &[u8]) -> Result<(String, String), Error> {
+    let damaged = || Error::damaged("a key of the system tree names no database and branch");
+    let rest = key.strip_prefix(prefix).and_then(|rest| std::str::from_utf8(rest).ok());
+    let (database, branch) = rest.and_then(|rest| rest.split_once('\0')).ok_or_else(damaged)?;
+    Ok((database.to_owned(), branch.to_owned()))
+}
+
+/// The key of the record that says when and how commits of a database are made.
+pub(crate) fn commit_policy_key(database: &str) -> Bytes {
+    key(b'q', &[database.as_bytes(), b"commit"])
+}
+
+/// What the keys of all such records begin with.
+pub(crate) fn all_commit_policies_prefix() -> Bytes {
+    key(b'q', &[b""])
+}
+
+/// The key under which the commit stands that took the place of an erased one; with no id, what
+/// all of a database's begin with.
+pub(crate) fn erased_key(database: &str, id: &[u8]) -> Bytes {
+    key(b'e', &[database.as_bytes(), id])
+}
+
 /// The key of a database that was dropped at `sequence`.
 pub(crate) fn dropped_key(database: &str, sequence: u64) -> Bytes {
     key(b't', &[database.as_bytes(), &sequence.to_be_bytes()])
@@ -259,9 +303,10 @@ pub(crate) fn changes_catalog(transaction: &Transaction) -> bool {
 
 /// What the keys of everything else that a database has begin with: refs, commits, working
 /// entries, reflog, merges, conflicts and their ids, tags, remotes and what is known of them,
-/// policies. What would bring back a database of that name that was dropped is not its own.
-pub(crate) fn database_prefixes(database: &str) -> [Bytes; 11] {
-    [b'r', b'c', b'w', b'l', b'm', b'x', b'y', b'g', b'n', b'o', b'p']
+/// policies, what became of erased commits. What would bring back a database of that name that was
+/// dropped is not its own.
+pub(crate) fn database_prefixes(database: &str) -> [Bytes; 13] {
+    [b'r', b'c', b'w', b'l', b'm', b'x', b'y', b'g', b'n', b'o', b'p', b'q', b'e']
         .map(|kind| key(kind, &[database.as_bytes(), b""]))
 }
 
@@ -521,6 +566,8 @@ mod tests {
             remote_key("shop", "origin"),
             tracking_key("shop", "origin/main"),
             policy_key("shop", "main"),
+            commit_policy_key("shop"),
+            erased_key("shop", &[0; 20]),
         ];
         for (key, prefix) in keys.iter().zip(&prefixes) {
             assert!(key.starts_with(prefix));

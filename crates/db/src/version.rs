@@ -3,7 +3,7 @@
 //! Reading order: what stands alone (`commit_id`, `format`, `revision`, `fields`, `field_diff`,
 //! `field_merge`, `merge_base`), reading history (`history`, `log`), a branch at one moment (`state`,
 //! `reflog`), what compares (`diff`, `status`), what makes history (`commit`, `branch`, `adopt`,
-//! `reset`), and merging (`merge`, `merge_collection`, `merge_index`, `conflict`, `resolve`).
+//! `reset`; by themselves `commit_policy`, `automatic`, `thinning`), and merging (`merge`, `merge_collection`, `merge_index`, `conflict`, `resolve`).
 //!
 //! *One idea carries it*: a version is a catalog, a tree of collections; the working state has one too,
 //! once its changes are folded. The same content has the same root, so comparing costs what differs.
@@ -22,6 +22,7 @@ pub(crate) mod merge_rules;
 mod history;
 mod log;
 mod path_filter;
+pub(crate) mod shallow;
 pub(crate) mod tag;
 pub(crate) mod walk;
 
@@ -38,34 +39,44 @@ pub mod rows;
 pub(crate) mod source;
 
 mod adopt;
+pub(crate) mod automatic;
 mod blame;
 mod branch;
 mod commit;
+mod commit_policy;
 pub(crate) mod dropped;
+mod erase;
+mod erase_rewrite;
 mod reset;
+mod thinning;
 mod undo;
 
 pub(crate) mod conflict;
 mod merge;
 mod merge_catalogs;
 mod merge_collection;
-mod merge_index;
+mod merge_hold_back;
+pub(crate) mod merge_index;
 mod resolve;
 
 mod pick;
 mod rebase;
+mod replay;
 mod restore;
 
 pub mod remote;
 
 use frond_doc::{DocumentBuf, ValueBuf};
 
+pub use automatic::PolicyRun;
 pub use blame::{Blame, BlamedField};
 pub use commit::CommitRequest;
 pub use commit_id::CommitId;
+pub use commit_policy::CommitPolicy;
 pub use diff_rows::{DiffDetail, DiffRequest, DiffRow, DiffRows};
 pub use document_history::{DocumentHistory, DocumentVersion};
 pub use dropped::DroppedDatabase;
+pub use erase::{EraseRequest, Erased, Replaced};
 pub use history::NOTHING;
 pub(crate) use history::resolve;
 pub use log::{Log, LogRequest};
@@ -98,6 +109,8 @@ pub struct CommitInfo {
     pub committer: String,
     /// When the changes were made; mostly when it was.
     pub authored_millis: i64,
+    /// Whether a policy made it.
+    pub automatic: bool,
 }
 
 /// What differs in one collection.
@@ -307,24 +320,37 @@ pub enum ConflictKind {
     Options,
     /// An index of a collection.
     Index,
+    /// A document that a unique index won't have beside another one.
+    Unique,
+    /// A document that the collection's validator refuses as it was merged.
+    Validator,
 }
 
 impl ConflictKind {
     /// Every kind.
-    pub(crate) const ALL: [ConflictKind; 4] = [
+    pub(crate) const ALL: [ConflictKind; 6] = [
         ConflictKind::Document,
         ConflictKind::Collection,
         ConflictKind::Options,
         ConflictKind::Index,
+        ConflictKind::Unique,
+        ConflictKind::Validator,
     ];
 
-    /// `document`, `collection`, `options` or `index`.
+    /// Whether it is about a document, and not about the collection itself.
+    pub fn is_document(self) -> bool {
+        matches!(self, ConflictKind::Document | ConflictKind::Unique | ConflictKind::Validator)
+    }
+
+    /// `document`, `collection`, `options`, `index`, `unique` or `validator`.
     pub fn name(self) -> &'static str {
         match self {
             ConflictKind::Document => "document",
             ConflictKind::Collection => "collection",
             ConflictKind::Options => "options",
             ConflictKind::Index => "index",
+            ConflictKind::Unique => "unique",
+            ConflictKind::Validator => "validator",
         }
     }
 }

@@ -6,13 +6,12 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::error::DocError;
-use crate::field_index::FieldIndex;
-use crate::field_index::cache::LazyIndex;
+use crate::field_index::shape::ShapeRegistry;
+use crate::field_index::{Attached, FieldIndex};
 use crate::field_scan;
 use crate::raw::{RawElement, RawElements};
 use crate::validate::validate;
@@ -32,7 +31,7 @@ pub const EMPTY: [u8; 5] = [5, 0, 0, 0, 0];
 #[derive(Clone, Copy)]
 pub struct Document<'a> {
     bytes: &'a [u8],
-    index: Option<&'a LazyIndex>,
+    index: Option<&'a Attached>,
 }
 
 /// A view over an array's bytes: a document whose field names don't matter.
@@ -44,7 +43,7 @@ pub struct Array<'a>(&'a [u8]);
 #[derive(Clone)]
 pub struct DocumentBuf {
     bytes: Bytes,
-    index: Option<Arc<LazyIndex>>,
+    index: Option<Attached>,
 }
 
 impl<'a> Document<'a> {
@@ -85,6 +84,22 @@ impl<'a> Document<'a> {
             Some(index) => index.field(self.bytes, name),
             None => field_scan::find(self.bytes, name),
         }
+    }
+
+    /// The field at a dotted path through documents alone (arrays are not entered), undecoded.
+    #[inline]
+    pub fn field_at(&self, dotted: &str) -> Option<RawElement<'a>> {
+        if let Some(index) = self.index()
+            && let Ok(found) = index.at_dotted(self.bytes, dotted)
+        {
+            return found;
+        }
+        let mut parts = dotted.split('.');
+        let mut found = self.field(parts.next()?.as_bytes())?;
+        for part in parts {
+            found = found.decode()?.as_document()?.field(part.as_bytes())?;
+        }
+        Some(found)
     }
 
     /// Whether fields are found without a scan.
@@ -167,15 +182,24 @@ impl DocumentBuf {
         DocumentBuf { bytes, index: None }
     }
 
+    /// Indexes the fields of a document that will be asked for many; `shapes` will be told of its
+    /// names. A document that can't have an index stays without.
+    pub fn indexed(self, shapes: &ShapeRegistry) -> DocumentBuf {
+        match FieldIndex::of(self.view(), shapes) {
+            Some(index) => self.with_index(Attached::Ready(index)),
+            None => self,
+        }
+    }
+
     /// Carries an index from now on, which must be one of these bytes.
-    pub(crate) fn with_index(mut self, index: Arc<LazyIndex>) -> DocumentBuf {
+    pub(crate) fn with_index(mut self, index: Attached) -> DocumentBuf {
         self.index = Some(index);
         self
     }
 
     /// Borrows the document.
     pub fn view(&self) -> Document<'_> {
-        Document { bytes: &self.bytes, index: self.index.as_deref() }
+        Document { bytes: &self.bytes, index: self.index.as_ref() }
     }
 
     /// The fields in their order: name and value.

@@ -7,10 +7,13 @@
 
 mod base64;
 mod parse;
+mod stream;
 mod wrapper;
 mod write;
 
 pub use parse::parse;
+pub use stream::read_json;
+pub(crate) use write::write_text;
 pub use write::{write, write_value};
 
 /// Which of the two forms to write.

@@ -27,10 +27,11 @@ use crate::document::Document;
 use crate::path::Path;
 use crate::raw::{RawElement, element_at};
 use buckets::Buckets;
+use cache::LazyIndex;
 use shape::{Place, Shape, ShapeRegistry};
 
 /// Documents below are scanned.
-pub const INDEXED_BYTES_MIN: usize = 1 << 10;
+pub const INDEXED_BYTES_MIN: usize = 1 << 8;
 
 /// Where one document's fields lie.
 #[derive(Clone, Debug)]
@@ -38,8 +39,8 @@ pub struct FieldIndex(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// The document has the shape of that number; by ordinal the offset of the element in the document.
-    Shaped { number: u64, shape: Arc<Shape>, offsets: Offsets },
+    /// The document has that shape; by ordinal the offset of the element in the document.
+    Shaped { shape: Arc<Shape>, offsets: Offsets },
     /// Names of outermost fields.
     Buckets(Buckets),
 }
@@ -47,21 +48,38 @@ enum Kind {
 /// Two bytes a field where the document is that short.
 #[derive(Clone, Debug)]
 enum Offsets {
-    Short(Box<[u16]>),
-    Long(Box<[u32]>),
+    Short(Arc<[u16]>),
+    Long(Arc<[u32]>),
+}
+
+/// A document's index: there already, or made when it is first asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Attached {
+    Ready(FieldIndex),
+    Lazy(Arc<LazyIndex>),
+}
+const _: () = assert!(size_of::<Option<Attached>>() == 32); // With its bytes one cache line.
+
+impl Attached {
+    #[inline]
+    pub(crate) fn get(&self, document: &[u8]) -> Option<&FieldIndex> {
+        match self {
+            Attached::Ready(index) => Some(index),
+            Attached::Lazy(index) => index.get(document),
+        }
+    }
 }
 
 impl FieldIndex {
     /// Indexes a document. `None` if it has too many fields, or it is no BSON.
     pub fn of(document: Document<'_>, shapes: &ShapeRegistry) -> Option<FieldIndex> {
-        let mut offsets = Vec::new();
-        if let Some(shape) = shapes.shape_of(document, &mut offsets) {
-            let is_short = document.as_bytes().len() <= usize::from(u16::MAX);
-            let offsets = match is_short {
-                true => Offsets::Short(offsets.iter().map(|offset| *offset as u16).collect()),
-                false => Offsets::Long(offsets.into()),
-            };
-            return Some(FieldIndex(Kind::Shaped { number: shape.number(), shape, offsets }));
+        let (shape, offsets) = match document.as_bytes().len() <= usize::from(u16::MAX) {
+            true => shapes.shape_of(document).map(|(shape, it)| (shape, Offsets::Short(it))),
+            false => shapes.shape_of(document).map(|(shape, it)| (shape, Offsets::Long(it))),
+        }
+        .unzip();
+        if let (Some(shape), Some(offsets)) = (shape, offsets) {
+            return Some(FieldIndex(Kind::Shaped { shape, offsets }));
         }
         Buckets::of(document).map(|buckets| FieldIndex(Kind::Buckets(buckets)))
     }
@@ -86,8 +104,7 @@ impl FieldIndex {
     pub(crate) fn field<'a>(&self, document: &'a [u8], name: &[u8]) -> Option<RawElement<'a>> {
         match &self.0 {
             Kind::Shaped { shape, offsets, .. } => {
-                let place = shape.find(name, 1, shape::hash(name))?;
-                offsets.element(document, place)
+                offsets.element(document, shape.find_name(name)?)
             }
             Kind::Buckets(buckets) => buckets.find(document, name),
         }
@@ -102,14 +119,32 @@ impl FieldIndex {
         path: &Path,
     ) -> Result<Option<RawElement<'a>>, Unindexed> {
         match &self.0 {
-            Kind::Shaped { number, shape, offsets } => {
-                let place = path.place_in(*number, shape);
+            Kind::Shaped { shape, offsets } => {
+                let place = path.place_in(shape);
                 Ok(place.and_then(|place| offsets.element(document, place)))
             }
             Kind::Buckets(buckets) => match path.parts() {
                 [name] => Ok(buckets.find(document, name.as_bytes())),
                 _ => Err(Unindexed),
             },
+        }
+    }
+
+    /// As [`FieldIndex::at_path`], of a path that is not compiled.
+    #[inline]
+    pub(crate) fn at_dotted<'a>(
+        &self,
+        document: &'a [u8],
+        dotted: &str,
+    ) -> Result<Option<RawElement<'a>>, Unindexed> {
+        let path = dotted.as_bytes();
+        match &self.0 {
+            Kind::Shaped { shape, offsets } => {
+                let place = shape.find_dotted(path, shape::hash(path));
+                Ok(place.and_then(|place| offsets.element(document, place)))
+            }
+            Kind::Buckets(_) if path.contains(&shape::SEPARATOR) => Err(Unindexed),
+            Kind::Buckets(buckets) => Ok(buckets.find(document, path)),
         }
     }
 }

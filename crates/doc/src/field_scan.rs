@@ -7,7 +7,7 @@
 //! wanted costs a few instructions for names of less than sixteen bytes, which most are.
 
 use crate::document::Document;
-use crate::raw::{RawElement, array_at, kind_of, split_name, value_bytes};
+use crate::raw::{RawElement, array_at, element_at, kind_of, split_name, value_bytes};
 use crate::value::{ElementType, Value};
 
 /// Names of at most so many fields are collected; others are looked for by themselves.
@@ -32,8 +32,9 @@ struct Head {
 pub struct FieldScan<'a> {
     names: &'a ScannedNames,
     walk: Walk<'a>,
-    /// By number: the first field of that name, if the walk has passed it.
-    found: [Option<(ElementType, &'a [u8])>; SCANNED_NAMES_MAX],
+    /// By number: where the first field of that name begins; 0 if the walk has not passed it. Small,
+    /// since one is made for each document.
+    found: [u32; SCANNED_NAMES_MAX],
 }
 
 impl ScannedNames {
@@ -61,36 +62,40 @@ impl<'a> FieldScan<'a> {
     /// Begins a walk over `document` for `names`.
     pub fn new(document: Document<'a>, names: &'a ScannedNames) -> FieldScan<'a> {
         let walk = Walk { bytes: document.as_bytes(), offset: size_of::<u32>() };
-        FieldScan { names, walk, found: [None; SCANNED_NAMES_MAX] }
+        FieldScan { names, walk, found: [0; SCANNED_NAMES_MAX] }
     }
 
     /// The value of the first field with the name of that number.
     #[inline]
     pub fn get(&mut self, number: u8) -> Option<Value<'a>> {
         let number = usize::from(number);
-        let (kind, value) = match *self.found.get(number)? {
-            Some(found) => found,
-            None => self.walk_to(number)?,
-        };
-        RawElement { kind, name: &[], value }.decode()
+        match *self.found.get(number)? {
+            0 => self.walk_to(number)?.decode(),
+            offset => {
+                let name_bytes = self.names.names.get(number)?.len();
+                element_at(self.walk.bytes, offset as usize, name_bytes)?.decode()
+            }
+        }
     }
 
-    fn walk_to(&mut self, number: usize) -> Option<(ElementType, &'a [u8])> {
+    #[inline]
+    fn walk_to(&mut self, number: usize) -> Option<RawElement<'a>> {
         let names = self.names;
         // A copy stays in registers.
         let mut walk = self.walk.clone();
         let mut answer = None;
-        while let Some(met) = walk.next() {
+        loop {
+            let offset = walk.offset;
+            let Some(met) = walk.next() else { break };
             if !names.heads.contains(&met.head) {
                 continue;
             }
             let Some(position) = names.position(met.head, met.name) else { continue };
             // The first field of a name counts.
-            if self.found[position].is_none() {
-                let found = (met.kind, met.value);
-                self.found[position] = Some(found);
+            if self.found[position] == 0 {
+                self.found[position] = offset as u32;
                 if position == number {
-                    answer = Some(found);
+                    answer = Some(RawElement { kind: met.kind, name: met.name, value: met.value });
                     break;
                 }
             }
@@ -102,7 +107,7 @@ impl<'a> FieldScan<'a> {
 
 impl ScannedNames {
     /// The number of a name that begins like one of them.
-    #[cold]
+    #[inline]
     fn position(&self, head: Head, name: &[u8]) -> Option<usize> {
         match head.is_whole() {
             true => self.heads.iter().position(|wanted| *wanted == head),

@@ -24,7 +24,7 @@ use crate::value::{ElementType, Value};
 /// A dotted path, cut once: `a.b.0.c`. It remembers where it leads in the shape that it met last.
 pub struct Path {
     parts: Vec<String>,
-    /// The parts with zeros between them, and their hash, as shapes file paths.
+    /// The parts with dots between them, and their hash, as shapes file paths.
     joined: Box<[u8]>,
     hash: u64,
     memo: Memo,
@@ -63,24 +63,25 @@ impl Path {
     }
 
     fn of_parts(parts: Vec<String>) -> Path {
-        let joined = parts.join("\0").into_bytes().into_boxed_slice();
+        let joined = parts.join(".").into_bytes().into_boxed_slice();
         Path { hash: shape::hash(&joined), joined, parts, memo: Memo::default() }
     }
 
-    /// The field of `shape`, whose number that is, to which the path leads through documents.
+    /// The field of `shape` to which the path leads through documents.
     #[inline]
-    pub(crate) fn place_in(&self, number: u64, shape: &Shape) -> Option<Place> {
+    pub(crate) fn place_in(&self, shape: &Shape) -> Option<Place> {
         let memo = self.memo.0.load(Ordering::Relaxed);
-        if memo >> (MEMO_ORDINAL_BITS + MEMO_NAME_BITS) != number {
-            return self.find_in(number, shape);
+        if memo >> (MEMO_ORDINAL_BITS + MEMO_NAME_BITS) != shape.number() {
+            return self.find_in(shape);
         }
         let ordinal = u32::from(memo as u16).checked_sub(1)?;
         Some(Place { ordinal, name_bytes: (memo >> MEMO_ORDINAL_BITS) as u16 })
     }
 
     #[cold]
-    fn find_in(&self, number: u64, shape: &Shape) -> Option<Place> {
-        let place = shape.find(&self.joined, self.parts.len(), self.hash);
+    fn find_in(&self, shape: &Shape) -> Option<Place> {
+        let number = shape.number();
+        let place = shape.find_dotted(&self.joined, self.hash);
         if number <= MEMO_NUMBER_MAX {
             let (ordinal, name_bytes) =
                 place.map_or((0, 0), |place| (u64::from(place.ordinal) + 1, place.name_bytes));

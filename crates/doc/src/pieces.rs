@@ -10,10 +10,11 @@
 //! 2. An array's items have no names: what is pushed to its front changes no other element. (An array
 //!    whose elements aren't named 0, 1, 2, ... keeps its names.)
 //! 3. A *head* names the outermost container, and is the tree's value: a chunk whose payload begins
-//!    with a length that no BSON has.
+//!    with a length that no BSON has. The value has [`HEAD_FLAG`] and the document's length.
 //!
 //! Reading order: [`item`](self) (an item's bytes), `build` (from BSON), `read` (back to BSON, some
-//! fields, one path), `edit` (elements in and out).
+//! fields, one path), `edit` (elements in and out); `writer` and `input`, `output`: documents that are
+//! never whole in memory.
 //!
 //! *Invariants*: 1. The same document has the same head, however it was made. 2. Reading what was
 //! built gives the same bytes.
@@ -22,16 +23,21 @@ mod build;
 pub mod cache;
 mod cut;
 mod edit;
+mod input;
 mod item;
+mod output;
 mod read;
+mod writer;
 
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Content, Sequence, TreeError, TreeFormat, Value};
 
 pub use build::build;
 pub use edit::{Edited, Element};
+pub use input::read_bson;
 pub use item::Item;
 pub use read::Found;
+pub use writer::Writer;
 
 use crate::error::DocError;
 use item::Layout;
@@ -48,6 +54,10 @@ const CHUNK_BYTES_TARGET: u32 = 4 << 10;
 const ITEM_BYTES_MAX: u32 = CHUNK_BYTES_TARGET / 4;
 const _: () = assert!(NAME_BYTES_MAX + ITEM_VALUE_BYTES_MAX + 2 <= ITEM_BYTES_MAX as usize);
 
+/// Says of a tree's value that its chunk is a head, and its length the document's: so that sizes of
+/// trees count whole documents. Stored: never another.
+pub const HEAD_FLAG: u8 = frond_tree::OWN_LENGTH_FLAG;
+
 /// The form of a head: four zeros, where BSON has a length; a version; the BSON's length.
 const HEAD_BYTES: usize = 16;
 const HEAD_OFFSET_BYTES: usize = 8;
@@ -61,6 +71,9 @@ pub enum PiecesError {
     /// The sequence can't be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
+    /// What a document is read from, or written to, fails.
+    #[error(transparent)]
+    Input(#[from] std::io::Error),
 }
 
 impl PiecesError {
@@ -96,21 +109,22 @@ impl LargeDocument {
         format: TreeFormat,
         value: &Value,
     ) -> Result<Option<LargeDocument>, PiecesError> {
-        let Content::Chunk { hash, bytes } = &value.content else { return Ok(None) };
-        if *bytes != HEAD_BYTES as u64 {
+        let Content::Chunk { hash, bytes: stated } = &value.content else { return Ok(None) };
+        if value.flags & HEAD_FLAG == 0 {
             return Ok(None);
         }
         let chunk = store.get(*hash).map_err(TreeError::from)?;
         let payload = chunk.payload_bytes();
-        if payload.len() != HEAD_BYTES || payload[..4] != [0; 4] {
-            return Ok(None);
-        }
-        if payload[4..HEAD_OFFSET_BYTES] != [0; 4] || chunk.reference_count() != 1 {
+        let is_head = payload.len() == HEAD_BYTES && chunk.reference_count() == 1;
+        if !is_head || payload[..HEAD_OFFSET_BYTES] != [0; HEAD_OFFSET_BYTES] {
             return Err(PiecesError::damaged("a head of another version"));
         }
         let mut length = [0; size_of::<u64>()];
         length.copy_from_slice(&payload[HEAD_OFFSET_BYTES..]);
         let bytes = u64::from_le_bytes(length);
+        if bytes != *stated {
+            return Err(PiecesError::damaged("a head of another length than its value says"));
+        }
         let sequence = Sequence { root: chunk.reference(0), format: piece_format(format) };
         let root = Container { sequence, layout: Layout::Document, bytes };
         Ok(Some(LargeDocument { root, head: *hash }))
@@ -128,7 +142,8 @@ impl LargeDocument {
 
     /// The value that a tree holds.
     pub fn value(&self) -> Value {
-        Value { flags: 0, content: Content::Chunk { hash: self.head, bytes: HEAD_BYTES as u64 } }
+        let content = Content::Chunk { hash: self.head, bytes: self.root.bytes };
+        Value { flags: HEAD_FLAG, content }
     }
 }
 

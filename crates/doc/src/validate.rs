@@ -16,6 +16,15 @@ pub fn validate(bytes: &[u8]) -> Result<(), DocError> {
     check_document(bytes, 0, 1)
 }
 
+/// Checks a value whose bytes were cut by its type and length; `depth` documents and arrays are
+/// open around it.
+///
+/// # Errors
+/// As [`validate`], with offsets in the value.
+pub(crate) fn check_element(kind: ElementType, value: &[u8], depth: usize) -> Result<(), DocError> {
+    check_value(kind, value, 0, depth)
+}
+
 /// Checks one document that begins at `start` of the outermost one.
 fn check_document(bytes: &[u8], start: usize, depth: usize) -> Result<(), DocError> {
     if depth > DEPTH_MAX {

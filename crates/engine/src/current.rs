@@ -13,6 +13,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
 
 use frond_store::ChunkStore;
 use frond_store::lane::{LANE_COUNT, Lane, lane};
@@ -38,15 +39,15 @@ pub(crate) struct Current {
 
 struct Latest {
     state: Arc<State>,
-    /// Every State that somebody may still read, the latest last.
-    held: Vec<Weak<State>>,
+    /// Every State that somebody may still read, the latest last, and when it was replaced.
+    held: Vec<(Weak<State>, Option<Instant>)>,
 }
 
 impl Current {
     /// Begins with a State.
     pub fn new(store: Arc<dyn ChunkStore>, state: State, visible: Sequence) -> Current {
         let state = Arc::new(state);
-        let held = vec![Arc::downgrade(&state)];
+        let held = vec![(Arc::downgrade(&state), None)];
         let view = |_| {
             let (store, state) = (Arc::clone(&store), Arc::clone(&state));
             Lane(Mutex::new(Arc::new(View { store, state })))
@@ -92,15 +93,30 @@ impl Current {
             let view = Arc::new(View { store, state });
             before.push(std::mem::replace(&mut *lane.0.lock().expect(NO_PANIC), view));
         }
-        latest.held.retain(|state| state.strong_count() > 0);
-        latest.held.push(Arc::downgrade(&state));
+        latest.held.retain(|(state, _)| state.strong_count() > 0);
+        if let Some((_, replaced)) = latest.held.last_mut() {
+            replaced.get_or_insert_with(Instant::now);
+        }
+        latest.held.push((Arc::downgrade(&state), None));
         latest.state = state;
     }
 
-    /// Every State that somebody may still read, the latest last.
+    /// Every State that somebody may still read, the latest last; those that expired aren't read.
     pub fn held_states(&self) -> Vec<Arc<State>> {
         // The lanes have the latest while this is locked: no snapshot begins with another.
-        self.latest().held.iter().filter_map(Weak::upgrade).collect()
+        let latest = self.latest();
+        let held = latest.held.iter().filter_map(|(state, _)| state.upgrade());
+        held.filter(|state| !state.expiry.is_expired()).collect()
+    }
+
+    /// Marks the States that were replaced at least `age` ago; returns those that are held yet.
+    pub fn expire(&self, age: Duration) -> Vec<Arc<State>> {
+        let latest = self.latest();
+        let is_old = |replaced: &Option<Instant>| replaced.is_some_and(|at| age <= at.elapsed());
+        let old = latest.held.iter().filter(|(_, replaced)| is_old(replaced));
+        let expired: Vec<Arc<State>> = old.filter_map(|(state, _)| state.upgrade()).collect();
+        expired.iter().for_each(|state| state.expiry.expire());
+        expired
     }
 
     fn latest(&self) -> MutexGuard<'_, Latest> {

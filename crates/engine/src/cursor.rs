@@ -3,9 +3,12 @@
 //! Whoever only looks at entries steps and borrows ([`EntryCursor::step`], [`EntryCursor::entry_ref`]);
 //! as an iterator it makes an owned entry of each, which costs more than walking does.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use frond_tree::{Cursor, Direction, Entry, EntryRef};
 
+use crate::current::View;
 use crate::error::EngineError;
 use crate::overlay::interleave::{Interleave, precedes};
 
@@ -19,6 +22,8 @@ pub struct EntryCursor {
     base: Option<Cursor>,
     at: At,
     direction: Direction,
+    /// What is read, so that it stays as long as it may.
+    view: Option<Arc<View>>,
 }
 
 /// Where a cursor stands.
@@ -37,21 +42,26 @@ impl EntryCursor {
         overlay: Interleave,
         base: Option<Cursor>,
         direction: Direction,
+        view: Option<Arc<View>>,
     ) -> EntryCursor {
-        EntryCursor { overlay, overlay_key: None, base, at: At::Start, direction }
+        EntryCursor { overlay, overlay_key: None, base, at: At::Start, direction, view }
     }
 
     /// Moves to the next entry; false if there is none. Nothing follows an error.
     ///
     /// # Errors
-    /// As the store; damaged trees and runs.
+    /// As the store; damaged trees and runs; [`EngineError::SnapshotTooOld`].
     pub fn step(&mut self) -> Result<bool, EngineError> {
-        let moved = self.try_step();
+        let mut moved = self.try_step();
+        if self.view.as_ref().is_some_and(|view| view.state.expiry.is_expired()) {
+            moved = Err(EngineError::SnapshotTooOld);
+        }
         if !matches!(moved, Ok(true)) {
             // A caller that goes on after an error would miss entries.
             self.overlay = Interleave::new(Vec::new(), self.direction);
             self.overlay_key = None;
             self.base = None;
+            self.view = None;
             self.at = At::End;
         }
         moved

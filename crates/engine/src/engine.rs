@@ -11,8 +11,10 @@ use frond_tree::{Tree, TreeFormat};
 use crate::background::Threads;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::image::Image;
 use crate::opening;
 use crate::pace::SEALED_COUNT_MAX;
+use crate::publish::ROOT_NAME;
 use crate::reclaim::ReclaimOptions;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
@@ -35,6 +37,11 @@ pub struct EngineOptions {
     /// How often relaxed commits are synced, in milliseconds: a crash loses at most what they wrote in
     /// this time, and in that of the sync itself.
     pub relaxed_sync_millis: u64,
+    /// For how many seconds a snapshot, or a cursor or transaction on one, can be read after a flush or
+    /// a fold has replaced what it shows: then it gives back memory and disk, and reading it fails with
+    /// [`EngineError::SnapshotTooOld`]. Folding and collection go on beside it all the time. `None`:
+    /// as long as it is held.
+    pub snapshot_seconds_max: Option<u64>,
     /// How many threads fold and merge in the background, beside the one that flushes. Without any,
     /// whoever commits flushes and folds first where that is due: for tests that must repeat.
     pub fold_threads: usize,
@@ -48,6 +55,7 @@ impl Default for EngineOptions {
             overlay_percent_max: 15,
             reclaim_bytes_a_second: Some(64 << 20),
             relaxed_sync_millis: 100,
+            snapshot_seconds_max: Some(3600),
             fold_threads: 2,
         }
     }
@@ -114,6 +122,11 @@ impl Engine {
         Ok(Engine { shared, threads })
     }
 
+    /// Whether `store` is that of a data directory already.
+    pub fn is_in(store: &dyn ChunkStore) -> Result<bool, EngineError> {
+        Ok(store.root(ROOT_NAME)?.is_some())
+    }
+
     /// Where chunks lie.
     pub fn store(&self) -> &Arc<dyn ChunkStore> {
         &self.shared.store
@@ -171,6 +184,14 @@ impl Engine {
     /// removed), or the disk is full.
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
         self.shared.reclaim(options)
+    }
+
+    /// Makes an image of all that is visible now, for a backup, while writers go on.
+    ///
+    /// # Errors
+    /// As `fold`.
+    pub fn image(&self) -> Result<Image, EngineError> {
+        self.shared.image()
     }
 
     /// Finds out how much of the store is needed, by following references; changes nothing.

@@ -19,6 +19,10 @@ pub enum EngineError {
     /// There is no such tree in this snapshot.
     #[error("no tree {}", .0.0)]
     NoTree(TreeId),
+    /// The snapshot is older than [`EngineOptions::snapshot_seconds_max`](crate::EngineOptions), and what
+    /// it showed was replaced since: take another.
+    #[error("the snapshot is too old: what it showed has been given back")]
+    SnapshotTooOld,
     /// A sync failed earlier, or the engine was closed.
     #[error("closed: {0}")]
     Closed(String),

@@ -127,6 +127,7 @@ impl Shared {
         let mut entries = Interleave::new(sources, Direction::Ascending);
         let times: (Sequence, Sequence) = (base.folded_to, upto);
         let run = Run::build(&*self.store, base.tree.format, times, &mut entries)?;
+        snapshot.check_age()?;
         Counters::count(&self.counters.runs_written);
         Ok(run.map(|run| {
             self.counters.bytes_flushed.fetch_add(run.bytes, Ordering::Relaxed);

@@ -9,9 +9,11 @@
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
 //! [`transaction`], `conflict`, `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
 //! order of transactions, group commit), `flush`, `pace`, `work` (folding by key range, merging), `fold` (for
-//! version commits), `publish`, `opening`, [`engine`]. This crate doesn't know what keys and values
+//! version commits), `publish`, `age` (of snapshots), `opening`, `image` (all of it as
+//! a chunk), [`engine`]. This crate doesn't know what keys and values
 //! mean.
 
+mod age;
 mod background;
 mod check;
 mod commit;
@@ -24,6 +26,7 @@ mod flush;
 mod fold;
 mod group;
 pub mod ids;
+mod image;
 mod log;
 mod open_transactions;
 mod opening;
@@ -45,6 +48,7 @@ pub use cursor::EntryCursor;
 pub use engine::{Engine, EngineCounters, EngineOptions};
 pub use error::EngineError;
 pub use ids::{Sequence, TreeId};
+pub use image::Image;
 pub use reclaim::ReclaimOptions;
 pub use snapshot::Snapshot;
 pub use statistics::Histogram;

@@ -6,7 +6,7 @@
 //!    system tree among them, whose values refer to the commits of all databases.
 //! 2. What a State holds that somebody may still read: bases that are not published yet, or not any
 //!    more, and the values in its memtables that lie out of line. A snapshot keeps its State, and so a
-//!    cursor of any age is never disturbed.
+//!    cursor isn't disturbed before it is too old (`age`).
 //! 3. What is being made. Whoever puts chunks holds a session of the store meanwhile: a transaction from
 //!    its beginning to its end, folds and flushes until what they made is in a State.
 //!
@@ -38,6 +38,9 @@ const GROWTH_BYTES_MIN: u64 = 64 << 20;
 /// A pause shorter than this isn't worth making: it is made up for later.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 
+/// More than all of a pack: none stays as it is.
+const PURGE_PERCENT: u8 = 101;
+
 /// How to collect.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReclaimOptions {
@@ -46,12 +49,15 @@ pub struct ReclaimOptions {
     pub thorough: bool,
     /// Most bytes read and written a second; `None`: as fast as it goes.
     pub bytes_a_second: Option<u64>,
+    /// Whether nothing dead may stay on the disk, not even beside what lives: every pack is written
+    /// again, and the log begins anew. For bytes that must be gone; as dear as it sounds.
+    pub purge: bool,
 }
 
 impl Shared {
     /// Removes what nobody needs; see the module.
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
-        if options.thorough {
+        if options.thorough || options.purge {
             // Bases that are published only because newer ones aren't yet would be kept.
             self.checkpoint()?;
         }
@@ -67,7 +73,11 @@ impl Shared {
         let collected = self.store.collect(&mut Collection {
             roots: &mut || Ok(self.held_roots()),
             pace: &mut |bytes| pacer.pace(bytes),
-            options: CollectOptions { pack_history: options.thorough, ..Default::default() },
+            options: CollectOptions {
+                pack_history: options.thorough || options.purge,
+                live_percent_min: if options.purge { PURGE_PERCENT } else { 50 },
+                ..Default::default()
+            },
         });
         // A failed sync has poisoned the store; the engine's next sync of it finds that.
         Ok(collected?)
@@ -149,18 +159,22 @@ impl<'a> Pacer<'a> {
     }
 }
 
-/// The background thread.
+/// The background thread: lets snapshots that are too old go, and collects.
 pub(crate) fn reclaim_until_stopped(shared: &Shared) {
-    let Some(rate) = shared.options.reclaim_bytes_a_second else { return };
-    let options = ReclaimOptions { thorough: false, bytes_a_second: Some(rate) };
+    let bytes_a_second = shared.options.reclaim_bytes_a_second;
+    let options = ReclaimOptions { bytes_a_second, ..ReclaimOptions::default() };
+    let age = shared.options.snapshot_seconds_max.map(Duration::from_secs);
     let stored = || shared.store.counters().bytes_stored;
     // What was garbage when the directory was opened is not known: growth alone makes the first due.
     let mut due = stored().saturating_add(GROWTH_BYTES_MIN);
     while wait(shared, Some(LOOK_EVERY), |_| false) {
-        if stored() < due {
+        if let Some(age) = age {
+            shared.expire_states(age);
+        }
+        if bytes_a_second.is_none() || stored() < due {
             continue;
         }
-        let pacer = Pacer { urgent_from: due + due / 4, ..Pacer::new(shared, Some(rate)) };
+        let pacer = Pacer { urgent_from: due + due / 4, ..Pacer::new(shared, bytes_a_second) };
         due = match shared.reclaim_paced(options, pacer) {
             Ok(collected) => collected.bytes_after + collected.bytes_after / 2,
             // A full disk or damage: whoever asks for a collection is told. Tried again after more growth.

@@ -25,7 +25,8 @@ const ESTIMATE_COUNT_MAX: usize = 512;
 /// All trees as they were at one moment. Cloning is cheap; writers and folds never disturb it.
 ///
 /// *Thread safety*: immutable, read by any number of threads at once. It keeps the memtables of its
-/// moment in memory, and the bases and runs of its moment on the disk, until it is dropped.
+/// moment in memory, and the bases and runs of its moment on the disk, until it is dropped or is older
+/// than `EngineOptions::snapshot_seconds_max` allows; then reading fails.
 #[derive(Clone)]
 pub struct Snapshot {
     view: Arc<View>,
@@ -54,6 +55,26 @@ impl Snapshot {
 
     /// Returns the value of `key`.
     pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        self.aged(|| self.find(tree, key))
+    }
+
+    /// Reads, and passes on what was found, unless it may be incomplete.
+    fn aged<T>(&self, read: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
+        let found = read();
+        self.unless_expired(found)
+    }
+
+    /// Passes on what was read, unless it may have been incomplete.
+    fn unless_expired<T>(&self, found: Result<T, EngineError>) -> Result<T, EngineError> {
+        if self.view.state.expiry.is_expired() { Err(EngineError::SnapshotTooOld) } else { found }
+    }
+
+    /// Fails if the snapshot is too old for what was read from it so far to count.
+    pub(crate) fn check_age(&self) -> Result<(), EngineError> {
+        self.unless_expired(Ok(()))
+    }
+
+    fn find(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
         let base = self.base(tree)?;
         let window = self.window(base);
         for memtable in self.view.state.memtables() {
@@ -99,100 +120,116 @@ impl Snapshot {
         let mut sources: Vec<Source> = newest.into_iter().collect();
         sources.extend(self.overlay_sources(tree, base, &bounds, direction));
         let cursor = base.tree.range(&self.view.store, bounds, direction);
-        Ok(EntryCursor::new(Interleave::new(sources, direction), Some(cursor), direction))
+        Ok(EntryCursor::new(
+            Interleave::new(sources, direction),
+            Some(cursor),
+            direction,
+            Some(Arc::clone(&self.view)),
+        ))
     }
 
     /// How many entries: O(log n) plus the overlay's entries of this tree, those in runs too.
     pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
-        let base = self.base(tree)?;
-        let counted = base.tree.count(&*self.view.store)?;
-        self.add_overlay_count(counted, base, self.changes(tree, base))
+        self.aged(|| {
+            let base = self.base(tree)?;
+            let counted = base.tree.count(&*self.view.store)?;
+            self.add_overlay_count(counted, base, self.changes(tree, base))
+        })
     }
 
     /// How many entries lie in `bounds`: O(log n) plus the overlay's entries in it.
     pub fn count_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
-        let base = self.base(tree)?;
-        if let (Some(start), Some(end)) = (&bounds.start, &bounds.end)
-            && start >= end
-        {
-            return Ok(0);
-        }
-        let below_start = match &bounds.start {
-            Some(start) => base.tree.rank(&*self.view.store, start)?,
-            None => 0,
-        };
-        let below_end = match &bounds.end {
-            Some(end) => base.tree.rank(&*self.view.store, end)?,
-            None => base.tree.count(&*self.view.store)?,
-        };
-        let sources = self.overlay_sources(tree, base, bounds, Direction::Ascending);
-        let entries = Interleave::new(sources, Direction::Ascending);
-        self.add_overlay_count(below_end.saturating_sub(below_start), base, entries)
+        self.aged(|| {
+            let base = self.base(tree)?;
+            if let (Some(start), Some(end)) = (&bounds.start, &bounds.end)
+                && start >= end
+            {
+                return Ok(0);
+            }
+            let below_start = match &bounds.start {
+                Some(start) => base.tree.rank(&*self.view.store, start)?,
+                None => 0,
+            };
+            let below_end = match &bounds.end {
+                Some(end) => base.tree.rank(&*self.view.store, end)?,
+                None => base.tree.count(&*self.view.store)?,
+            };
+            let sources = self.overlay_sources(tree, base, bounds, Direction::Ascending);
+            let entries = Interleave::new(sources, Direction::Ascending);
+            let below = below_end.saturating_sub(below_start);
+            self.add_overlay_count(below, base, entries)
+        })
     }
 
     /// About how many entries lie in `bounds`, for choosing between ways to find them: O(log n). The
     /// overlay's share is an upper bound, or, beyond some entries, half of what it has of the tree.
     pub fn estimate_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
-        let base = self.base(tree)?;
-        let mut below = base.tree.count_range(&*self.view.store, bounds)?;
-        for run in &base.runs {
-            below = below.saturating_add(run.tree.count_range(&*self.view.store, bounds)?);
-        }
-        let window = self.window(base);
-        let touching =
-            self.view.state.memtables().filter(|memtable| memtable.touches(tree, window));
-        let writes: u64 = touching.map(|memtable| memtable.writes_max(tree)).sum();
-        if writes == 0 || *bounds == Bounds::all() {
-            return Ok(below.saturating_add(writes));
-        }
-        let sources = self.memtable_sources(tree, window, bounds, Direction::Ascending);
-        let counted = Interleave::new(sources, Direction::Ascending).take(ESTIMATE_COUNT_MAX);
-        let counted = counted.count();
-        let overlay = if counted < ESTIMATE_COUNT_MAX {
-            counted as u64
-        } else {
-            (writes / 2).max(counted as u64)
-        };
-        Ok(below.saturating_add(overlay))
+        self.aged(|| {
+            let base = self.base(tree)?;
+            let mut below = base.tree.count_range(&*self.view.store, bounds)?;
+            for run in &base.runs {
+                below = below.saturating_add(run.tree.count_range(&*self.view.store, bounds)?);
+            }
+            let window = self.window(base);
+            let touching =
+                self.view.state.memtables().filter(|memtable| memtable.touches(tree, window));
+            let writes: u64 = touching.map(|memtable| memtable.writes_max(tree)).sum();
+            if writes == 0 || *bounds == Bounds::all() {
+                return Ok(below.saturating_add(writes));
+            }
+            let sources = self.memtable_sources(tree, window, bounds, Direction::Ascending);
+            let counted = Interleave::new(sources, Direction::Ascending).take(ESTIMATE_COUNT_MAX);
+            let counted = counted.count();
+            let overlay = if counted < ESTIMATE_COUNT_MAX {
+                counted as u64
+            } else {
+                (writes / 2).max(counted as u64)
+            };
+            Ok(below.saturating_add(overlay))
+        })
     }
 
     /// Bytes of all keys and values, those out of line too: costs as `count` does.
     pub fn bytes(&self, tree: TreeId) -> Result<u64, EngineError> {
-        let base = self.base(tree)?;
-        let summary = base.tree.summary(&*self.view.store)?;
-        let mut bytes = summary.key_bytes.saturating_add(summary.value_bytes);
-        for change in self.changes(tree, base) {
-            let (key, written) = change?;
-            let size = |value: &Value| value.bytes() + key.len() as u64;
-            let found = base.tree.get(&*self.view.store, &key)?;
-            bytes = bytes.saturating_sub(found.as_ref().map_or(0, size));
-            bytes = bytes.saturating_add(written.as_ref().map_or(0, size));
-        }
-        Ok(bytes)
+        self.aged(|| {
+            let base = self.base(tree)?;
+            let summary = base.tree.summary(&*self.view.store)?;
+            let mut bytes = summary.key_bytes.saturating_add(summary.value_bytes);
+            for change in self.changes(tree, base) {
+                let (key, written) = change?;
+                let size = |value: &Value| value.bytes() + key.len() as u64;
+                let found = base.tree.get(&*self.view.store, &key)?;
+                bytes = bytes.saturating_sub(found.as_ref().map_or(0, size));
+                bytes = bytes.saturating_add(written.as_ref().map_or(0, size));
+            }
+            Ok(bytes)
+        })
     }
 
     /// The OR of all entries' flags; may include those of entries deleted since the last fold.
     pub fn flags(&self, tree: TreeId) -> Result<u8, EngineError> {
-        let base = self.base(tree)?;
-        let window = self.window(base);
-        let mut flags = base.tree.flags(&*self.view.store)?;
-        for run in &base.runs {
-            flags |= run.flags(&*self.view.store)?;
-        }
-        let overlay = self.view.state.memtables().map(|memtable| memtable.flags(tree, window));
-        Ok(overlay.fold(flags, |all, flags| all | flags))
+        self.aged(|| {
+            let base = self.base(tree)?;
+            let window = self.window(base);
+            let mut flags = base.tree.flags(&*self.view.store)?;
+            for run in &base.runs {
+                flags |= run.flags(&*self.view.store)?;
+            }
+            let overlay = self.view.state.memtables().map(|memtable| memtable.flags(tree, window));
+            Ok(overlay.fold(flags, |all, flags| all | flags))
+        })
     }
 
     /// Reads a value's bytes, wherever they lie.
     pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
-        Ok(value.read(&*self.view.store)?)
+        self.unless_expired(value.read(&*self.view.store).map_err(EngineError::from))
     }
 
     /// Returns the tree's base if the overlay holds nothing for it in this snapshot.
     pub fn clean_base(&self, tree: TreeId) -> Result<Option<Tree>, EngineError> {
         let base = self.base(tree)?;
         let dirty = !base.runs.is_empty() || self.view.state.touches(tree, self.window(base));
-        Ok((!dirty).then_some(base.tree))
+        self.unless_expired(Ok((!dirty).then_some(base.tree)))
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn ChunkStore> {
@@ -200,6 +237,14 @@ impl Snapshot {
     }
 
     /// The era that `tree` is in, and its base.
+    /// All trees, ascending.
+    pub(crate) fn trees(&self) -> Vec<TreeId> {
+        let trees = self.view.state.trees.iter().map(|(tree, _)| tree);
+        let mut trees: Vec<TreeId> = trees.filter(|tree| self.has_tree(*tree)).collect();
+        trees.sort_unstable();
+        trees
+    }
+
     pub(crate) fn era(&self, tree: TreeId) -> Result<(&Era, &Base), EngineError> {
         self.view
             .state
@@ -293,10 +338,12 @@ impl Snapshot {
         lifetime: Lifetime,
     ) -> Result<Option<Tree>, EngineError> {
         if base.runs.is_empty() && !self.is_written_since(tree, base) {
-            return Ok(None);
+            return self.unless_expired(Ok(None));
         }
         let mut edits = edits(self.changes(tree, base));
-        Ok(Some(base.tree.apply(&SteadyStore::new(&*self.view.store, lifetime), &mut edits)?))
+        let store = SteadyStore::new(&*self.view.store, lifetime);
+        let folded = base.tree.apply(&store, &mut edits).map_err(EngineError::from);
+        self.unless_expired(folded.map(Some))
     }
 
     /// The least and the greatest key that the overlay of `base` names.

@@ -18,6 +18,7 @@ pub(crate) mod table;
 
 use std::sync::Arc;
 
+use crate::age::Expiry;
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
 use crate::overlay::memtable::{Memtable, Window};
@@ -54,6 +55,8 @@ pub(crate) struct State {
     pub sealed: Vec<Sealed>,
     /// The memtable that takes writes.
     pub active: Arc<Memtable>,
+    /// Whether it is too old to be read.
+    pub expiry: Expiry,
 }
 
 impl State {

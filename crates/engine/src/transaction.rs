@@ -132,7 +132,7 @@ impl Transaction {
             Some(Some(base)) => {
                 let overlay = Interleave::new(own.into_iter().collect(), direction);
                 let base = base.range(self.open.snapshot.store(), bounds, direction);
-                Ok(EntryCursor::new(overlay, Some(base), direction))
+                Ok(EntryCursor::new(overlay, Some(base), direction, None))
             }
             Some(None) => Err(EngineError::NoTree(tree)),
             None => self.snapshot().range_under(tree, bounds, direction, own),

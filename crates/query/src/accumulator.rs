@@ -29,7 +29,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use frond_doc::{Document, Value, key};
+use frond_doc::{Document, Value};
 
 use crate::error::QueryError;
 use crate::expression::{Elements, Evaluated, Expression, Scope, Variables};
@@ -129,7 +129,7 @@ impl Accumulator {
             Input::One(expression) => expression.evaluate_in(scope),
             Input::Sorted(output, by) => {
                 let output = output.evaluate_in(scope)?;
-                let key = by.key(scope.root);
+                let key = by.key_by(scope.root, scope.collation());
                 sorted::entry(&key, output.or_null())
             }
         }
@@ -146,16 +146,17 @@ impl Accumulator {
         variables: &Variables,
     ) -> Result<Box<dyn State>, QueryError> {
         let (n, p) = self.parameters(group, variables)?;
+        let by = variables.collation();
         Ok(match self.kind {
-            Kind::AddToSet => Box::new(lists::Set::default()),
+            Kind::AddToSet => Box::new(lists::Set::new(by)),
             Kind::First => Box::new(ends::First::default()),
             Kind::FirstN => Box::new(ends::FirstN::new(n.unwrap_or(1))),
             Kind::Last => Box::new(ends::Last::default()),
             Kind::LastN => Box::new(ends::LastN::new(n.unwrap_or(1))),
-            Kind::Max => Box::new(extremes::One::new(Extreme::Max)),
-            Kind::MaxN => Box::new(extremes::Several::new(Extreme::Max, n.unwrap_or(1))),
-            Kind::Min => Box::new(extremes::One::new(Extreme::Min)),
-            Kind::MinN => Box::new(extremes::Several::new(Extreme::Min, n.unwrap_or(1))),
+            Kind::Max => Box::new(extremes::One::new(Extreme::Max, by)),
+            Kind::MaxN => Box::new(extremes::Several::new(Extreme::Max, n.unwrap_or(1), by)),
+            Kind::Min => Box::new(extremes::One::new(Extreme::Min, by)),
+            Kind::MinN => Box::new(extremes::Several::new(Extreme::Min, n.unwrap_or(1), by)),
             Kind::MergeObjects => Box::new(lists::Merged::default()),
             Kind::Median | Kind::Percentile => Box::new(percentile::Numbers::new(p)),
             Kind::Push => Box::new(lists::List::default()),
@@ -178,16 +179,17 @@ impl Accumulator {
         variables: &Variables,
     ) -> Result<Box<dyn Window>, QueryError> {
         let (n, p) = self.parameters(partition, variables)?;
+        let by = variables.collation();
         Ok(match self.kind {
-            Kind::AddToSet => Box::new(lists::WindowSet::default()),
+            Kind::AddToSet => Box::new(lists::WindowSet::new(by)),
             Kind::Avg => Box::new(numbers::Avg::default()),
             Kind::Count => Box::new(numbers::Count::default()),
             Kind::CovariancePop => Box::new(Spreading::of_window(Measure::Covariance, false)),
             Kind::CovarianceSamp => Box::new(Spreading::of_window(Measure::Covariance, true)),
             Kind::First | Kind::FirstN => Box::new(ends::WindowEnd::new(ends::Side::First, n)),
             Kind::Last | Kind::LastN => Box::new(ends::WindowEnd::new(ends::Side::Last, n)),
-            Kind::Max | Kind::MaxN => Box::new(extremes::WindowExtreme::new(Extreme::Max, n)),
-            Kind::Min | Kind::MinN => Box::new(extremes::WindowExtreme::new(Extreme::Min, n)),
+            Kind::Max | Kind::MaxN => Box::new(extremes::WindowExtreme::new(Extreme::Max, n, by)),
+            Kind::Min | Kind::MinN => Box::new(extremes::WindowExtreme::new(Extreme::Min, n, by)),
             Kind::MergeObjects => Box::new(lists::WindowMerged::default()),
             Kind::Median | Kind::Percentile => Box::new(percentile::WindowNumbers::new(p)),
             Kind::Push => Box::new(lists::WindowList::default()),
@@ -240,9 +242,4 @@ fn array_of<'v>(
     values: impl IntoIterator<Item = &'v frond_doc::ValueBuf>,
 ) -> Result<Evaluated<'static>, QueryError> {
     Elements::collect(values.into_iter().map(frond_doc::ValueBuf::as_value))
-}
-
-/// The bytes that order values, and are the same for equal ones.
-fn key_of(value: Value<'_>) -> bytes::Bytes {
-    key::of_value(value)
 }

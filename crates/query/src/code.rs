@@ -77,6 +77,7 @@ codes! {
     WriteConflict = 112,
     CommandNotSupported = 115,
     ConversionFailure = 241,
+    SnapshotTooOld = 239,
     ExceededMemoryLimit = 146,
     InvalidViewDefinition = 182,
     ClientMetadataCannotBeMutated = 186,
@@ -109,5 +110,7 @@ codes! {
     CommandNotSupportedOnView = 166,
     OptionNotSupportedOnView = 167,
     ViewDepthLimitExceeded = 165,
+    IncompatibleCollationVersion = 161,
+    NoQueryExecutionPlans = 291,
     DuplicateKey = 11000,
 }

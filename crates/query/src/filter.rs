@@ -15,6 +15,7 @@ mod compare;
 mod equalities;
 mod evaluate;
 mod explain;
+mod geo;
 mod membership;
 mod number;
 mod operators;
@@ -30,12 +31,15 @@ use std::sync::Arc;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Document, DocumentBuf, Value};
 
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
+use crate::geometry::near::{Distance, Near};
 use evaluate::Run;
 use tree::{Condition, Node};
 
 pub(crate) use compare::{Comparison, Relation};
+pub(crate) use membership::Membership;
 pub(crate) use pattern::Pattern;
 
 /// A parsed filter. Cloning is cheap: the tree is shared.
@@ -58,6 +62,7 @@ impl Filter {
     /// type, invalid patterns, a tree deeper than 100.
     pub fn parse(filter: Document<'_>) -> Result<Filter, QueryError> {
         let mut root = parse::document(filter, 0)?;
+        geo::find_near(&root)?;
         let mut names = ScannedNames::default();
         let asks_names_only = root.number_names(&mut names);
         Ok(Filter {
@@ -78,10 +83,25 @@ impl Filter {
         }
     }
 
-    /// Gives `$expr` its variables (`$$NOW`, a command's `let`, those of `$lookup`).
+    /// Gives `$expr` its variables (`$$NOW`, a command's `let`, those of `$lookup`), and the filter
+    /// the collation that comes with them.
     pub fn with_variables(mut self, variables: Variables) -> Filter {
+        if variables.collation() != self.variables.collation() {
+            Arc::make_mut(&mut self.root).collate(variables.collation());
+        }
         self.variables = variables;
         self
+    }
+
+    /// Compares strings by `collation`.
+    pub fn with_collation(self, collation: &Collation) -> Filter {
+        let variables = self.variables.clone().with_collation(collation.clone());
+        self.with_variables(variables)
+    }
+
+    /// How strings compare.
+    pub fn collation(&self) -> &Collation {
+        self.variables.collation()
     }
 
     /// Whether `document` passes. A document on which `$expr` fails does not pass: see
@@ -125,6 +145,37 @@ impl Filter {
         self.asks_names_only.then(|| self.names.iter())
     }
 
+    /// What the documents that are found are ordered by where nobody asks for another order.
+    pub fn distance(&self) -> Option<Distance> {
+        self.near().map(|(path, near)| Distance::new(near.clone(), path))
+    }
+
+    /// This filter, and a place within the limits of `near` at `path`.
+    pub(crate) fn and_near(self, path: &str, near: Near) -> Filter {
+        let field = Node::Field(tree::Field {
+            dotted: path.to_owned(),
+            path: frond_doc::path::Path::new(path),
+            scanned: None,
+            condition: Condition::Test(tree::Test::Near(Arc::new(near))),
+        });
+        let mut root = Node::And(vec![field, (*self.root).clone()]);
+        let mut names = ScannedNames::default();
+        let asks_names_only = root.number_names(&mut names);
+        Filter { root: root.into(), names: names.into(), asks_names_only, ..self }
+    }
+
+    /// The `$near` by which what is found is ordered, and its path.
+    pub fn near(&self) -> Option<(&str, &Near)> {
+        let near = geo::find_near(&self.root).expect("checked when it was parsed");
+        near.map(|(path, near)| (path, &**near))
+    }
+
+    /// The paths that decide whether a document passes; `None` if others may.
+    pub fn paths(&self) -> Option<Vec<&str>> {
+        let mut paths = Vec::new();
+        self.root.add_paths(&mut paths).then_some(paths)
+    }
+
     /// The tree, for the planner.
     pub(crate) fn root(&self) -> &Node {
         &self.root
@@ -153,6 +204,11 @@ impl ValueFilter {
     /// Parses a value that must be equal, a pattern that must match.
     pub(crate) fn implicit(value: Value<'_>) -> Result<ValueFilter, QueryError> {
         parse::implicit("", value).map(ValueFilter)
+    }
+
+    /// Compares strings by `collation`.
+    pub(crate) fn collate(&mut self, collation: &Collation) {
+        self.0.collate(collation);
     }
 
     /// Whether `value` fulfils it.

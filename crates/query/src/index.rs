@@ -6,7 +6,7 @@
 //!    field is there.
 //! 2. By the [`FieldKind`]s of its fields the document's values are walked ([`crate::keys`]), hashed
 //!    ([`hashed`]), or all of its leaves are taken, each with its path ([`wildcard`]).
-//! 3. Each value becomes a *part* of the key, by `frond_doc::key`, ascending or descending, and its type
+//! 3. Each value becomes a *part* of the key, by the index's collation and `frond_doc::key`, ascending or descending, and its type
 //!    bits are kept beside the key, so that the value can be given back ([`decode`]).
 //!
 //! *Invariants*
@@ -17,11 +17,13 @@
 pub mod decode;
 mod hashed;
 pub mod partial;
+mod sphere;
 mod wildcard;
 
-use frond_doc::{Document, Value, key};
+use frond_doc::{Document, Value};
 
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::keys;
@@ -38,6 +40,8 @@ const FLAGGED_FIELDS: usize = 6;
 pub enum FieldKind {
     /// Its values.
     Value,
+    /// The cells of the sphere that its places lie in.
+    Sphere,
     /// The hash of its value, as `$toHashedIndexKey` gives it.
     Hashed,
     /// All leaves below the path (all of the document, where it is empty): each leaf's path, ascending,
@@ -67,6 +71,9 @@ pub struct IndexShape {
     sparse: bool,
     partial: Option<Filter>,
     wildcard: Option<Wildcard>,
+    /// The part that is a wildcard's path, which no collation touches.
+    path_part: Option<usize>,
+    collation: Collation,
 }
 
 /// One key, and what it can't tell.
@@ -88,7 +95,7 @@ pub struct IndexKeys {
 }
 
 /// What an index is besides its key.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct ShapeOptions<'a> {
     /// Whether documents without any of the fields are left out.
     pub sparse: bool,
@@ -96,6 +103,8 @@ pub struct ShapeOptions<'a> {
     pub partial: Option<Document<'a>>,
     /// `wildcardProjection`.
     pub wildcard_projection: Option<Document<'a>>,
+    /// By which its keys of strings are ordered.
+    pub collation: Collation,
 }
 
 impl IndexShape {
@@ -114,8 +123,14 @@ impl IndexShape {
             let message = "A maximum of one index field is allowed to be hashed";
             return Err(QueryError::new(Code::Location(31303), message));
         }
+        if hashed > 0 && !options.collation.is_simple() {
+            let message = "Index plugins do not support collation: hashed";
+            return Err(QueryError::new(Code::CannotCreateIndex, message));
+        }
         let wildcard = Wildcard::of_fields(&fields, options.wildcard_projection)?;
-        Ok(IndexShape::new(fields, options.sparse, partial, wildcard))
+        let partial = partial.map(|partial| partial.with_collation(&options.collation));
+        let shape = IndexShape::new(fields, options.sparse, partial, wildcard);
+        Ok(IndexShape { collation: options.collation, ..shape })
     }
 
     /// An index of values.
@@ -135,8 +150,10 @@ impl IndexShape {
         wildcard: Option<Wildcard>,
     ) -> IndexShape {
         let mut parts = Vec::new();
+        let mut path_part = None;
         for field in &fields {
             if field.kind == FieldKind::Wildcard {
+                path_part = Some(parts.len());
                 parts.push(false);
             }
             parts.push(field.descending);
@@ -146,7 +163,13 @@ impl IndexShape {
             descending: field.descending,
         };
         let plain = fields.iter().map(plain).collect();
-        IndexShape { fields, plain, parts, sparse, partial, wildcard }
+        let collation = Collation::SIMPLE;
+        IndexShape { fields, plain, parts, sparse, partial, wildcard, path_part, collation }
+    }
+
+    /// By which its keys of strings are ordered.
+    pub fn collation(&self) -> &Collation {
+        &self.collation
     }
 
     /// Its fields.
@@ -216,16 +239,18 @@ impl IndexShape {
         if self.has_kind(FieldKind::Hashed) {
             let (values, is_present) = hashed::values(&self.fields, document)?;
             if is_present || !self.sparse {
-                found.push(key_of(&self.parts, &values));
+                found.push(self.key_of(&values));
             }
             return Ok(IndexKeys { keys: found, flags: 0 });
         }
         let mut any_present = false;
         let mut emit = |values: &[Option<Value<'_>>]| {
             any_present |= values.iter().any(Option::is_some);
-            found.push(key_of(&self.parts, values));
+            found.push(self.key_of(values));
         };
-        let arrays = if let Some(wildcard) = &self.wildcard {
+        let arrays = if self.has_kind(FieldKind::Sphere) {
+            sphere::for_each(&self.fields, document, &mut emit)?
+        } else if let Some(wildcard) = &self.wildcard {
             wildcard.for_each(&self.fields, &self.plain, document, &mut emit)?
         } else {
             keys::for_each(&self.plain, document, &mut emit)?
@@ -236,6 +261,20 @@ impl IndexShape {
         found.sort_by(|left, right| left.key.cmp(&right.key));
         found.dedup_by(|left, right| left.key == right.key);
         Ok(IndexKeys { keys: found, flags: flags(arrays) })
+    }
+}
+
+impl IndexShape {
+    fn key_of(&self, values: &[Option<Value<'_>>]) -> IndexKey {
+        let mut key = Vec::with_capacity(16 * self.parts.len());
+        let mut bits = Vec::new();
+        for (place, (descending, value)) in self.parts.iter().zip(values).enumerate() {
+            decode::append_bits(&mut bits, *value);
+            let is_path = self.path_part == Some(place);
+            let collation = if is_path { &Collation::SIMPLE } else { &self.collation };
+            collation.append_key(&mut key, value.unwrap_or(Value::Null), *descending);
+        }
+        IndexKey { key, bits }
     }
 }
 
@@ -253,16 +292,6 @@ fn flags(arrays: u64) -> u8 {
     flags
 }
 
-fn key_of(parts: &[bool], values: &[Option<Value<'_>>]) -> IndexKey {
-    let mut key = Vec::with_capacity(16 * parts.len());
-    let mut bits = Vec::new();
-    for (descending, value) in parts.iter().zip(values) {
-        decode::append_bits(&mut bits, *value);
-        key::append(&mut key, value.unwrap_or(Value::Null), *descending);
-    }
-    IndexKey { key, bits }
-}
-
 /// Reads one field of an index's key pattern.
 fn field(path: &str, value: Value<'_>) -> Result<IndexField, QueryError> {
     let refuse = |message: String| Err(QueryError::new(Code::CannotCreateIndex, message));
@@ -270,6 +299,9 @@ fn field(path: &str, value: Value<'_>) -> Result<IndexField, QueryError> {
         return match kind {
             "hashed" => {
                 Ok(IndexField { path: path.to_owned(), descending: false, kind: FieldKind::Hashed })
+            }
+            "2dsphere" => {
+                Ok(IndexField { path: path.to_owned(), descending: false, kind: FieldKind::Sphere })
             }
             _ => refuse(format!("Unknown index plugin '{kind}'")),
         };

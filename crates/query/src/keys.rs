@@ -12,9 +12,10 @@
 //! here, with null for "absent"; the planner's bounds rest on that. An array as a whole is not: the
 //! planner looks for one of its elements.
 
-use frond_doc::{Array, Document, Value, key};
+use frond_doc::{Array, Document, Value};
 
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::sort::SortField;
 
@@ -57,9 +58,14 @@ pub(crate) fn for_each<'d>(
 }
 
 /// Appends the key of `values`.
-pub(crate) fn append(key: &mut Vec<u8>, fields: &[SortField], values: &[Option<Value<'_>>]) {
+pub(crate) fn append(
+    key: &mut Vec<u8>,
+    fields: &[SortField],
+    values: &[Option<Value<'_>>],
+    collation: &Collation,
+) {
     for (field, value) in fields.iter().zip(values) {
-        key::append(key, value.unwrap_or(Value::Null), field.descending);
+        collation.append_key(key, value.unwrap_or(Value::Null), field.descending);
     }
 }
 

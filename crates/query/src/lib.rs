@@ -6,9 +6,11 @@
 
 mod accumulator;
 pub mod code;
+pub mod collation;
 pub mod error;
 pub mod expression;
 pub mod filter;
+mod geometry;
 pub mod index;
 mod keys;
 mod number;
@@ -20,9 +22,11 @@ pub mod text;
 pub mod update;
 
 pub use code::Code;
+pub use collation::Collation;
 pub use error::QueryError;
 pub use expression::Expression;
 pub use filter::Filter;
+pub use geometry::near::{Distance, Near};
 pub use projection::Projection;
 pub use sort::SortPattern;
 pub use update::Update;

@@ -17,9 +17,11 @@ mod densify;
 mod documents;
 mod facet;
 mod fill;
+mod geo_near;
 mod granularity;
 mod graph_lookup;
 mod group;
+mod history;
 mod limit;
 mod lookup;
 mod matching;
@@ -54,11 +56,14 @@ use frond_doc::document::DOCUMENT_BYTES_MAX;
 use frond_doc::{Array, Document, DocumentBuf};
 
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Variables, undefined};
 use crate::filter::Filter;
+use crate::sort::SortPattern;
 use stage::{Context, Rows, Stage};
 
+pub use geo_near::GeoNear;
 pub use merge::{Merge, MergeAction};
 pub use sorter::{Sorted, Sorter};
 pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
@@ -98,6 +103,22 @@ pub trait Collections: Send + Sync {
         documents: Documents<'_>,
     ) -> Result<(), QueryError>;
 
+    /// The documents of a stage that tells of history (`$diff` and so on), of a database or a
+    /// collection of it.
+    ///
+    /// # Errors
+    /// What is wrong with the stage; that there is no history here.
+    fn history(
+        &self,
+        _database: Option<&str>,
+        _collection: Option<&str>,
+        stage: &DocumentBuf,
+    ) -> Result<Documents<'static>, QueryError> {
+        let name = stage.iter().next().map_or("", |(name, _)| name);
+        let message = format!("Unrecognized pipeline stage name: '{name}'");
+        Err(crate::expression::failure(40324, message))
+    }
+
     /// How much memory stages may use, and where the rest goes.
     fn resources(&self) -> Resources {
         Resources::default()
@@ -118,7 +139,19 @@ impl Pipeline {
     /// # Errors
     /// MongoDB's codes: 40323 and 40324 for what is no stage, and those of each stage.
     pub fn parse(stages: Array<'_>) -> Result<Pipeline, QueryError> {
-        let mut parser = parse::StageParser::default();
+        Pipeline::parse_collated(stages, &Collation::SIMPLE)
+    }
+
+    /// As [`Pipeline::parse`], for a pipeline that will run with this collation among its
+    /// variables: what stages check of their constants depends on it.
+    ///
+    /// # Errors
+    /// As [`Pipeline::parse`].
+    pub fn parse_collated(
+        stages: Array<'_>,
+        collation: &Collation,
+    ) -> Result<Pipeline, QueryError> {
+        let mut parser = parse::StageParser::with_collation(collation);
         let stages = parser.stages(stages)?;
         Ok(Pipeline { stages, free: parser.expressions.free().clone() })
     }
@@ -167,6 +200,41 @@ impl Pipeline {
             }
             None => Filter::all(),
         }
+    }
+
+    /// Cuts off a leading `$geoNear`, for its documents to be found by an index: see [`GeoNear`].
+    pub fn take_geo_near(&mut self) -> Option<GeoNear> {
+        let found = self.stages.first().and_then(|stage| stage.geo_near()).cloned()?;
+        self.stages.remove(0);
+        Some(found)
+    }
+
+    /// The order of a leading `$sort`, and how many documents the stages after it read at most, if they
+    /// tell; of a pipeline that begins otherwise no order, and how many documents all stages read.
+    pub fn leading_order(&self) -> (Option<&SortPattern>, Option<usize>) {
+        match self.stages.first().and_then(|stage| stage.order()) {
+            Some(order) => (Some(order), wanted(&self.stages[1..])),
+            None => (None, wanted(&self.stages)),
+        }
+    }
+
+    /// Cuts off a leading `$sort`: the documents come in its order.
+    pub fn drop_order(&mut self) {
+        if self.stages.first().is_some_and(|stage| stage.order().is_some()) {
+            self.stages.remove(0);
+        }
+    }
+
+    /// Cuts off a first stage that tells of history, for [`Collections::history`].
+    pub fn take_history(&mut self) -> Option<DocumentBuf> {
+        let stage = self.stages.first()?.history()?.clone();
+        self.stages.remove(0);
+        Some(stage)
+    }
+
+    /// Whether the first stage tells of history.
+    pub(crate) fn is_history(&self) -> bool {
+        self.stages.first().is_some_and(|stage| stage.history().is_some())
     }
 
     /// The collection that the last stage writes, if there is one: (database, collection).

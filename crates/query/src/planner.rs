@@ -1,31 +1,41 @@
 //! Which index answers a filter and a sort, and between which keys.
 //!
-//! 1. For each index, the conditions that every passing document must fulfil on the index's fields
-//!    become sets of intervals ([`conditions`], [`interval`]).
-//! 2. Intervals of the fields become bounds of the compound key ([`compound`]): equalities go on to
-//!    the next field, a range is the last.
-//! 3. The exact number of entries within the bounds gives the cost; the cheapest wins. An index whose
-//!    order is the sort's saves the sort.
+//! 1. For each index, the conditions that every passing document must fulfil on the index's parts become
+//!    sets of intervals ([`conditions`], [`interval`], [`parts`]).
+//! 2. Intervals of the parts become ranges of the compound key, and checks of parts behind ([`compound`]).
+//! 3. The exact number of entries within the ranges gives the cost; the cheapest wins. An index whose
+//!    order is the sort's saves the sort; where only each of its ranges is in order, they are merged.
+//! 4. The branches of an `$or` may each have an index of their own ([`Plan::Union`]).
+//!
+//! With a limit, a scan that needn't sort ends early: after as many entries as hold so many documents, if
+//! those that pass are spread evenly; the least range that any index has tells how many may pass.
 //!
 //! *Invariants*
-//! 1. Every document that passes the filter has at least one key within the bounds. Bounds may hold
-//!    more: each document is filtered again.
-//! 2. On a multikey index, two conditions on one path may be fulfilled by two different elements, so
-//!    that only one of them gives bounds; and fields below one array are bounded one at a time.
-//! 3. A sparse index is used only if the filter demands one of its fields.
+//! 1. Every document that passes the filter has at least one key within the ranges that all checks let
+//!    through. There may be more: each document is filtered again, unless the scan is exact.
+//! 2. Where a path may lie in arrays, two conditions on it may be fulfilled by two different elements, so
+//!    that only one of them gives intervals; and of fields below one array only one is bounded.
+//! 3. A sparse index is used only if the filter demands one of its fields, a partial one if the filter
+//!    implies its own, a wildcard for a path that must be there.
 
+mod bounds_text;
 mod compound;
 mod conditions;
 mod interval;
+mod parts;
+mod places;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use frond_doc::key::Bounds;
+use bytes::Bytes;
+use frond_doc::key::{self, Bounds};
 
 use crate::filter::Filter;
+use crate::filter::tree::Node;
 use crate::index::{self, IndexShape};
 use crate::sort::{SortField, SortPattern};
 use compound::Scan;
+use interval::Intervals;
 
 /// What the planner knows of an index.
 #[derive(Clone, Debug)]
@@ -37,6 +47,8 @@ pub struct IndexFacts {
     /// The flags of all its entries: which fields have an array somewhere. Bounds of two conditions on
     /// such a path must not be intersected.
     pub flags: u8,
+    /// Whether its entries hold all that is asked for, so that documents needn't be fetched.
+    pub covers: bool,
 }
 
 impl IndexFacts {
@@ -47,119 +59,339 @@ impl IndexFacts {
 }
 
 /// How documents are found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Plan {
     /// All documents, in the order of `_id`'s key.
     CollectionScan,
     /// Ranges of the documents' own tree, by `_id`.
-    IdScan {
-        /// Disjoint, ascending.
-        bounds: Vec<Bounds>,
-    },
-    /// Ranges of an index, each entry's document fetched and filtered again.
-    IndexScan {
-        /// Position of the index among those given to `plan`.
-        index: usize,
-        /// Disjoint, in the order in which they are scanned.
-        bounds: Vec<Bounds>,
-        /// Whether from the greatest key down.
-        descending: bool,
-        /// Whether the scan's order is the sort's, so that no sort is needed.
-        sorted: bool,
+    IdScan(IndexScan),
+    /// Ranges of an index.
+    IndexScan(IndexScan),
+    /// What any of several scans finds, each document once.
+    Union {
+        /// Index scans and scans by `_id`.
+        branches: Vec<Plan>,
+        /// Whether each is in the order of the sort, so that they can be merged.
+        is_merged: bool,
     },
 }
 
-impl Plan {
-    /// Whether documents come in the order of `sort`.
-    pub fn is_sorted(&self, sort: &SortPattern) -> bool {
-        match self {
-            Plan::CollectionScan | Plan::IdScan { .. } => is_id_order(sort),
-            Plan::IndexScan { sorted, .. } => *sorted || sort.fields.is_empty(),
+/// Ranges of an index, each entry's document fetched and filtered again.
+#[derive(Clone, Debug)]
+pub struct IndexScan {
+    /// Position of the index among those given to `plan`; of no meaning in a scan by `_id`.
+    pub index: usize,
+    /// Disjoint, in the order in which they are scanned.
+    pub ranges: Vec<Bounds>,
+    /// What parts of the keys must be.
+    pub checks: Vec<PartCheck>,
+    /// Whether from the greatest key down.
+    pub descending: bool,
+    /// Whether the scan's order is the sort's, so that no sort is needed.
+    pub sorted: bool,
+    /// Whether each range is in the sort's order, so that they must be merged.
+    pub is_merged: bool,
+    /// Whether every document that has a key within passes the filter.
+    pub is_exact: bool,
+    /// Whether one document may have several keys within.
+    pub may_repeat: bool,
+    /// What each part of a key may be, to be told.
+    pub fields: Vec<FieldBounds>,
+}
+
+/// What a part of an index's key may be, to be told.
+#[derive(Clone, Debug)]
+pub struct FieldBounds {
+    /// The field.
+    pub name: String,
+    descending: bool,
+    intervals: Intervals,
+}
+
+/// What a part of an index's key must be.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PartCheck {
+    /// Which one, counted from 0.
+    pub place: usize,
+    /// Where its bytes must lie, as they are stored: disjoint, ascending.
+    allowed: Vec<Bounds>,
+}
+
+/// Where a part of a key lies.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// In what is allowed.
+    Within,
+    /// Not: forwards, what is allowed next begins here (`None`: nothing more); backwards, it ends here.
+    Outside(Option<Bytes>),
+}
+
+impl PartCheck {
+    fn new(place: usize, mut allowed: Vec<Bounds>) -> PartCheck {
+        allowed.sort_by(|left, right| left.start.cmp(&right.start));
+        PartCheck { place, allowed }
+    }
+
+    /// Where `part` lies, for a scan that goes forwards or backwards.
+    pub fn standing(&self, part: &[u8], backwards: bool) -> Standing {
+        let is_behind = |range: &Bounds| range.end.as_deref().is_some_and(|end| end <= part);
+        let next = self.allowed.partition_point(is_behind);
+        let begins = |range: &Bounds| range.start.clone().unwrap_or_default();
+        match self.allowed.get(next) {
+            Some(range) if range.start.as_deref().is_none_or(|start| start <= part) => {
+                Standing::Within
+            }
+            range if !backwards => Standing::Outside(range.map(begins)),
+            _ => match next.checked_sub(1).and_then(|before| self.allowed.get(before)) {
+                Some(before) => Standing::Outside(before.end.clone()),
+                None => Standing::Outside(None),
+            },
         }
     }
 }
 
 /// What reading one document of a scan costs, in the order of `_id`.
 const COST_SCAN: u64 = 1;
+/// What reading an entry of an index costs that holds all that is asked for.
+const COST_COVERED: u64 = 1;
 /// What fetching the document of an index entry costs.
 const COST_FETCH: u64 = 2;
 /// What sorting costs for each document, and that the first one comes last.
 const COST_SORT: u64 = 2;
+/// More ranges than this are not merged.
+const MERGED_COUNT_MAX: usize = 200;
 
-/// Whether the sort is the order in which documents lie.
+/// What is asked of the planner.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'q> {
+    /// Which documents.
+    pub filter: &'q Filter,
+    /// In which order.
+    pub sort: Option<&'q SortPattern>,
+    /// At most how many, those that are passed over counted.
+    pub limit: Option<u64>,
+    /// The field whose distinct values alone are wanted: an index that begins with it may be scanned whole.
+    pub distinct: Option<&'q str>,
+    /// The indexes that may be used.
+    pub indexes: &'q [IndexFacts],
+}
+
+/// A plan, and how many entries its ranges hold.
+#[derive(Clone)]
+struct Offer {
+    plan: Plan,
+    count: u64,
+    /// What each entry costs, a sort apart.
+    entry_cost: u64,
+    is_sorted: bool,
+}
+
+/// Whether the sort is the order in which documents lie, or its opposite.
 fn is_id_order(sort: &SortPattern) -> bool {
-    // `_id` is unique, so that what follows it changes nothing.
-    sort.fields.first().is_none_or(|field| field.path == "_id" && !field.descending)
+    // `_id` is unique, so that what follows it changes nothing. Documents lie in the simple order.
+    sort.collation.is_simple() && sort.fields.first().is_none_or(|field| field.path == "_id")
 }
 
 /// Chooses a plan. `range_count` tells how many entries of index `i` (`None`: the documents by
 /// `_id`) lie in the bounds; it may be asked a few times per index.
 pub fn plan(
-    filter: &Filter,
-    sort: Option<&SortPattern>,
-    indexes: &[IndexFacts],
+    question: Question<'_>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
 ) -> Plan {
-    let id_sort_cost = if sort.is_none_or(is_id_order) { 0 } else { COST_SORT };
-    let by_id = compound::scan(filter.root(), &id_facts());
+    let root = question.filter.root();
+    let by_id = compound::scans(root, &ID_FACTS).pop();
     if let Some(scan) = &by_id
         && scan.is_point
-    {
-        return Plan::IdScan { bounds: scan.bounds.clone() };
-    }
-    let candidates: Vec<(usize, Option<Scan>)> = indexes
-        .iter()
-        .enumerate()
-        .map(|(index, facts)| (index, compound::scan(filter.root(), facts)))
-        .collect();
-    let mut best: Option<(u64, Plan)> = None;
-    let mut offer = |cost: u64, plan: Plan| {
-        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-            best = Some((cost, plan));
-        }
-    };
-    for (index, scan) in candidates {
-        let Some(scan) = scan else { continue };
-        let direction = sort.and_then(|sort| scan.direction_for(sort, &indexes[index]));
-        if !scan.is_bounded && direction.is_none() {
-            continue;
-        }
-        let sort_cost = match sort {
-            Some(sort) if direction.is_none() && !sort.fields.is_empty() => COST_SORT,
-            _ => 0,
-        };
-        let count = range_count(Some(index), &scan.bounds);
-        let descending = direction.unwrap_or(false);
-        let mut bounds = scan.bounds;
-        if descending {
-            bounds.reverse();
-        }
-        let plan = Plan::IndexScan { index, bounds, descending, sorted: direction.is_some() };
-        offer(count.saturating_mul(COST_FETCH + sort_cost), plan);
-    }
-    if let Some(scan) = by_id
         && scan.is_bounded
     {
-        let count = range_count(None, &scan.bounds);
-        let cost = count.saturating_mul(COST_SCAN + id_sort_cost);
-        offer(cost, Plan::IdScan { bounds: scan.bounds });
+        return by_id
+            .map_or(Plan::CollectionScan, |scan| Plan::IdScan(id_scan(scan, question.sort)));
     }
-    match best {
-        None => Plan::CollectionScan,
-        Some((cost, plan)) => {
-            let count = range_count(None, &[Bounds::all()]);
-            let scan_cost = count.saturating_mul(COST_SCAN + id_sort_cost);
-            if cost <= scan_cost { plan } else { Plan::CollectionScan }
+    let mut offers = offers(root, question, by_id, range_count);
+    if let Some(union) = union(root, question, range_count) {
+        offers.push(union);
+    }
+    if offers.is_empty() {
+        return Plan::CollectionScan;
+    }
+    let total = range_count(None, &[Bounds::all()]);
+    offers.push(Offer {
+        plan: Plan::CollectionScan,
+        count: total,
+        entry_cost: COST_SCAN,
+        is_sorted: question.sort.is_none_or(is_id_order),
+    });
+    let passing = offers.iter().map(|offer| offer.count).min().unwrap_or(0);
+    let cost = |offer: &Offer| {
+        if !offer.is_sorted {
+            return offer.count.saturating_mul(offer.entry_cost + COST_SORT);
         }
+        let read = match question.limit {
+            Some(limit) if limit < passing => {
+                let share = u128::from(offer.count) * u128::from(limit) / u128::from(passing);
+                u64::try_from(share).unwrap_or(u64::MAX).max(1)
+            }
+            _ => offer.count,
+        };
+        read.saturating_mul(offer.entry_cost)
+    };
+    let best = offers.iter().enumerate().min_by_key(|(place, offer)| (cost(offer), *place));
+    best.map_or(Plan::CollectionScan, |(_, offer)| offer.plan.clone())
+}
+
+/// What each index offers that helps at all.
+fn offers(
+    root: &Node,
+    question: Question<'_>,
+    by_id: Option<Scan>,
+    range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
+) -> Vec<Offer> {
+    let Question { sort, indexes, .. } = question;
+    let sort = sort.filter(|sort| !sort.fields.is_empty());
+    let mut offers = Vec::new();
+    for (index, facts) in indexes.iter().enumerate() {
+        for scan in compound::scans(root, facts) {
+            let direction = sort.and_then(|sort| scan.direction_for(sort));
+            let is_distinct = facts.covers
+                && question.distinct.is_some_and(|path| {
+                    facts.shape.sort_fields().first().is_some_and(|first| first.path == path)
+                });
+            if !scan.is_bounded && direction.is_none() && !is_distinct {
+                continue;
+            }
+            let count = range_count(Some(index), &scan.ranges);
+            let plan = Plan::IndexScan(index_scan(scan, index, direction));
+            let entry_cost = if facts.covers { COST_COVERED } else { COST_FETCH };
+            let is_sorted = sort.is_none() || direction.is_some();
+            offers.push(Offer { plan, count, entry_cost, is_sorted });
+        }
+    }
+    if let Some(scan) = by_id.filter(|scan| scan.is_bounded) {
+        offers.push(Offer {
+            count: range_count(None, &scan.ranges),
+            plan: Plan::IdScan(id_scan(scan, sort)),
+            entry_cost: COST_SCAN,
+            is_sorted: sort.is_none_or(is_id_order),
+        });
+    }
+    offers
+}
+
+/// A scan for each branch of an `$or`, if each has an index.
+fn union(
+    root: &Node,
+    question: Question<'_>,
+    range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
+) -> Option<Offer> {
+    let (branches, others): (&[Node], &[Node]) = match root {
+        Node::Or(branches) => (branches, &[]),
+        Node::And(nodes) => {
+            let or = nodes.iter().find(|node| matches!(node, Node::Or(_)))?;
+            let Node::Or(branches) = or else { return None };
+            (branches, nodes)
+        }
+        _ => return None,
+    };
+    if branches.len() < 2 || branches.len() > MERGED_COUNT_MAX {
+        return None;
+    }
+    let sort = question.sort.filter(|sort| !sort.fields.is_empty());
+    let mut chosen = Vec::with_capacity(branches.len());
+    for branch in branches {
+        let mut nodes = vec![branch.clone()];
+        nodes.extend(others.iter().filter(|other| !matches!(other, Node::Or(_))).cloned());
+        let node = Node::And(nodes);
+        let by_id = compound::scans(&node, &ID_FACTS).pop();
+        let offers = offers(&node, question, by_id, range_count);
+        let is_bounded = |offer: &&Offer| match &offer.plan {
+            Plan::IndexScan(scan) | Plan::IdScan(scan) => {
+                scan.ranges != [Bounds::all()] && !scan.is_merged
+            }
+            _ => false,
+        };
+        let cost = |offer: &&Offer| {
+            let sort_cost = if offer.is_sorted { 0 } else { COST_SORT };
+            offer.count.saturating_mul(offer.entry_cost + sort_cost)
+        };
+        chosen.push(offers.iter().filter(is_bounded).min_by_key(cost)?.clone());
+    }
+    let is_sorted = chosen.iter().all(|offer| offer.is_sorted);
+    let count = chosen.iter().fold(0, |count: u64, offer| count.saturating_add(offer.count));
+    let mut branches: Vec<Plan> = chosen.into_iter().map(|offer| offer.plan).collect();
+    for branch in &mut branches {
+        // Exact for its branch, not for the whole.
+        if let Plan::IndexScan(scan) | Plan::IdScan(scan) = branch {
+            scan.is_exact = false;
+        }
+    }
+    let is_merged = sort.is_some() && is_sorted;
+    let plan = Plan::Union { branches, is_merged };
+    Some(Offer { plan, count, entry_cost: COST_FETCH, is_sorted })
+}
+
+fn index_scan(scan: Scan, index: usize, direction: Option<compound::Direction>) -> IndexScan {
+    let descending = direction.is_some_and(|direction| direction.is_backwards);
+    let mut ranges = scan.ranges;
+    if descending {
+        ranges.reverse();
+    }
+    IndexScan {
+        index,
+        ranges,
+        checks: scan.checks,
+        descending,
+        sorted: direction.is_some(),
+        is_merged: direction.is_some_and(|direction| direction.is_merged),
+        is_exact: scan.is_exact,
+        may_repeat: scan.may_repeat,
+        fields: scan.fields,
+    }
+}
+
+/// A scan of documents by `_id`, in the order of `sort` if that is by `_id`.
+fn id_scan(scan: Scan, sort: Option<&SortPattern>) -> IndexScan {
+    let sort = sort.filter(|sort| sort.collation.is_simple());
+    let first = sort.and_then(|sort| sort.fields.first()).filter(|field| field.path == "_id");
+    let direction =
+        first.map(|field| compound::Direction { is_backwards: field.descending, is_merged: false });
+    index_scan(scan, 0, direction)
+}
+
+/// The scan of all of an index, or of what its parts leave possible: for a hint, and for `min` and
+/// `max`. `None` if the index may lack documents that pass.
+pub fn whole_scan(
+    filter: &Filter,
+    sort: Option<&SortPattern>,
+    facts: &IndexFacts,
+) -> Option<IndexScan> {
+    let scan = compound::scans(filter.root(), facts).into_iter().next()?;
+    let sort = sort.filter(|sort| !sort.fields.is_empty());
+    let direction = sort.and_then(|sort| scan.direction_for(sort));
+    Some(index_scan(scan, 0, direction))
+}
+
+/// The key of the only `_id` that a filter names, if it says nothing else: what is asked most often, and
+/// nothing can be better than looking it up.
+pub fn only_id(filter: &Filter) -> Option<Bytes> {
+    let mut node = filter.root();
+    while let Node::And(nodes) = node {
+        let [only] = &nodes[..] else { return None };
+        node = only;
+    }
+    match node {
+        Node::Field(field) if field.dotted == "_id" => {
+            conditions::only_value(&field.condition).map(key::of_value)
+        }
+        _ => None,
     }
 }
 
 /// The documents' own tree seen as an index.
-fn id_facts() -> IndexFacts {
+static ID_FACTS: LazyLock<IndexFacts> = LazyLock::new(|| {
     let fields = [SortField { path: "_id".to_owned(), descending: false }];
     let shape = Arc::new(IndexShape::of_values(&fields, false));
-    IndexFacts { name: "_id_".to_owned(), shape, flags: 0 }
-}
+    IndexFacts { name: "_id_".to_owned(), shape, flags: 0, covers: false }
+});
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ mod parse;
 
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables};
 use crate::filter::Filter;
@@ -81,10 +82,17 @@ impl Projection {
         parse::document(projection)
     }
 
-    /// Gives expressions their variables.
+    /// Gives expressions their variables, and `$elemMatch` the collation that comes with them.
     pub fn with_variables(mut self, variables: Variables) -> Projection {
+        self.root.collate(variables.collation());
         self.variables = variables;
         self
+    }
+
+    /// Compares strings by `collation`.
+    pub fn with_collation(self, collation: &Collation) -> Projection {
+        let variables = self.variables.clone().with_collation(collation.clone());
+        self.with_variables(variables)
     }
 
     /// Projects a document that `filter` (for the positional `$`) let through.
@@ -107,6 +115,16 @@ impl Projection {
         is_plain.then(|| fields.iter().map(|(name, _)| name.as_bytes()))
     }
 
+    /// The paths that decide the result; `None` if others may.
+    pub fn paths(&self) -> Option<Vec<String>> {
+        if self.kind != Kind::Inclusion || self.has_positional {
+            return None;
+        }
+        let mut paths = Vec::new();
+        self.root.add_paths("", &mut paths)?;
+        Some(paths)
+    }
+
     /// Whether documents go through unchanged.
     pub fn is_identity(&self) -> bool {
         self.kind == Kind::Exclusion && self.root.fields.is_empty()
@@ -114,8 +132,34 @@ impl Projection {
 }
 
 impl Tree {
+    fn collate(&mut self, collation: &Collation) {
+        for (_, node) in &mut self.fields {
+            match node {
+                Node::Inner(tree) => tree.collate(collation),
+                Node::ElementMatch(filter) if filter.collation() != collation => {
+                    *filter = filter.clone().with_collation(collation);
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn get(&self, name: &[u8]) -> Option<&Node> {
         self.fields.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, node)| node)
+    }
+
+    /// Adds the paths of what stays; `None` if something is computed.
+    fn add_paths(&self, outer: &str, paths: &mut Vec<String>) -> Option<()> {
+        for (name, node) in &self.fields {
+            let path = if outer.is_empty() { name.clone() } else { format!("{outer}.{name}") };
+            match node {
+                Node::Exclude => {}
+                Node::Include | Node::Slice(_) | Node::ElementMatch(_) => paths.push(path),
+                Node::Inner(tree) => tree.add_paths(&path, paths)?,
+                Node::Positional | Node::Computed(_) => return None,
+            }
+        }
+        Some(())
     }
 
     /// Whether something in it is made where nothing is.

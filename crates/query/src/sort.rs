@@ -7,6 +7,7 @@ use bytes::Bytes;
 use frond_doc::{Document, Value};
 
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::{keys, text};
 
@@ -15,6 +16,8 @@ use crate::{keys, text};
 pub struct SortPattern {
     /// Paths and directions, in their order.
     pub fields: Vec<SortField>,
+    /// How strings compare.
+    pub collation: Collation,
 }
 
 /// One field of a sort pattern.
@@ -55,20 +58,31 @@ impl SortPattern {
             check_field_path(path)?;
             fields.push(SortField { path: path.to_owned(), descending });
         }
-        Ok(SortPattern { fields })
+        Ok(SortPattern { fields, collation: Collation::SIMPLE })
     }
 
     /// The key by which `document` is sorted: keys compare as bytes. Of an array the least element
     /// counts (the greatest where descending), an empty array sorts as undefined before null, an
     /// absent field as null.
     pub fn key(&self, document: Document<'_>) -> Bytes {
-        least_key(&self.fields, document)
+        self.key_by(document, &self.collation)
+    }
+
+    /// As [`SortPattern::key`], by another collation than the pattern's own.
+    pub(crate) fn key_by(&self, document: Document<'_>, collation: &Collation) -> Bytes {
+        least_key(&self.fields, document, collation)
             // Arrays in parallel have no common keys: each field counts by itself then.
             .unwrap_or_else(|| {
                 let each = self.fields.iter().map(std::slice::from_ref);
-                each.flat_map(|field| least_key(field, document).unwrap_or_default()).collect()
+                each.flat_map(|field| least_key(field, document, collation).unwrap_or_default())
+                    .collect()
             })
             .into()
+    }
+
+    /// Compares strings by `collation`.
+    pub fn with_collation(self, collation: Collation) -> SortPattern {
+        SortPattern { collation, ..self }
     }
 }
 
@@ -79,12 +93,16 @@ fn wrong_direction() -> QueryError {
     )
 }
 
-fn least_key(fields: &[SortField], document: Document<'_>) -> Option<Vec<u8>> {
+fn least_key(
+    fields: &[SortField],
+    document: Document<'_>,
+    collation: &Collation,
+) -> Option<Vec<u8>> {
     let mut least: Option<Vec<u8>> = None;
     let mut key = Vec::with_capacity(16 * fields.len());
     keys::for_each(fields, document, &mut |values| {
         key.clear();
-        keys::append(&mut key, fields, values);
+        keys::append(&mut key, fields, values, collation);
         if least.as_ref().is_none_or(|least| key < *least) {
             least = Some(key.clone());
         }

@@ -25,6 +25,7 @@ use frond_doc::document::DEPTH_MAX;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ObjectId, Value, normalise, order};
 
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::filter::Filter;
@@ -55,6 +56,7 @@ struct Operators {
     root: Branch,
     renames: Vec<Rename>,
     filters: ArrayFilters,
+    collation: Collation,
     /// Whether the result could be nested deeper than a document may be, so that it is checked.
     may_be_deep: bool,
 }
@@ -75,6 +77,16 @@ pub struct UpdateContext {
 enum Occasion {
     Update,
     Insert,
+}
+
+impl Operators {
+    fn collate(&mut self, collation: &Collation) {
+        if *collation != self.collation {
+            self.filters.collate(collation);
+            self.root.for_each_modifier(&mut |modifier| modifier.collate(collation));
+            self.collation = collation.clone();
+        }
+    }
 }
 
 impl Update {
@@ -114,7 +126,7 @@ impl Update {
     }
 
     /// Gives the expressions of a pipeline their variables: those of the command, and the
-    /// statement's `constants`.
+    /// statement's `constants`. Operators get the collation that comes with the variables.
     ///
     /// # Errors
     /// Variables that nobody binds; constants for an update that is no pipeline (51198).
@@ -129,8 +141,22 @@ impl Update {
                 let message = "Constant values may only be specified for pipeline updates";
                 Err(QueryError::new(Code::Location(51198), message))
             }
-            _ => Ok(()),
+            Form::Operators(operators) => {
+                operators.collate(variables.collation());
+                Ok(())
+            }
+            Form::Replacement(_) => Ok(()),
         }
+    }
+
+    /// Compares strings by `collation`.
+    pub fn with_collation(mut self, collation: &Collation) -> Update {
+        match &mut self.form {
+            Form::Operators(operators) => operators.collate(collation),
+            Form::Pipeline(pipeline) => pipeline.collate(collation),
+            Form::Replacement(_) => {}
+        }
+        self
     }
 
     /// Whether this is a replacement document (which `multi` forbids).
@@ -239,7 +265,8 @@ impl Operators {
             rename.check(document)?;
         }
         let mut out = DocumentBuilder::with_capacity(document.as_bytes().len() + 64);
-        let scope = Scope { document, context, filters: &self.filters, occasion };
+        let (filters, collation) = (&self.filters, &self.collation);
+        let scope = Scope { document, context, filters, occasion, collation };
         walk::root(&mut out, &self.root, &scope)?;
         let changed = out.build();
         if self.may_be_deep && !is_within_depth(changed.view(), DEPTH_MAX) {

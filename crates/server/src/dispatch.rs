@@ -15,7 +15,7 @@ use frond_query::Code;
 
 use crate::commands::{self, Command, Run, handshake};
 use crate::common::Common;
-use crate::limits::{COMMAND_BYTES_MARGIN, DOCUMENT_BYTES_MAX, REPLY_BYTES_MAX};
+use crate::limits::{COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
 use crate::request::{Answer, Request};
 use crate::shared::{Counter, Peer, Shared};
 use crate::transactions::{self, Part};
@@ -205,7 +205,7 @@ fn try_run(
         Some(database) => database,
         None => database_of(body)?,
     };
-    check_size(body)?;
+    check_size(server, body)?;
     let common = Common::read(body)?;
     check_allowed(command, database_name, &common)?;
     let sequence = the_sequence(command, sequences)?;
@@ -302,9 +302,9 @@ fn database_of(body: Document<'_>) -> Result<&str, Error> {
     }
 }
 
-fn check_size(body: Document<'_>) -> Result<(), Error> {
-    let bytes = body.as_bytes().len();
-    let max = DOCUMENT_BYTES_MAX + COMMAND_BYTES_MARGIN;
+fn check_size(server: &Shared, body: Document<'_>) -> Result<(), Error> {
+    let bytes = body.as_bytes().len() as u64;
+    let max = server.frond.document_bytes_max() + COMMAND_BYTES_MARGIN;
     if bytes > max {
         let message = format!("command of {bytes} bytes is too large, at most {max} are allowed");
         return Err(Error::invalid(Code::BSONObjectTooLarge, message));

@@ -7,7 +7,7 @@
 
 use frond_db::Error;
 use frond_doc::{Array, Decimal128, Document, Value, decimal};
-use frond_query::Code;
+use frond_query::{Code, Collation};
 
 use crate::limits::FIELDS_MAX;
 
@@ -193,20 +193,13 @@ impl<'a> Fields<'a> {
         names.iter().try_for_each(|name| self.refuse(name))
     }
 
-    /// Takes `collation`, which may only ask for the simple order: bytes.
-    pub fn simple_collation(&mut self) -> Result<(), Error> {
-        let Some(collation) = self.document("collation")? else { return Ok(()) };
-        match collation.get("locale") {
-            None if collation.is_empty() => Ok(()),
-            Some(Value::String("simple")) => Ok(()),
-            _ => {
-                let message = format!(
-                    "BSON field '{}.collation' is not supported by Frond, except {{locale: \
-                     \"simple\"}}",
-                    self.path
-                );
-                Err(Error::invalid(Code::CommandNotSupported, message))
+    /// Takes `collation`; an empty one, as drivers send it, asks for nothing.
+    pub fn collation(&mut self) -> Result<Option<Collation>, Error> {
+        match self.document("collation")? {
+            Some(specification) if !specification.is_empty() => {
+                Ok(Some(Collation::parse(specification)?))
             }
+            _ => Ok(None),
         }
     }
 
@@ -332,16 +325,17 @@ mod tests {
     }
 
     #[test]
-    fn only_the_simple_collation_passes() {
+    fn an_empty_collation_is_none() {
         let check = |collation: DocumentBuf| {
             let document = document! { "find": "a", "collation": &collation };
             let mut fields = Fields::of_command("find", document.view()).expect("no duplicates");
-            fields.simple_collation().map_err(|error| error.code.number())
+            let collation = fields.collation().map_err(|error| error.code.number());
+            collation.map(|collation| collation.map(|collation| collation.is_simple()))
         };
-        assert_eq!(check(document! { "locale": "simple" }), Ok(()));
-        assert_eq!(check(document! {}), Ok(()));
-        assert_eq!(check(document! { "locale": "de" }), Err(115));
-        assert_eq!(check(document! { "strength": 1_i32 }), Err(115));
+        assert_eq!(check(document! { "locale": "simple" }), Ok(Some(true)));
+        assert_eq!(check(document! {}), Ok(None));
+        assert_eq!(check(document! { "locale": "de" }), Ok(Some(false)));
+        assert_eq!(check(document! { "strength": 1_i32 }), Err(40414));
     }
 
     #[test]

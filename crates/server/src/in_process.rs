@@ -10,6 +10,7 @@ use frond_db::Frond;
 use frond_doc::{Document, DocumentBuf};
 
 use crate::dispatch;
+use crate::limits::DOCUMENT_BYTES_MAX;
 use crate::shared::{MemberOptions, Peer, Shared};
 use crate::wire::DocumentSequence;
 
@@ -25,8 +26,14 @@ impl InProcess {
     /// The commands on `frond`. Cursors that are left open are closed when this is dropped.
     pub fn new(frond: Frond) -> InProcess {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let shared =
-            Shared::new(frond, address, 1, Vec::new(), String::new(), MemberOptions::default());
+        let shared = Shared::new(
+            frond.with_document_bytes_max(DOCUMENT_BYTES_MAX as u64),
+            address,
+            1,
+            Vec::new(),
+            String::new(),
+            MemberOptions::default(),
+        );
         InProcess { shared, peer: Peer { id: 1, address } }
     }
 

@@ -49,11 +49,15 @@ pub const FIRST_BATCH_DOCUMENTS: u64 = 101;
 /// Bytes of documents in one batch, unless a single document is larger.
 pub const BATCH_BYTES_MAX: usize = 16 << 20;
 
-/// Largest command, and largest document that a client may store.
+/// Largest document that a client may store, unless the server is told otherwise: MongoDB's.
 pub const DOCUMENT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
 
+/// The most that it may be told: a message with a command around one such document, and a reply with a
+/// batch of one, still fit.
+pub const DOCUMENT_BYTES_LIMIT: usize = crate::wire::MESSAGE_BYTES_MAX - (64 << 10);
+
 /// What a command may have beyond the documents in it.
-pub const COMMAND_BYTES_MARGIN: usize = 16 << 10;
+pub const COMMAND_BYTES_MARGIN: u64 = 16 << 10;
 
 /// Largest reply: a message less its header and flags.
 pub const REPLY_BYTES_MAX: usize = crate::wire::MESSAGE_BYTES_MAX - 1024;
@@ -82,8 +86,14 @@ pub const TRANSACTION_LIFETIME_MAX: Duration = Duration::from_secs(60);
 /// How often transactions that are open for too long are looked for.
 pub const TRANSACTION_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How often policies are asked what they want done.
+pub const POLICY_INTERVAL: Duration = Duration::from_secs(1);
+
 /// How often old sessions, and what is remembered of their writes, are looked for.
 pub const SESSION_SWEEP_INTERVAL: Duration = Duration::from_secs(300);
+
+/// How often documents that have expired are looked for, as MongoDB does.
+pub const EXPIRE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The longest that a `hello` waits for news, whatever the client asks for.
 pub const HELLO_WAIT_MAX: Duration = Duration::from_secs(600);

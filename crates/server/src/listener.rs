@@ -16,7 +16,8 @@ use tokio::task::JoinSet;
 
 use crate::connection;
 use crate::limits::{
-    COMMANDS_RUNNING_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, STALL_MAX, STOP_WAIT_MAX,
+    COMMANDS_RUNNING_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, DOCUMENT_BYTES_LIMIT,
+    DOCUMENT_BYTES_MAX, STALL_MAX, STOP_WAIT_MAX,
 };
 use crate::shared::{MemberOptions, Shared};
 use crate::sweep;
@@ -34,6 +35,9 @@ pub struct ServerOptions {
     pub data_directory: String,
     /// What the server says that it is in its replica set.
     pub member: MemberOptions,
+    /// The largest document that a client may store, as `hello` announces it; never more than
+    /// [`DOCUMENT_BYTES_LIMIT`].
+    pub document_bytes_max: usize,
 }
 
 impl Default for ServerOptions {
@@ -44,6 +48,7 @@ impl Default for ServerOptions {
             arguments: Vec::new(),
             data_directory: String::new(),
             member: MemberOptions::default(),
+            document_bytes_max: DOCUMENT_BYTES_MAX,
         }
     }
 }
@@ -108,8 +113,9 @@ impl Server {
         let failed = |source| ServerError::Listen { address: options.listen.clone(), source };
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let bytes_max = options.document_bytes_max.min(DOCUMENT_BYTES_LIMIT);
         let shared = Arc::new(Shared::new(
-            frond,
+            frond.with_document_bytes_max(bytes_max as u64),
             address,
             options.connections_max,
             options.arguments,

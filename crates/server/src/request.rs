@@ -10,7 +10,7 @@ use frond_query::Code;
 
 use crate::common::Common;
 use crate::fields::Fields;
-use crate::limits::{DOCUMENT_BYTES_MAX, WRITE_BATCH_MAX};
+use crate::limits::WRITE_BATCH_MAX;
 use crate::operations::Operation;
 use crate::shared::{Peer, Shared};
 use crate::transactions::{Current, Part};
@@ -184,18 +184,6 @@ pub fn split_namespace(namespace: &str) -> Result<(&str, &str), Error> {
         let message = format!("Invalid namespace specified '{namespace}'");
         Error::invalid(Code::InvalidNamespace, message)
     })
-}
-
-/// Refuses a document that is larger than a client may store.
-pub fn check_document_size(document: &DocumentBuf) -> Result<(), Error> {
-    let bytes = document.as_bytes().len();
-    if bytes > DOCUMENT_BYTES_MAX {
-        let message = format!(
-            "object to insert too large. size in bytes: {bytes}, max size: {DOCUMENT_BYTES_MAX}"
-        );
-        return Err(Error::invalid(Code::BSONObjectTooLarge, message));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,15 +1,22 @@
 //! What a server does from time to time: aborts transactions that are open for too long, forgets
-//! sessions that nobody uses and what is remembered of their writes.
+//! sessions that nobody uses and what is remembered of their writes, removes documents that have expired,
+//! does what policies ask for.
 //!
 //! One task wakes up; the work blocks, so it runs on a blocking thread, one piece at a time.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use frond_db::{Error, Interrupt};
+use frond_query::Code;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 
-use crate::limits::{SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL, TRANSACTION_SWEEP_INTERVAL};
+use crate::limits::{
+    EXPIRE_INTERVAL, POLICY_INTERVAL, SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL,
+    TRANSACTION_SWEEP_INTERVAL,
+};
 use crate::shared::Shared;
 use crate::transactions;
 
@@ -18,18 +25,51 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
     let (shared, mut stop) = (Arc::clone(shared), stop.subscribe());
     tokio::spawn(async move {
         let mut transactions = tokio::time::interval(TRANSACTION_SWEEP_INTERVAL);
+        let mut policies = tokio::time::interval(POLICY_INTERVAL);
         let mut sessions = tokio::time::interval(SESSION_SWEEP_INTERVAL);
+        let mut documents = tokio::time::interval(EXPIRE_INTERVAL);
+        documents.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let stopping = stop.clone();
+        let mut expiring: Option<JoinHandle<()>> = None;
         loop {
             let (work, shared): (fn(&Shared), _) = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 _ = sessions.tick() => (forget_sessions, Arc::clone(&shared)),
+                _ = policies.tick() => (run_policies, Arc::clone(&shared)),
                 _ = transactions.tick() => (abort_expired, Arc::clone(&shared)),
+                _ = documents.tick() => {
+                    // It may take long, and nothing else is to wait for it.
+                    if expiring.as_ref().is_none_or(JoinHandle::is_finished) {
+                        let (shared, stop) = (Arc::clone(&shared), stopping.clone());
+                        let work = move || expire_documents(&shared, &stop);
+                        expiring = Some(tokio::task::spawn_blocking(work));
+                    }
+                    continue;
+                }
             };
             // A panic in it ends this turn alone.
             let _ = tokio::task::spawn_blocking(move || work(&shared)).await;
         }
     })
+}
+
+/// Removes documents that have expired, until the server stops.
+pub fn expire_documents(shared: &Shared, stop: &watch::Receiver<bool>) {
+    let stop = stop.clone();
+    let interrupt = Interrupt::new(move || match *stop.borrow() {
+        true => Err(Error::invalid(Code::InterruptedAtShutdown, "the server stops")),
+        false => Ok(()),
+    });
+    // What couldn't be removed now (the disk is full, say) is removed the next time.
+    let _ = shared.frond.expire_documents(&interrupt);
+}
+
+/// Makes automatic commits, and removes branches whose time is over.
+pub fn run_policies(shared: &Shared) {
+    for (database, error) in shared.frond.run_policies().failed {
+        eprintln!("frond: the policy of {database}: {error}");
+    }
 }
 
 /// Aborts the transactions that are open for too long. One whose statement runs is left for the next

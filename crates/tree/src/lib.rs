@@ -23,5 +23,5 @@ pub use map::{
     Bounds, Change, ContentRef, Cursor, Diff, Direction, Edit, Entry, EntryRef, MergeConflict,
     Summary, Tree,
 };
-pub use sequence::{Refers, Sequence};
-pub use value::{Content, Value};
+pub use sequence::{GrowingSequence, Refers, Sequence};
+pub use value::{Content, OWN_LENGTH_FLAG, Value};

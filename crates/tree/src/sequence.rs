@@ -43,6 +43,40 @@ pub struct Sequence {
     pub format: TreeFormat,
 }
 
+/// A sequence that is made item by item, by whoever can't give an iterator. Chunks are put as they
+/// are full, not synced.
+pub struct GrowingSequence<'a> {
+    builder: SequenceBuilder<'a>,
+    format: TreeFormat,
+}
+
+impl<'a> GrowingSequence<'a> {
+    /// An empty one; `refers` as in [`Sequence::build_referring`].
+    pub fn new(
+        store: &'a dyn ChunkStore,
+        format: TreeFormat,
+        refers: Refers,
+    ) -> GrowingSequence<'a> {
+        GrowingSequence { builder: SequenceBuilder::new(store, format, refers), format }
+    }
+
+    /// Adds an item at the end.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::ItemTooLong`].
+    pub fn push(&mut self, item: &[u8]) -> Result<(), TreeError> {
+        self.builder.push(item)
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// As the store.
+    pub fn finish(self) -> Result<Sequence, TreeError> {
+        Ok(Sequence { root: self.builder.finish()?, format: self.format })
+    }
+}
+
 impl Sequence {
     /// Builds a sequence of `items`: each node is written once. Chunks are put, not synced.
     ///
@@ -68,10 +102,10 @@ impl Sequence {
         items: &mut dyn Iterator<Item = Result<Bytes, TreeError>>,
         refers: Refers,
     ) -> Result<Sequence, TreeError> {
-        let mut builder = SequenceBuilder::new(store, format, refers);
+        let mut growing = GrowingSequence::new(store, format, refers);
         for item in items {
-            builder.push(&item?)?;
+            growing.push(&item?)?;
         }
-        Ok(Sequence { root: builder.finish()?, format })
+        growing.finish()
     }
 }

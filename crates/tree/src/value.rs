@@ -22,6 +22,10 @@ pub struct Value {
     pub content: Content,
 }
 
+/// Says of a value in a chunk that its length is what its owner says: of what the chunk leads to, so
+/// that a tree's sums count that. Stored: never another.
+pub const OWN_LENGTH_FLAG: u8 = 1 << 1;
+
 /// Where a value's bytes lie. Which one it is, is a function of the bytes and the format alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
@@ -80,7 +84,8 @@ impl Value {
             Content::Inline(bytes) => Ok(bytes.clone()),
             Content::Chunk { hash, bytes } => {
                 let payload = store.get(*hash)?.payload_bytes();
-                if payload.len() as u64 != *bytes {
+                let is_own = self.flags & OWN_LENGTH_FLAG != 0;
+                if payload.len() as u64 != *bytes && !is_own {
                     let found = payload.len();
                     return Err(TreeError::damaged(
                         *hash,

@@ -188,6 +188,7 @@ impl Session for EmbeddedSession {
             constants: None,
             hint: None,
             variables: None,
+            collation: None,
         };
         let done = self
             .database()
@@ -205,6 +206,7 @@ impl Session for EmbeddedSession {
             only_first: true,
             hint: None,
             variables: None,
+            collation: None,
         };
         let done = self
             .database()
@@ -223,6 +225,7 @@ impl Session for EmbeddedSession {
         let pipeline = holder.view().get("pipeline").map(ValueBuf::from);
         let request = AggregateRequest {
             pipeline: pipeline.ok_or_else(|| Failure::Other("no pipeline".into()))?,
+            collation: None,
             variables: None,
             hint: None,
             in_memory_only: false,

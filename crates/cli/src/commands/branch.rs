@@ -17,6 +17,7 @@ Examples:
   frond branch shop --delete sale       delete one that was merged
   frond branch shop --delete sale -f    delete it in any case
   frond branch shop main --protect      main only moves forward from now on
+  frond branch shop main --close        main takes merges only, no direct writes
   frond branch shop try --expire 604800 may be removed in a week
   frond branch shop --remove-expired    remove those whose time is over
 
@@ -53,6 +54,14 @@ pub struct Branch {
     #[arg(long, requires = "branch")]
     unprotect: bool,
 
+    /// The branch takes no direct writes: it changes by merges and pulls
+    #[arg(long, requires = "branch", conflicts_with = "reopen")]
+    close: bool,
+
+    /// The branch takes direct writes again
+    #[arg(long, requires = "branch")]
+    reopen: bool,
+
     /// The branch may be removed after so many seconds; 0: never
     #[arg(long, value_name = "SECONDS", requires = "branch")]
     expire: Option<u32>,
@@ -83,13 +92,17 @@ impl Branch {
         if self.protect || self.unprotect {
             command.append("protected", Value::Boolean(self.protect));
         }
+        if self.close || self.reopen {
+            command.append("closed", Value::Boolean(self.close));
+        }
         if let Some(seconds) = self.expire {
             command.append("expireAfterSeconds", Value::Int64(i64::from(seconds)));
         }
         if self.remove_expired {
             command.append("removeExpired", Value::Boolean(true));
         }
-        let changes_policy = self.protect || self.unprotect || self.expire.is_some();
+        let changes_policy =
+            self.protect || self.unprotect || self.close || self.reopen || self.expire.is_some();
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
         let answer = answer.view();
@@ -130,6 +143,9 @@ fn tell_branch(terminal: &mut Terminal, branch: Document<'_>) -> Result<(), Fail
     write!(terminal, "{} {head}", terminal.paint(Style::Strong, name))?;
     if branch.get("protected").is_some_and(|protected| protected.is_truthy()) {
         write!(terminal, "  protected")?;
+    }
+    if branch.get("closed").is_some_and(|closed| closed.is_truthy()) {
+        write!(terminal, "  closed")?;
     }
     if let Some(Value::DateTime(millis)) = branch.get("expires") {
         write!(terminal, "  until {}", date(millis))?;

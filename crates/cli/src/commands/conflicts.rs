@@ -74,6 +74,8 @@ pub fn tell(terminal: &mut Terminal, indent: &str, conflict: Document<'_>) -> Re
         ("collection", _) => "was dropped on one side and changed on the other".to_owned(),
         ("options", _) => "options".to_owned(),
         ("index", Some(Value::String(name))) => format!("index {}", plain(name)),
+        ("unique", Some(id)) => format!("{}  a unique index has it already", shown_json(id)),
+        ("validator", Some(id)) => format!("{}  fails its validator", shown_json(id)),
         (_, id) => shown_json(id.unwrap_or(Value::Null)),
     };
     writeln!(terminal, "{indent}{id}  {collection} {what}")?;

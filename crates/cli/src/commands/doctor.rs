@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 
 use crate::backend::open_failure;
+use crate::commands::transfer::failure;
 use crate::failure::{Failure, describe};
 use crate::output::{bytes, counted};
 use crate::terminal::{Style, Terminal};
@@ -19,6 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   frond doctor
   frond doctor --data /var/lib/frond
+  frond doctor --store s3://bucket/prefix     can the store hold a remote? Writers race on it
 
 The exit code is 1 if something is found that keeps Frond from working.";
 
@@ -44,11 +46,19 @@ pub struct Doctor {
     /// Data directory
     #[arg(long, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
+
+    /// Bucket to look at instead (s3://BUCKET/PREFIX): writers race on a conditional put, and a store
+    /// where two win is refused
+    #[arg(long, value_name = "URL", conflicts_with = "data")]
+    store: Option<String>,
 }
 
 impl Doctor {
     /// Looks at everything.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if let Some(store) = &self.store {
+            return look_at_store(terminal, store);
+        }
         if !self.data.is_dir() {
             let directory = self.data.display();
             return Err(Failure::failed(format!("there is no data directory {directory}")));
@@ -65,6 +75,24 @@ impl Doctor {
             _ => Err(Failure::failed(counted(problems, "problem"))),
         }
     }
+}
+
+fn look_at_store(terminal: &mut Terminal, store: &str) -> Result<(), Failure> {
+    let raced = frond_remote::race::race(store).map_err(failure)?;
+    let rounds = counted(raced.rounds, "round");
+    writeln!(terminal, "conditional put: {rounds} in which writers raced")?;
+    if raced.nobody_won > 0 {
+        writeln!(terminal, "nobody won {} of them: that is slow, but safe", raced.nobody_won)?;
+    }
+    if raced.is_safe() {
+        writeln!(terminal, "one won each, as it must: the store can hold a remote")?;
+        return Ok(());
+    }
+    terminal.finish()?;
+    Err(Failure::failed(format!(
+        "the store can't hold a remote, pushes would be lost: two won {} rounds, and {} were undone",
+        raced.two_won, raced.lost
+    )))
 }
 
 struct Report<'a> {

@@ -24,6 +24,9 @@ Examples:
 Relaxed JSON reads well, but an integer may come back with another width; --canonical keeps every type
 exactly.";
 
+/// The code of what can't be done with a view.
+const COMMAND_NOT_SUPPORTED_ON_VIEW: i64 = 166;
+
 /// How the documents are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Format {
@@ -80,7 +83,7 @@ impl Export {
             ));
         }
         let command = self.command()?;
-        let mut backend = self.target.open()?;
+        let mut backend = self.target.open_to_stream()?;
         let count = match &self.out {
             None => {
                 let count = self.write(&mut *backend, &command, terminal)?;
@@ -146,22 +149,52 @@ impl Export {
     ) -> Result<u64, Failure> {
         let form = if self.canonical { Form::Canonical } else { Form::Relaxed };
         let mut count = 0;
-        let mut text = String::new();
         out.write_all(first.as_bytes())?;
-        backend.for_each_document(&self.database, command, &mut |document| {
-            text.clear();
-            if count > 0 {
-                text.push_str(between);
-            }
-            extended_json::write(document, form, &mut text);
+        let mut between = |out: &mut dyn Write| {
             count += 1;
-            Ok(out.write_all(text.as_bytes())?)
-        })?;
+            if count > 1 { out.write_all(between.as_bytes()) } else { Ok(()) }
+        };
+        if !self.export_stored(backend, form, out, &mut between)? {
+            let mut text = String::new();
+            backend.for_each_document(&self.database, command, &mut |document| {
+                between(out)?;
+                text.clear();
+                extended_json::write(document, form, &mut text);
+                Ok(out.write_all(text.as_bytes())?)
+            })?;
+        }
         if count > 0 {
             out.write_all(behind.as_bytes())?;
         }
         out.write_all(end.as_bytes())?;
         Ok(count)
+    }
+
+    /// Writes whole documents as they are stored, however large; `false` if a command must be asked:
+    /// of a server, a view, or some fields.
+    fn export_stored(
+        &self,
+        backend: &mut dyn Backend,
+        form: Form,
+        out: &mut dyn Write,
+        between: &mut dyn FnMut(&mut dyn Write) -> std::io::Result<()>,
+    ) -> Result<bool, Failure> {
+        let Some(frond) = backend.embedded().filter(|_| self.fields.is_empty()) else {
+            return Ok(false);
+        };
+        let filter = self.query.as_deref().map(extended_json::parse).transpose();
+        let filter = filter.map_err(|error| Failure::Usage(format!("--query: {error}")))?;
+        let filter = filter.as_ref().map(DocumentBuf::view);
+        let database = frond.database(&self.database)?;
+        let done = database.export(&self.collection, filter, &mut |document| {
+            between(out)?;
+            Ok::<(), Failure>(document.write_json(form, out)?)
+        });
+        match done {
+            Ok(()) => Ok(true),
+            Err(Failure::Refused { code: COMMAND_NOT_SUPPORTED_ON_VIEW, .. }) => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 
     fn write_csv(

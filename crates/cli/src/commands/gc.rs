@@ -5,6 +5,7 @@ use std::io::Write;
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::arguments::Target;
+use crate::commands::transfer::{Progress, absolute, failure};
 use crate::failure::Failure;
 use crate::output::{bytes, count_of};
 use crate::terminal::{Style, Terminal};
@@ -15,6 +16,7 @@ Examples:
   frond gc --uri 127.0.0.1:27017        a running server, while it serves
   frond gc --uri 127.0.0.1:27017 --rate 20    at most 20 MB a second
   frond gc --undo-days 0                what was dropped can't be brought back any more
+  frond gc --place /backup/shop         a plain remote, or the place of backups; s3://BUCKET/PREFIX, too
 
 What no branch, tag, commit, cursor or transaction can reach goes. What was dropped, deleted or
 replaced stays for 14 days, unless --undo-days says otherwise. History is packed so that versions of
@@ -31,6 +33,10 @@ pub struct Gc {
     #[arg(long)]
     quick: bool,
 
+    /// Write every pack again, so that nothing dead stays on the disk (after frond erase)
+    #[arg(long, conflicts_with = "quick")]
+    purge: bool,
+
     /// How many days what was dropped, deleted or replaced can still be brought back (frond undo)
     #[arg(long, value_name = "DAYS", default_value_t = 14)]
     #[arg(value_parser = clap::value_parser!(i64).range(0..=36_500))]
@@ -40,6 +46,11 @@ pub struct Gc {
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     rate: Option<i64>,
 
+    /// Directory or s3://BUCKET/PREFIX of a plain remote or of backups, to collect instead: what cut
+    /// pushes left and removed backups needed goes. A push that runs meanwhile is refused at its end
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["quick", "rate", "uri"])]
+    place: Option<String>,
+
     #[command(flatten)]
     target: Target,
 }
@@ -47,10 +58,14 @@ pub struct Gc {
 impl Gc {
     /// Collects.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if let Some(place) = &self.place {
+            return collect_place(terminal, place);
+        }
         let mut command = DocumentBuilder::new();
         command
             .append("frondGc", Value::Int32(1))
             .append("quick", Value::Boolean(self.quick))
+            .append("purge", Value::Boolean(self.purge))
             .append("undoSeconds", Value::Int64(self.undo_days * SECONDS_A_DAY));
         if let Some(rate) = self.rate {
             command.append("bytesPerSecond", Value::Int64(rate.saturating_mul(1_000_000)));
@@ -63,4 +78,14 @@ impl Gc {
         writeln!(terminal, "{} before, {now} now", bytes(before))?;
         backend.close()
     }
+}
+
+fn collect_place(terminal: &mut Terminal, place: &str) -> Result<(), Failure> {
+    let remote = frond_remote::open_plain(&absolute(place)?).map_err(failure)?;
+    let progress = Progress::new();
+    let done = remote.reclaim(&mut |chunks| progress.look(chunks)).map_err(failure)?;
+    progress.end();
+    let now = terminal.paint(Style::Added, bytes(done.bytes_after));
+    writeln!(terminal, "{} before, {now} now", bytes(done.bytes_before))?;
+    Ok(())
 }

@@ -2,7 +2,8 @@
 //!
 //! 1. One thread reads and parses, and hands over batches; this one writes them: both cores work.
 //! 2. What is wrong with one document is told with its line, and the import goes on, or stops.
-//! 3. Whatever the size of the file, only a few batches are in memory.
+//! 3. Whatever the size of the file, only a few batches are in memory; whatever the size of a document
+//!    that is inserted into a data directory, only some megabytes of it.
 
 mod batches;
 mod progress;
@@ -94,7 +95,7 @@ impl Import {
     /// Imports the file.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let (source, progress) = self.open_source()?;
-        let mut backend = self.target.open_or_make()?;
+        let mut backend = self.target.open_or_make_to_stream()?;
         let begun = Instant::now();
         if self.drop {
             drop_collection(&mut *backend, &self.database, &self.collection)?;
@@ -157,6 +158,9 @@ impl Import {
                 writer.failed(line, &what, progress);
             }
             writer.write(backend, batch.documents, &batch.lines, progress)?;
+            if let Some((line, text)) = batch.streamed {
+                writer.stream(backend, text, line, progress)?;
+            }
             Ok(!self.stop_on_error || writer.report.failed == before)
         })?;
         if self.mode == Mode::ReplaceAll && writer.report.failed == 0 {

@@ -171,10 +171,21 @@ impl Rules {
 
 /// Runs a command that merges, and tells how it ended; the exit code is 1 if conflicts wait.
 pub fn run(
+    backend: Box<dyn Backend>,
+    terminal: &mut Terminal,
+    database: &str,
+    command: &DocumentBuf,
+) -> Result<(), Failure> {
+    run_and_tell(backend, terminal, database, command, tell)
+}
+
+/// The same for a command whose success is told by `tell`.
+pub fn run_and_tell(
     mut backend: Box<dyn Backend>,
     terminal: &mut Terminal,
     database: &str,
     command: &DocumentBuf,
+    tell: fn(&mut Terminal, &DocumentBuf) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     match backend.execute(database, command) {
         Ok(answer) => tell(terminal, &answer)?,

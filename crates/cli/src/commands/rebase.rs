@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::arguments::Target;
 use crate::commands::log;
-use crate::commands::merge::Rules;
+use crate::commands::merge::{self, Rules};
 use crate::failure::Failure;
 use crate::output::{documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
@@ -15,19 +15,36 @@ const EXAMPLES: &str = "\
 Examples:
   frond rebase shop@sale main      sale's commits on top of main, for a straight history
 
-A commit that conflicts stops it, and nothing has changed: merge instead, or say --on-conflict.
-frond undo takes a rebase back.";
+  frond rebase shop@sale --continue   when the conflicts of a commit are resolved
+  frond rebase shop@sale --skip       leave the commit out that conflicts
+  frond rebase shop@sale --abort      as if it had never begun
+
+A commit that conflicts stops it (exit code 1): frond conflicts lists what, frond resolve decides it. The
+branch moves when all is done. frond undo takes a rebase back.";
 
 /// Make a branch's own commits again on top of another version
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["onto", "continue_", "skip", "abort"]))]
 pub struct Rebase {
     /// Database, or DATABASE@BRANCH: the branch that moves
     database: String,
 
     /// Version to go on top of
     #[arg(value_name = "VERSION")]
-    onto: String,
+    onto: Option<String>,
+
+    /// Go on: the conflicts of the commit that waits are resolved
+    #[arg(long = "continue")]
+    continue_: bool,
+
+    /// Go on without the commit that waits
+    #[arg(long)]
+    skip: bool,
+
+    /// Give up: the branch is as it was
+    #[arg(long)]
+    abort: bool,
 
     #[command(flatten)]
     rules: Rules,
@@ -41,17 +58,26 @@ impl Rebase {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondRebase", Value::Int32(1));
-        command.append("onto", Value::String(&self.onto));
         self.rules.append_to(&mut command)?;
-        let mut backend = self.target.open()?;
-        let answer = backend.execute(&self.database, &command.build())?;
-        let answer = answer.view();
-        for commit in documents_of(answer, "commits") {
-            log::one_line(terminal, commit)?;
-        }
-        let branch = plain(text_of(answer, "branch"));
-        let head = terminal.paint(Style::Changed, text_of(answer, "commitId"));
-        writeln!(terminal, "{branch} is at {head} now")?;
-        backend.close()
+        let Some(onto) = &self.onto else {
+            let flags = [("continue", self.continue_), ("skip", self.skip), ("abort", self.abort)];
+            for (name, _) in flags.iter().filter(|(_, is_set)| *is_set) {
+                command.append(name, Value::Boolean(true));
+            }
+            return merge::run(self.target.open()?, terminal, &self.database, &command.build());
+        };
+        command.append("onto", Value::String(onto));
+        let backend = self.target.open()?;
+        merge::run_and_tell(backend, terminal, &self.database, &command.build(), tell)
     }
+}
+
+fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
+    let answer = answer.view();
+    for commit in documents_of(answer, "commits") {
+        log::one_line(terminal, commit)?;
+    }
+    let branch = plain(text_of(answer, "branch"));
+    let head = terminal.paint(Style::Changed, text_of(answer, "commitId"));
+    Ok(writeln!(terminal, "{branch} is at {head} now")?)
 }

@@ -1,21 +1,21 @@
-//! `frond remote`, `clone`, `fetch`, `pull` and `push`: the same repository in other directories.
+//! `frond remote`, `clone`, `fetch`, `pull` and `push`: the same repository elsewhere.
 //!
 //! They work on a data directory that this process opens (`--data`): a server doesn't open directories
-//! that a client names.
+//! that a client names. The other side may be a running server.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use frond_db::version::remote::{self, FetchReport, Moved, ORIGIN, PushRequest, Remote};
+use frond_db::Database;
+use frond_db::version::remote::{Depth, FetchReport, Moved, ORIGIN, PushRequest};
 use frond_db::version::{CommitId, MergeOutcome, MergeRequest};
-use frond_db::{Database, Error};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::arguments::Author;
 use crate::backend::{Backend, Embedded};
+use crate::commands::transfer::{Connection, Progress, absolute, failure, told};
 use crate::failure::Failure;
-use crate::output::{bytes, counted, grouped, plain};
+use crate::output::{counted, plain};
 use crate::terminal::{Style, Terminal};
 
 const REMOTE_EXAMPLES: &str = "\
@@ -24,11 +24,16 @@ Examples:
   frond remote shop add origin /backup/shop        a plain directory: packs and refs, no server
   frond remote shop add bob /home/bob/frond-data   another data directory, its database shop
   frond remote shop add eve /srv/data#store        its database store
+  frond remote shop add live https://db.example.org:4224/shop      a running server
+  frond remote shop add cloud s3://bucket/shop     a bucket (AWS_ACCESS_KEY_ID and so on)
   frond remote shop remove bob";
 const CLONE_EXAMPLES: &str = "\
 Examples:
   frond clone /backup/shop shop
   frond clone /home/bob/frond-data#store shop --data ./mine
+  frond clone https://db.example.org:4224/shop shop --token-file token
+  frond clone s3://bucket/shop shop
+  frond clone /backup/shop shop --depth 1          the last commit only; more with frond fetch --depth
 
 What a cut clone brought stays: run it again, and it goes on.";
 const FETCH_EXAMPLES: &str = "\
@@ -85,7 +90,8 @@ enum RemoteCommand {
     Add {
         /// Its name
         name: String,
-        /// A directory; of a data directory DIRECTORY#DATABASE if the database has another name
+        /// A directory (of a data directory DIRECTORY#DATABASE if the database has another name),
+        /// http(s)://HOST:PORT/DATABASE or s3://BUCKET/PREFIX
         place: String,
     },
     /// Forget one
@@ -109,7 +115,7 @@ impl Remotes {
                 }
             }
             Some(RemoteCommand::Add { name, place }) => {
-                database.add_remote(name, &absolute(place)).map_err(failure)?;
+                database.add_remote(name, &absolute(place)?).map_err(failure)?;
                 writeln!(terminal, "remote {name} is {}", plain(place))?;
             }
             Some(RemoteCommand::Remove { name }) => {
@@ -125,11 +131,19 @@ impl Remotes {
 #[derive(Args)]
 #[command(after_help = CLONE_EXAMPLES)]
 pub struct Clone {
-    /// A directory; of a data directory DIRECTORY#DATABASE if the database has another name
+    /// A directory (of a data directory DIRECTORY#DATABASE if the database has another name),
+    /// http(s)://HOST:PORT/DATABASE or s3://BUCKET/PREFIX
     place: String,
 
     /// Database to make
     database: String,
+
+    /// Bring the last commits of each branch only, so many
+    #[arg(long, value_name = "COMMITS", value_parser = clap::value_parser!(u64).range(1..))]
+    depth: Option<u64>,
+
+    #[command(flatten)]
+    connection: Connection,
 
     #[command(flatten)]
     data: Data,
@@ -140,10 +154,11 @@ impl Clone {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = Embedded::open(&self.data.data)?;
         let database = open_database(&opened, &self.database)?;
-        let place = absolute(&self.place);
-        let mut remote = open_remote(&place, &database)?;
+        let place = absolute(&self.place)?;
+        let remote = self.connection.open(&place, &database)?;
         let progress = Progress::new();
-        let report = database.clone_from(&place, &mut *remote, &mut |moved| progress.show(moved));
+        let report =
+            database.clone_to(&place, &*remote, depth_of(self.depth), &mut |m| progress.show(m));
         let report = report.map_err(failure)?;
         progress.end();
         tell_fetched(terminal, &report)?;
@@ -163,6 +178,17 @@ pub struct Fetch {
     #[arg(default_value = ORIGIN)]
     remote: String,
 
+    /// Bring so many commits of each branch, also older ones than a shallow clone has
+    #[arg(long, value_name = "COMMITS", value_parser = clap::value_parser!(u64).range(1..))]
+    depth: Option<u64>,
+
+    /// Bring all that a shallow clone had left out
+    #[arg(long, conflicts_with = "depth")]
+    unshallow: bool,
+
+    #[command(flatten)]
+    connection: Connection,
+
     #[command(flatten)]
     data: Data,
 }
@@ -173,9 +199,11 @@ impl Fetch {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
         let place = database.remote_url(&self.remote).map_err(failure)?;
-        let mut remote = open_remote(&place, &database)?;
+        let remote = self.connection.open(&place, &database)?;
         let progress = Progress::new();
-        let report = database.fetch(&self.remote, &mut *remote, &mut |moved| progress.show(moved));
+        let depth = if self.unshallow { Depth::All } else { depth_of(self.depth) };
+        let show = &mut |moved: &Moved| progress.show(moved);
+        let report = database.fetch_to(&self.remote, &*remote, depth, show);
         let report = report.map_err(failure)?;
         progress.end();
         tell_fetched(terminal, &report)?;
@@ -202,6 +230,9 @@ pub struct Pull {
     author: Author,
 
     #[command(flatten)]
+    connection: Connection,
+
+    #[command(flatten)]
     data: Data,
 }
 
@@ -211,12 +242,12 @@ impl Pull {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
         let place = database.remote_url(&self.remote).map_err(failure)?;
-        let mut remote = open_remote(&place, &database)?;
+        let remote = self.connection.open(&place, &database)?;
         let progress = Progress::new();
         let request = MergeRequest { author: Some(self.author.name()), ..MergeRequest::default() };
         let branch = self.branch.as_deref();
         let (report, outcome) = database
-            .pull(&self.remote, &mut *remote, branch, request, &mut |moved| progress.show(moved))
+            .pull(&self.remote, &*remote, branch, request, &mut |moved| progress.show(moved))
             .map_err(failure)?;
         progress.end();
         tell_fetched(terminal, &report)?;
@@ -264,6 +295,9 @@ pub struct Push {
     tags: bool,
 
     #[command(flatten)]
+    connection: Connection,
+
+    #[command(flatten)]
     data: Data,
 }
 
@@ -273,7 +307,7 @@ impl Push {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
         let place = database.remote_url(&self.remote).map_err(failure)?;
-        let mut remote = open_remote(&place, &database)?;
+        let remote = self.connection.open(&place, &database)?;
         let progress = Progress::new();
         let request = PushRequest {
             branch: self.branch.clone(),
@@ -281,7 +315,7 @@ impl Push {
             tags: self.tags,
         };
         let report = database
-            .push(&self.remote, &mut *remote, &request, &mut |moved| progress.show(moved))
+            .push(&self.remote, &*remote, &request, &mut |moved| progress.show(moved))
             .map_err(failure)?;
         progress.end();
         let to = terminal.paint(Style::Changed, report.to);
@@ -303,44 +337,12 @@ impl Push {
     }
 }
 
-fn failure(error: Error) -> Failure {
-    Failure::failed(error.message)
+fn depth_of(depth: Option<u64>) -> Depth {
+    depth.map_or(Depth::Known, Depth::Commits)
 }
 
 fn open_database(opened: &Embedded, name: &str) -> Result<Database, Failure> {
     opened.frond().database(name).map_err(failure)
-}
-
-fn open_remote(place: &str, database: &Database) -> Result<Box<dyn Remote>, Failure> {
-    remote::open(place, &database.name().name).map_err(|error| {
-        let message = &error.message;
-        if message.contains("LOCK") {
-            return Failure::failed(format!("{place} is in use by another process"));
-        }
-        Failure::failed(format!("{place}: {message}"))
-    })
-}
-
-/// The place with its directory made absolute, so that it is found from anywhere.
-fn absolute(place: &str) -> String {
-    let (directory, database) = match place.rsplit_once('#') {
-        Some((directory, database)) => (directory, Some(database)),
-        None => (place, None),
-    };
-    let directory = std::path::absolute(Path::new(directory)).unwrap_or_else(|_| directory.into());
-    match database {
-        Some(database) => format!("{}#{database}", directory.display()),
-        None => directory.display().to_string(),
-    }
-}
-
-fn told(moved: &Moved) -> String {
-    format!(
-        "{}, {}, {}",
-        counted(moved.commits, "commit"),
-        counted(moved.chunks, "chunk"),
-        bytes(moved.bytes)
-    )
 }
 
 fn tell_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Failure> {
@@ -359,32 +361,4 @@ fn tell_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Fai
         writeln!(terminal, "nothing new")?;
     }
     Ok(())
-}
-
-/// A line that tells how much has moved; only on a terminal.
-struct Progress(ProgressBar);
-
-impl Progress {
-    fn new() -> Progress {
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-            bar.set_style(style);
-        }
-        Progress(bar)
-    }
-
-    fn show(&self, moved: &Moved) {
-        self.0.set_message(format!(
-            "{} of {} commits, {} chunks, {}",
-            grouped(moved.commits_done),
-            grouped(moved.commits),
-            grouped(moved.chunks),
-            bytes(moved.bytes)
-        ));
-        self.0.tick();
-    }
-
-    fn end(&self) {
-        self.0.finish_and_clear();
-    }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use frond_doc::{Document, DocumentBuilder, Value};
 
 use crate::arguments::Target;
-use crate::commands::log;
+use crate::commands::{backup, log};
 use crate::failure::Failure;
 use crate::output::{documents_of, plain, shown_json, text_of};
 use crate::terminal::Terminal;
@@ -16,19 +16,23 @@ Examples:
   frond restore shop items --from v1            as it was in an older version
   frond restore shop items --id 17 --from main~3
   frond restore shop items --from sale          a collection of another branch
+  frond restore --backup /mnt/backup --data ./restored          everything, from the last backup
+  frond restore --backup s3://bucket/frond --name MOMENT --data ./restored
 
 The branch stays where it is: what was restored is a change to be committed. frond undo takes the
 restoring of a collection back.";
 
-/// Restore a collection or a document as another version has it
+/// Restore a collection or a document as another version has it, or a data directory from a backup
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Restore {
     /// Database, or DATABASE@BRANCH
-    database: String,
+    #[arg(required_unless_present = "backup")]
+    database: Option<String>,
 
     /// Collection
-    collection: String,
+    #[arg(required_unless_present = "backup")]
+    collection: Option<String>,
 
     /// Version to take it from; otherwise the last commit
     #[arg(long, value_name = "VERSION")]
@@ -38,6 +42,15 @@ pub struct Restore {
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 
+    /// Directory or s3://BUCKET/PREFIX with backups: makes --data, which is empty or holds what a cut
+    /// restore left, a data directory as the last one has it
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["database", "collection", "uri"])]
+    backup: Option<String>,
+
+    /// Which backup; otherwise the last
+    #[arg(long, requires = "backup")]
+    name: Option<String>,
+
     #[command(flatten)]
     target: Target,
 }
@@ -45,9 +58,15 @@ pub struct Restore {
 impl Restore {
     /// Restores it.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if let Some(place) = &self.backup {
+            return backup::restore(terminal, place, self.name.as_deref(), &self.target.data);
+        }
+        let (Some(database), Some(collection)) = (&self.database, &self.collection) else {
+            return Err(Failure::Usage("a database and a collection are needed".to_owned()));
+        };
         let mut command = DocumentBuilder::new();
         command.append("frondRestore", Value::Int32(1));
-        command.append("collection", Value::String(&self.collection));
+        command.append("collection", Value::String(collection));
         if let Some(from) = &self.from {
             command.append("from", Value::String(from));
         }
@@ -55,14 +74,14 @@ impl Restore {
             log::append_id(&mut command, "document", id);
         }
         let mut backend = self.target.open()?;
-        let answer = backend.execute(&self.database, &command.build())?;
+        let answer = backend.execute(database, &command.build())?;
         let from = self.from.as_deref().unwrap_or("the last commit");
         let says = |answer: Document<'_>| match text_of(answer, "result") {
             "restored" => format!("is as {from} has it"),
             "removed" => format!("was removed: {from} doesn't have it"),
             _ => format!("was as {from} has it already"),
         };
-        let collection = plain(&self.collection);
+        let collection = plain(collection);
         for document in documents_of(answer.view(), "documents") {
             let id = shown_json(document.get("_id").unwrap_or(Value::Null));
             writeln!(terminal, "{collection} {id} {}", says(document))?;

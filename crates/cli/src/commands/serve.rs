@@ -1,13 +1,17 @@
-//! `frond serve`: MongoDB's wire protocol on a loopback address, until SIGINT or SIGTERM.
+//! `frond serve`: MongoDB's wire protocol on a loopback address, and remotes over HTTP on another, until
+//! SIGINT or SIGTERM.
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use frond_db::{Frond, FrondOptions};
+use frond_remote::{RemoteServer, ServeOptions, Tokens};
+use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{MemberOptions, Server, ServerOptions};
 
 use crate::backend::open_failure;
+use crate::commands::transfer::{failure, read_text};
 use crate::failure::Failure;
 use crate::terminal::{Style, Terminal};
 
@@ -15,6 +19,13 @@ const EXAMPLES: &str = "\
 Examples:
   frond serve
   frond serve --data /var/lib/frond --listen 127.0.0.1:27018
+  frond serve --remote-listen 127.0.0.1:4224       databases can be cloned and pushed to, too:
+                                                   frond clone http://127.0.0.1:4224/shop shop
+  frond serve --remote-listen 0.0.0.0:4224 --remote-token-file tokens \
+      --remote-tls-cert cert.pem --remote-tls-key key.pem
+
+A file of tokens holds one a line, of 16 letters or more, and what it allows: read (clone, fetch), write
+(push, too) or nothing (everything, backups too).
 
 There is no authentication yet, so only loopback addresses (127.0.0.1, [::1], localhost) are
 listened on. SIGINT (Ctrl-C) and SIGTERM stop the server: commands that run are answered first. After
@@ -41,6 +52,30 @@ pub struct Serve {
     #[arg(long, value_name = "NAME", default_value = "rs0")]
     replica_set: String,
 
+    /// Largest document that clients may store, in bytes, from 16 MiB (MongoDB's, which all drivers
+    /// know) to what a message holds
+    #[arg(long, value_name = "BYTES", default_value_t = DOCUMENT_BYTES_MAX as u64,
+          value_parser = clap::value_parser!(u64).range(
+              DOCUMENT_BYTES_MAX as u64..=DOCUMENT_BYTES_LIMIT as u64))]
+    max_document_bytes: u64,
+
+    /// Address on which databases can be cloned, fetched, pushed to and backed up over HTTP; beyond
+    /// loopback with tokens only
+    #[arg(long, value_name = "HOST:PORT")]
+    remote_listen: Option<String>,
+
+    /// File of tokens, one a line, each with what it allows: read, write, or nothing for everything
+    #[arg(long, value_name = "FILE", requires = "remote_listen")]
+    remote_token_file: Option<PathBuf>,
+
+    /// File of certificates (PEM): remotes are served over HTTPS then
+    #[arg(long, value_name = "FILE", requires = "remote_listen", requires = "remote_tls_key")]
+    remote_tls_cert: Option<PathBuf>,
+
+    /// File of the certificate's key (PEM)
+    #[arg(long, value_name = "FILE", requires = "remote_tls_cert")]
+    remote_tls_key: Option<PathBuf>,
+
     /// Megabytes of decompressed data kept in memory
     #[arg(long, value_name = "MB", default_value_t = 128)]
     cache: u64,
@@ -61,24 +96,51 @@ impl Serve {
                 replica_set: self.replica_set.clone(),
                 advertise: self.advertise.clone(),
             },
+            document_bytes_max: self.max_document_bytes as usize,
             ..ServerOptions::default()
         };
+        let remote = self.serve_remotes(&frond)?;
         let server =
             Server::bind(frond, options).map_err(|error| Failure::failed(error.to_string()))?;
-        match self.tell(terminal, server.address()) {
+        match self.tell(terminal, server.address(), remote.as_ref()) {
             Ok(()) | Err(Failure::ReaderGone) => {} // Served all the same.
             Err(failure) => return Err(failure),
         }
         server.run_until_signal().map_err(|error| Failure::failed(error.to_string()))?;
+        drop(remote);
         writeln!(terminal, "stopped: all that was acknowledged is on the disk")?;
         Ok(())
     }
 
-    fn tell(&self, terminal: &mut Terminal, address: SocketAddr) -> Result<(), Failure> {
+    fn serve_remotes(&self, frond: &Frond) -> Result<Option<RemoteServer>, Failure> {
+        let Some(listen) = &self.remote_listen else { return Ok(None) };
+        let tokens = match &self.remote_token_file {
+            Some(file) => Tokens::parse(&read_text(file)?).map_err(failure)?,
+            None => Tokens::default(),
+        };
+        let tls = self.remote_tls_cert.clone().zip(self.remote_tls_key.clone());
+        let options = ServeOptions { listen: listen.clone(), tokens, tls };
+        let started = RemoteServer::start(frond.clone(), &options);
+        started.map(Some).map_err(|error| Failure::failed(format!("remotes: {error}")))
+    }
+
+    fn tell(
+        &self,
+        terminal: &mut Terminal,
+        address: SocketAddr,
+        remote: Option<&RemoteServer>,
+    ) -> Result<(), Failure> {
         let shell = format!("mongosh mongodb://{address}/");
         writeln!(terminal, "frond {} serves {}", env!("CARGO_PKG_VERSION"), self.data.display())?;
         writeln!(terminal, "  listening on  {}", terminal.paint(Style::Strong, address))?;
         writeln!(terminal, "  connect with  {}", terminal.paint(Style::Accent, shell))?;
+        if let Some(remote) = remote {
+            let url = format!("{}/DATABASE", remote.url());
+            writeln!(terminal, "  clone from    {}", terminal.paint(Style::Accent, url))?;
+            if remote.is_overheard() {
+                writeln!(terminal, "                tokens and data travel unencrypted: use TLS")?;
+            }
+        }
         writeln!(terminal, "  stop with     Ctrl-C")?;
         terminal.finish()
     }

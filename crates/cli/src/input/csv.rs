@@ -14,7 +14,7 @@ use csv::{ReaderBuilder, StringRecord, StringRecordsIntoIter};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::failure::Failure;
-use crate::input::Record;
+use crate::input::{Parsed, Record};
 
 /// How deep a dotted name may nest documents.
 const HEADER_DEPTH_MAX: usize = 50;
@@ -119,7 +119,7 @@ impl<R: Read> Iterator for CsvSource<R> {
         let record = match self.records.next()? {
             Ok(record) => {
                 let line = record.position().map_or(0, csv::Position::line);
-                Ok(Record { line, document: Ok(self.document(&record)) })
+                Ok(Record { line, document: Ok(Parsed::Whole(self.document(&record))) })
             }
             Err(error) if error.is_io_error() => Err(Failure::failed(told(&error))),
             Err(error) => {
@@ -184,7 +184,8 @@ mod tests {
         let source = CsvSource::open(text.as_bytes(), blanks).unwrap();
         let found: Vec<String> = source
             .map(|record| match record.unwrap().document {
-                Ok(document) => format!("{document:?}"),
+                Ok(Parsed::Whole(document)) => format!("{document:?}"),
+                Ok(Parsed::Streamed(_)) => "a stream".to_owned(),
                 Err(error) => error,
             })
             .collect();
@@ -240,6 +241,7 @@ mod tests {
         let records: Vec<Record> = source.map(Result::unwrap).collect();
         let lines: Vec<u64> = records.iter().map(|record| record.line).collect();
         assert_eq!(lines, [2, 3, 4]);
-        assert_eq!(records[1].document, Err("the text is not UTF-8".to_owned()));
+        let error = records[1].document.as_ref().err();
+        assert_eq!(error.map(String::as_str), Some("the text is not UTF-8"));
     }
 }

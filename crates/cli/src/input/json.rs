@@ -6,14 +6,16 @@
 //! - a line break inside a string, which JSON forbids: the string's quote is missing;
 //! - an opening brace where JSON wants a comma first: the one before was not closed.
 //!
-//! So one broken line of a file of JSON lines costs that line only.
+//! So one broken line of a file of JSON lines costs that line only. The text of a long object isn't
+//! gathered: whoever gets the record reads it while the cutter goes on.
 
 use std::io::BufRead;
+use std::sync::mpsc::SyncSender;
 
 use frond_doc::extended_json;
 
 use crate::failure::Failure;
-use crate::input::{DOCUMENT_TEXT_BYTES_MAX, Record, broken};
+use crate::input::{Parsed, Record, STREAMED_TEXT_BYTES_MIN, Text, broken};
 
 /// Where the cutter is between objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +36,8 @@ enum Place {
 enum Cut {
     Whole,
     Broken(&'static str),
+    /// Not yet, and it is long.
+    Long(Scanner),
 }
 
 /// Objects of a stream of JSON.
@@ -42,12 +46,32 @@ pub struct JsonSource<R> {
     line: u64,
     place: Place,
     text: Vec<u8>,
+    /// Objects of more text are streamed.
+    streamed_bytes_min: usize,
+    /// An object that is being streamed.
+    streamed: Option<Streamed>,
+}
+
+/// An object whose text goes to another thread.
+struct Streamed {
+    /// `None` when nobody listens any more.
+    sender: Option<SyncSender<Vec<u8>>>,
+    scanner: Scanner,
+    /// Where the cutter is behind it.
+    after: Place,
 }
 
 impl<R: BufRead> JsonSource<R> {
     /// Reads objects from `reader`.
     pub fn new(reader: R) -> JsonSource<R> {
-        JsonSource { reader, line: 1, place: Place::Start, text: Vec::new() }
+        JsonSource {
+            reader,
+            line: 1,
+            place: Place::Start,
+            text: Vec::new(),
+            streamed_bytes_min: STREAMED_TEXT_BYTES_MIN,
+            streamed: None,
+        }
     }
 
     fn next_record(&mut self) -> Result<Option<Record>, Failure> {
@@ -114,9 +138,17 @@ impl<R: BufRead> JsonSource<R> {
     /// Reads an object, whose brace was seen.
     fn object(&mut self, after: Place) -> Result<Option<Record>, Failure> {
         let line = self.line;
-        let cut = self.cut(line)?;
+        let cut = self.cut()?;
         self.place = after;
         let document = match cut {
+            Cut::Long(scanner) => {
+                let (sender, text) = Text::channel();
+                // The first bit waits in the channel.
+                let sent = sender.send(std::mem::take(&mut self.text)).is_ok();
+                let sender = Some(sender).filter(|_| sent);
+                self.streamed = Some(Streamed { sender, scanner, after });
+                return Ok(Some(Record { line, document: Ok(Parsed::Streamed(text)) }));
+            }
             Cut::Broken(what) => {
                 if after == Place::AfterElement {
                     self.place = Place::End;
@@ -124,15 +156,44 @@ impl<R: BufRead> JsonSource<R> {
                 Err(what.to_owned())
             }
             Cut::Whole => match std::str::from_utf8(&self.text) {
-                Ok(text) => extended_json::parse(text).map_err(|error| error.to_string()),
+                Ok(text) => {
+                    let parsed = extended_json::parse(text).map_err(|error| error.to_string());
+                    parsed.map(Parsed::Whole)
+                }
                 Err(_) => Err("the text is not UTF-8".to_owned()),
             },
         };
         Ok(Some(Record { line, document }))
     }
 
+    /// Sends the rest of an object that is being streamed.
+    fn send_rest(&mut self, mut streamed: Streamed) -> Result<(), Failure> {
+        loop {
+            let available = self.reader.fill_buf().map_err(|error| broken(self.line, &error))?;
+            if available.is_empty() {
+                return Ok(()); // Whoever reads it is told that it isn't closed.
+            }
+            let (count, found) = streamed.scanner.scan(available);
+            if let Some(sender) = &streamed.sender
+                && sender.send(available[..count].to_vec()).is_err()
+            {
+                streamed.sender = None; // It was refused: the rest is passed over.
+            }
+            self.line += line_breaks(&available[..count]);
+            self.reader.consume(count);
+            match found {
+                None => {}
+                Some(Cut::Broken(_)) if streamed.after == Place::AfterElement => {
+                    self.place = Place::End;
+                    return Ok(());
+                }
+                Some(_) => return Ok(()),
+            }
+        }
+    }
+
     /// Copies an object's text to `self.text`.
-    fn cut(&mut self, start_line: u64) -> Result<Cut, Failure> {
+    fn cut(&mut self) -> Result<Cut, Failure> {
         self.text.clear();
         let mut scanner = Scanner::default();
         loop {
@@ -147,11 +208,8 @@ impl<R: BufRead> JsonSource<R> {
             if let Some(cut) = found {
                 return Ok(cut);
             }
-            if self.text.len() > DOCUMENT_TEXT_BYTES_MAX {
-                return Err(Failure::failed(format!(
-                    "line {start_line}: an object of more than {DOCUMENT_TEXT_BYTES_MAX} bytes: \
-                     is a brace missing?"
-                )));
+            if self.text.len() > self.streamed_bytes_min {
+                return Ok(Cut::Long(scanner));
             }
         }
     }
@@ -179,6 +237,12 @@ impl<R: BufRead> Iterator for JsonSource<R> {
     type Item = Result<Record, Failure>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(streamed) = self.streamed.take()
+            && let Err(failure) = self.send_rest(streamed)
+        {
+            self.place = Place::End;
+            return Some(Err(failure));
+        }
         if self.place == Place::End {
             return None;
         }
@@ -245,6 +309,8 @@ impl Scanner {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     /// Checks, whatever the reader's buffer holds, the line of each record and the value of its
@@ -257,12 +323,12 @@ mod tests {
             for (record, (line, expected)) in records.iter().zip(expected) {
                 assert_eq!(record.line, *line, "{text}");
                 match (&record.document, expected) {
-                    (Ok(document), Ok(value)) => {
+                    (Ok(Parsed::Whole(document)), Ok(value)) => {
                         let found = document.get("a").and_then(|value| value.as_integer());
                         assert_eq!(found, Some(*value), "{text}");
                     }
                     (Err(error), Err(part)) => assert!(error.contains(part), "{error}: {text}"),
-                    (found, _) => panic!("{found:?}, expected {expected:?}: {text}"),
+                    _ => panic!("expected {expected:?}: {text}"),
                 }
             }
         }
@@ -303,5 +369,33 @@ mod tests {
         check("[{\"a\":1}", &[(1, Ok(1)), (1, Err("array is not closed"))]);
         check("[{\"a\":1} {\"a\":2}]", &[(1, Ok(1)), (1, Err("a comma or ]"))]);
         check("[1]", &[(1, Err("expected an object"))]);
+    }
+
+    /// A long object's text goes to whoever reads it, also if that stops early.
+    #[test]
+    fn long_objects_are_streamed() {
+        let long = format!("{{\"b\": \"{}\"}}", "x}{".repeat(1000));
+        let text = format!("[{{\"a\":1}}, {long},\n{long}, {{\"a\":2}}]");
+        let reader = std::io::BufReader::with_capacity(100, std::io::Cursor::new(text));
+        let source = JsonSource { streamed_bytes_min: 500, ..JsonSource::new(reader) };
+        let (sender, receiver) = std::sync::mpsc::sync_channel(0);
+        let reading = std::thread::spawn(move || {
+            source.for_each(|record| sender.send(record.unwrap()).unwrap());
+        });
+        let mut found = Vec::new();
+        for record in receiver {
+            match record.document.unwrap() {
+                Parsed::Whole(document) => found.push((record.line, document.iter().count())),
+                Parsed::Streamed(mut streamed) if record.line == 1 => {
+                    let mut whole = String::new();
+                    streamed.read_to_string(&mut whole).unwrap();
+                    assert_eq!(whole, long);
+                    found.push((1, 0));
+                }
+                Parsed::Streamed(_) => found.push((2, 0)),
+            }
+        }
+        reading.join().unwrap();
+        assert_eq!(found, [(1, 1), (1, 0), (2, 0), (2, 1)]);
     }
 }

@@ -23,6 +23,28 @@ fn json_lines_and_arrays() {
     assert_eq!(round_trip("[]", "", "--format array"), "[]\n");
 }
 
+/// Larger than MongoDB's 16 MB, and than what the import holds of a document.
+#[test]
+fn a_document_of_any_size() {
+    let words = "a word or two ".repeat(80);
+    let mut line = "{\"_id\":7,\"sections\":[".to_owned();
+    for section in 0..18_000 {
+        let comma = if section > 0 { "," } else { "" };
+        line += &format!("{comma}{{\"title\":\"{section} {{\",\"body\":\"{words}\"}}");
+    }
+    line += "],\"d\":{\"$date\":\"2020-01-01T00:00:00Z\"}}\n";
+    assert!(17 << 20 < line.len());
+    let lines = format!("{{\"_id\":1}}\n{line}{{\"_id\":8}}\n");
+    let directory = Directory::new();
+    frond_with(&directory, &format!("{IMPORT} --commit first"), &lines).ok();
+    assert!(frond(&directory, EXPORT).ok() == lines);
+    assert!(frond(&directory, "export -d shop@main -c items --query {\"_id\":7}").ok() == line);
+    let again = frond_with(&directory, IMPORT, &line).fails(1);
+    assert!(again.contains("line 1") && again.contains("duplicate key"), "{again}");
+    let broken = frond_with(&directory, IMPORT, &line[..line.len() - 20]).fails(1);
+    assert!(broken.contains("line 1"), "{broken}");
+}
+
 #[test]
 fn every_type_survives_canonical_json() {
     let line = concat!(

@@ -5,10 +5,12 @@
 //! - [`serving`]: the same on a running server, and the lock between the two;
 //! - [`tour`]: the tour ends well, and leaves a database that can be used;
 //! - [`walkthrough`]: docs/walkthrough.md, run;
+//! - [`remotes`]: docs/remotes.md, run with a server;
 //! - [`maintenance`]: damage is found.
 
 mod imports;
 mod maintenance;
+mod remotes;
 mod serving;
 mod tour;
 mod versions;

@@ -11,8 +11,8 @@ const WALKTHROUGH: &str = include_str!("../../../../docs/walkthrough.md");
 
 /// A command and what it is to print.
 #[derive(Debug)]
-struct Step {
-    line: String,
+pub(crate) struct Step {
+    pub(crate) line: String,
     expected: Vec<String>,
 }
 
@@ -61,10 +61,10 @@ fn fits(pattern: &str, line: &str) -> bool {
     rest.is_empty()
 }
 
-/// The files and the commands of the walkthrough, in their order.
-fn read(directory: &Directory) -> Vec<Step> {
+/// The commands of a page, in their order; its files are written.
+pub(crate) fn read(page: &str, directory: &Directory) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    for block in WALKTHROUGH.split("\n```").skip(1).step_by(2) {
+    for block in page.split("\n```").skip(1).step_by(2) {
         let (head, body) = block.split_once('\n').unwrap_or((block, ""));
         if let Some(name) = head.strip_prefix("json ") {
             directory.file(name, &format!("{body}\n"));
@@ -100,20 +100,31 @@ fn run(directory: &Directory, line: &str) -> Vec<String> {
     ran.out.lines().chain(ran.err.lines()).map(str::to_owned).collect()
 }
 
+/// Runs a command, after `replace` has been to it and to what it is to print. Returns what differs.
+pub(crate) fn difference(
+    directory: &Directory,
+    step: &Step,
+    replace: &dyn Fn(&str) -> String,
+) -> String {
+    let found = run(directory, &replace(&step.line));
+    let expected: Vec<String> = step.expected.iter().map(|line| replace(line)).collect();
+    let same = found.len() == expected.len()
+        && expected.iter().zip(&found).all(|(pattern, line)| fits(pattern, line));
+    if same {
+        return String::new();
+    }
+    let (expected, found) = (expected.join("\n"), found.join("\n"));
+    format!("$ {}\nshown:\n{expected}\nis:\n{found}\n\n", step.line)
+}
+
 #[test]
 fn the_walkthrough_is_true() {
     let directory = Directory::new();
-    let steps = read(&directory);
+    let steps = read(WALKTHROUGH, &directory);
     assert!(steps.len() > 40, "{} commands", steps.len());
     let mut wrong = String::new();
     for step in &steps {
-        let found = run(&directory, &step.line);
-        let same = found.len() == step.expected.len()
-            && step.expected.iter().zip(&found).all(|(pattern, line)| fits(pattern, line));
-        if !same {
-            let (expected, found) = (step.expected.join("\n"), found.join("\n"));
-            wrong.push_str(&format!("$ {}\nshown:\n{expected}\nis:\n{found}\n\n", step.line));
-        }
+        wrong.push_str(&difference(&directory, step, &str::to_owned));
     }
     assert!(wrong.is_empty(), "\n{wrong}");
 }

@@ -1,45 +1,234 @@
-//! Building an index's tree from documents that are there.
+//! Building an index's tree from documents that are there, in bounded memory.
 //!
-//! Every document's entries are collected, sorted and built into a tree whose nodes are written once
-//! each. They are held in memory: about the index's own size.
+//! 1. Every document's entries go into a sorter, which writes sorted runs to temporary files when it holds
+//!    more than a stage of a query may.
+//! 2. The runs are interleaved into a tree whose nodes are written once each. Two documents under one key
+//!    of a unique index stand next to each other then.
+//!
+//! What is built belongs to nobody until a transaction names it: a build that is killed or crashes leaves
+//! chunks that nothing refers to, and temporary files, which go when the data directory is opened.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use frond_doc::DocumentBuf;
-use frond_store::ChunkStore;
+use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value as BsonValue};
+use frond_query::QueryError;
+use frond_query::pipeline::Sorter;
 use frond_tree::{Entry, Tree, TreeFormat, Value};
 
-use crate::catalog::index_entry;
+use crate::catalog::index_entry::{entries, id_key_of};
 use crate::catalog::view::Index;
-use crate::collection::duplicate;
+use crate::collection::{Interrupt, duplicate};
 use crate::error::Error;
+use crate::frond::Frond;
 
-/// Builds the tree of `index` over `documents`: each with the key of its `_id`.
-///
-/// # Errors
-/// `DuplicateKey` if the index is unique and two documents have one key.
-pub(crate) fn index_tree(
-    store: &dyn ChunkStore,
-    format: TreeFormat,
-    index: &Index,
-    namespace: &str,
-    documents: &mut dyn Iterator<Item = Result<(Bytes, DocumentBuf), Error>>,
-) -> Result<Tree, Error> {
-    let mut entries: BTreeMap<Bytes, Value> = BTreeMap::new();
-    for document in documents {
-        let (id_key, document) = document?;
-        for (key, value) in index_entry::entries(index, &id_key, document.view(), namespace)? {
-            if index.spec.unique && entries.contains_key(&key) {
-                let (spec, shape) = (&index.spec, &index.shape);
-                let view = document.view();
-                let error =
-                    duplicate::of_index(namespace, &spec.name, &spec.key, shape, &key, view);
-                return Err(error);
+/// Whether to stop is asked once for so many documents.
+const CHECK_COUNT: u64 = 256;
+/// Who sorts, in messages.
+const BUILD: &str = "an index build";
+
+/// The index builds that are under way.
+#[derive(Default)]
+pub(crate) struct Builds {
+    next: AtomicU64,
+    running: Mutex<BTreeMap<u64, Arc<Progress>>>,
+}
+
+/// How far a build has come.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    namespace: String,
+    names: Vec<String>,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+/// An index build that is under way, as `currentOp` tells it.
+#[derive(Clone, Debug)]
+pub struct IndexBuild {
+    /// `shop.things`.
+    pub namespace: String,
+    /// The names of the indexes.
+    pub names: Vec<String>,
+    /// Documents that were read, one index after the other.
+    pub done: u64,
+    /// Documents that are to be read.
+    pub total: u64,
+}
+
+/// A build among those that are under way, until it is dropped.
+pub(crate) struct Running<'a> {
+    builds: &'a Builds,
+    number: u64,
+    /// How far it has come.
+    pub progress: Arc<Progress>,
+}
+
+impl Builds {
+    /// Adds a build that has to read `total` documents.
+    pub fn begin(&self, namespace: String, names: Vec<String>, total: u64) -> Running<'_> {
+        let (done, total) = (AtomicU64::new(0), AtomicU64::new(total));
+        let progress = Arc::new(Progress { namespace, names, done, total });
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.insert(number, Arc::clone(&progress));
+        drop(running);
+        Running { builds: self, number, progress }
+    }
+
+    /// The builds that are under way, the oldest first.
+    pub fn list(&self) -> Vec<IndexBuild> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = |progress: &Arc<Progress>| IndexBuild {
+            namespace: progress.namespace.clone(),
+            names: progress.names.clone(),
+            done: progress.done.load(Ordering::Relaxed),
+            total: progress.total.load(Ordering::Relaxed),
+        };
+        running.values().map(told).collect()
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let mut running = self.builds.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.remove(&self.number);
+    }
+}
+
+/// What a build needs besides the documents.
+#[derive(Clone, Copy)]
+pub(crate) struct Builder<'a> {
+    /// Whose store and temporary files are used.
+    pub frond: &'a Frond,
+    /// The repository's.
+    pub format: TreeFormat,
+    /// `shop.things`, for messages.
+    pub namespace: &'a str,
+    /// How it is told to stop.
+    pub interrupt: &'a Interrupt,
+    /// Where it tells how far it has come.
+    pub progress: Option<&'a Progress>,
+}
+
+impl Builder<'_> {
+    /// Builds the tree of `index` over `documents`: each with the key of its `_id`. `find` gives the
+    /// document with an `_id`'s key again, for the message if there is a second one under its key.
+    ///
+    /// # Errors
+    /// `DuplicateKey` if the index is unique and two documents have one key.
+    pub fn index_tree(
+        &self,
+        index: &Index,
+        documents: &mut dyn Iterator<Item = Result<(Bytes, DocumentBuf), Error>>,
+        find: &dyn Fn(&[u8]) -> Result<Option<DocumentBuf>, Error>,
+    ) -> Result<Tree, Error> {
+        let resources = self.frond.resources(false);
+        let mut sorter = Sorter::new(BUILD, &resources, usize::MAX);
+        let mut count: u64 = 0;
+        for document in documents {
+            if count.is_multiple_of(CHECK_COUNT) {
+                self.interrupt.check()?;
             }
-            entries.insert(key, value);
+            count += 1;
+            let (id_key, document) = document?;
+            for (key, value) in entries(index, &id_key, document.view(), self.namespace)? {
+                sorter.add(key, packed(&value)?)?;
+            }
+            if let Some(progress) = self.progress {
+                progress.done.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let sorted = sorter.finish()?;
+        self.tree_of(index, sorted, find)
+    }
+
+    fn tree_of(
+        &self,
+        index: &Index,
+        sorted: impl Iterator<Item = Result<(Bytes, DocumentBuf), QueryError>>,
+        find: &dyn Fn(&[u8]) -> Result<Option<DocumentBuf>, Error>,
+    ) -> Result<Tree, Error> {
+        let mut before: Option<Bytes> = None;
+        let mut count: u64 = 0;
+        let mut next = |entry: Result<(Bytes, DocumentBuf), QueryError>| {
+            count += 1;
+            if count.is_multiple_of(CHECK_COUNT) {
+                self.interrupt.check()?;
+            }
+            let (key, packed) = entry?;
+            let value = unpacked(&packed)?;
+            if index.spec.unique && before.as_ref() == Some(&key) {
+                return Err(self.duplicate(index, &key, &value, find));
+            }
+            before = Some(key.clone());
+            Ok(Entry { key, value })
+        };
+        // The tree's errors can't hold ours: its entries end, and what comes of them is dropped.
+        let mut failure = None;
+        let mut sorted = sorted;
+        let mut entries = std::iter::from_fn(|| match next(sorted.next()?) {
+            Ok(entry) => Some(Ok(entry)),
+            Err(error) => {
+                failure = Some(error);
+                None
+            }
+        });
+        let built = Tree::load(&**self.frond.engine().store(), self.format, &mut entries);
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(built?),
         }
     }
-    let mut entries = entries.into_iter().map(|(key, value)| Ok(Entry { key, value }));
-    Ok(Tree::load(store, format, &mut entries)?)
+
+    /// The error of a second document under a key.
+    fn duplicate(
+        &self,
+        index: &Index,
+        key: &Bytes,
+        value: &Value,
+        find: &dyn Fn(&[u8]) -> Result<Option<DocumentBuf>, Error>,
+    ) -> Error {
+        let document = inline_bytes(value)
+            .and_then(|content| id_key_of(index, key, &content))
+            .and_then(|id_key| find(&id_key));
+        match document {
+            Ok(document) => {
+                let document = document.unwrap_or_else(DocumentBuf::empty);
+                let (spec, shape) = (&index.spec, &index.shape);
+                let (name, pattern) = (&spec.name, &spec.key);
+                duplicate::of_index(self.namespace, name, pattern, shape, key, document.view())
+            }
+            Err(error) => error,
+        }
+    }
+}
+
+/// The bytes of a value that was just made.
+fn inline_bytes(value: &Value) -> Result<Bytes, Error> {
+    match &value.content {
+        frond_tree::Content::Inline(bytes) => Ok(bytes.clone()),
+        _ => Err(Error::internal("an entry that was just made lies out of line")),
+    }
+}
+
+/// An entry's value as a document, which a sorter takes.
+fn packed(value: &Value) -> Result<DocumentBuf, Error> {
+    let bytes = inline_bytes(value)?;
+    let mut builder = DocumentBuilder::new();
+    builder.append("f", BsonValue::Int32(i32::from(value.flags)));
+    builder.append("v", BsonValue::Binary(Binary { subtype: 0, bytes: &bytes }));
+    Ok(builder.build())
+}
+
+fn unpacked(packed: &DocumentBuf) -> Result<Value, Error> {
+    let flags = packed.get("f").and_then(|flags| flags.as_integer());
+    match (flags.and_then(|flags| u8::try_from(flags).ok()), packed.get("v")) {
+        (Some(flags), Some(BsonValue::Binary(binary))) => {
+            Ok(Value { flags, ..Value::inline(Bytes::copy_from_slice(binary.bytes)) })
+        }
+        _ => Err(Error::internal("a sorter gave back something else than it got")),
+    }
 }

@@ -2,10 +2,10 @@
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value as BsonValue, order};
 use frond_engine::{Durability, Transaction, TreeId};
-use frond_query::Code;
+use frond_query::{Code, Collation};
 use frond_tree::{Bounds, Direction};
 
-use crate::catalog::{CatalogView, Collection, adopt};
+use crate::catalog::{CatalogView, Collection, adopt, clustered};
 use crate::collection::validation::Validator;
 use crate::collection::view::View;
 use crate::contention::{Outcome, Role, Scope};
@@ -19,8 +19,16 @@ use crate::version::merge_rules;
 /// Options of `create` that are kept but ask for nothing that isn't so anyway.
 const ACCEPTED_OPTIONS: &[&str] = &["autoIndexId", "flags", "storageEngine", "indexOptionDefaults"];
 /// Options that say something.
-const KEPT_OPTIONS: &[&str] =
-    &["pipeline", "validationAction", "validationLevel", "validator", "viewOn"];
+const KEPT_OPTIONS: &[&str] = &[
+    clustered::OPTION,
+    clustered::EXPIRE_OPTION,
+    "pipeline",
+    "validationAction",
+    "validationLevel",
+    "validator",
+    "versioned",
+    "viewOn",
+];
 
 /// What `listCollections` tells of a collection.
 #[derive(Clone, Debug)]
@@ -42,6 +50,9 @@ impl Database {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), name)?;
         check_options(options)?;
+        clustered::check(options)?;
+        let options = &with_full_collation(options)?;
+        let options = options.view();
         View::of_options(options)?;
         Validator::of_options(options, self.frond().now_millis())?;
         let scope = Scope::collection(self.repository_name(), branch, name);
@@ -70,6 +81,10 @@ impl Database {
     pub fn change_collection(&self, name: &str, changes: Document<'_>) -> Result<(), Error> {
         let branch = self.writable_branch()?;
         check_options(changes)?;
+        if changes.get("collation").is_some() {
+            let message = "the collation of a collection can't be changed";
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        }
         let scope = Scope::collection(self.repository_name(), branch, name);
         self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, name)? else {
@@ -86,6 +101,7 @@ impl Database {
                 }
             }
             let options = options.build();
+            clustered::check(options.view())?;
             let was_view = found.options.get("viewOn").is_some();
             if View::of_options(options.view())?.is_some() != was_view {
                 let message = "a collection can't become a view, nor a view a collection";
@@ -250,15 +266,35 @@ fn records_of(
     Ok((keys, trees))
 }
 
+/// The options with every option of their collation; the simple one goes without saying.
+fn with_full_collation(options: Document<'_>) -> Result<DocumentBuf, Error> {
+    let mut builder = DocumentBuilder::new();
+    for (option, value) in options.iter() {
+        match (option, value) {
+            ("collation", BsonValue::Document(specification)) => {
+                if specification.is_empty() {
+                    let message = "'collation' cannot be an empty document";
+                    return Err(Error::invalid(Code::BadValue, message));
+                }
+                if let Some(full) = Collation::parse(specification)?.specification() {
+                    builder.append(option, BsonValue::Document(full));
+                }
+            }
+            _ => {
+                builder.append(option, value);
+            }
+        }
+    }
+    Ok(builder.build())
+}
+
 fn check_options(options: Document<'_>) -> Result<(), Error> {
     for (option, value) in options.iter() {
         let harmless = match option {
             "capped" => !value.is_truthy(),
-            "collation" => {
-                let locale = value.as_document().and_then(|collation| collation.get("locale"));
-                locale == Some(BsonValue::String("simple"))
-            }
+            "collation" => value.as_document().is_some(),
             // How its documents are merged; refused here if it isn't proper.
+            system::VERSIONED => matches!(value, BsonValue::Boolean(_)),
             merge_rules::OPTION => merge_rules::DocumentRules::parse(value).map(|_| true)?,
             _ => ACCEPTED_OPTIONS.contains(&option) || KEPT_OPTIONS.contains(&option),
         };

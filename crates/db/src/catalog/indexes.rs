@@ -1,33 +1,36 @@
 //! Making, dropping and listing indexes.
 //!
-//! An index is built and published in one transaction:
+//! 1. *Build*: the documents are folded as they are now; the tree that results is scanned and the index
+//!    built from it, in bounded memory, while writers go on ([`Builder`]).
+//! 2. *Catch up and publish*, in one transaction: the documents are folded as they are at its snapshot; by
+//!    the difference between the two trees the index gets what changed meanwhile, as after a merge. The
+//!    transaction makes the folded tree the documents' base (which it is already, so nothing changes, but
+//!    it conflicts with every concurrent write to them) and the working entry name the new index.
+//! 3. A writer that committed in between makes it lose: it catches up again, now from where it was, with
+//!    the collection's gate closed. So writers wait for what was written since the last attempt, not for
+//!    the build.
 //!
-//! 1. The documents are folded as they are at the transaction's snapshot; the tree that results is
-//!    scanned and the index built from it, seen by nobody.
-//! 2. The transaction makes the folded tree the documents' base (which it is already, so nothing
-//!    changes, but it conflicts with every concurrent write to them) and the working entry name the
-//!    new index. A writer that committed in between makes it lose and start again, then with the
-//!    collection's gate closed: writers wait until the build is done.
-//!
-//! So an index is never seen unfinished, and a version commit has it whole or not at all. It is thin:
-//! a large build holds up writers of its collection (not readers, not other collections).
+//! So an index is never seen unfinished, a version commit has it whole or not at all, and a build that is
+//! killed or crashes leaves nothing: until it is published nobody has heard of it.
 
 use frond_doc::{DocumentBuf, Value};
 use frond_engine::{Durability, Transaction};
-use frond_query::{Code, text};
+use frond_query::{Code, Collation, text};
 use frond_tree::{Bounds, Direction, Tree};
 
+use crate::catalog::build::{Builder, Progress};
 use crate::catalog::view::Index;
-use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME, IndexSpec, adopt, build};
-use crate::collection::view;
+use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME, IndexSpec, adopt, clustered};
+use crate::collection::{Interrupt, view};
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::large::read_document;
 use crate::name;
-use crate::reader::TreePlace;
+use crate::reader::{Reader, TreePlace};
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::transaction::not_in_transaction;
+use crate::version::merge_index;
 
 /// Indexes of a collection at most, `_id`'s counted.
 pub(crate) const INDEXES_MAX: usize = 64;
@@ -43,6 +46,15 @@ pub struct IndexesCreated {
     pub created_collection: bool,
 }
 
+/// Indexes that were built and aren't published yet.
+struct Prepared {
+    /// The collection's.
+    uuid: [u8; 16],
+    /// The documents that they file.
+    documents: Tree,
+    indexes: Vec<(IndexSpec, Tree)>,
+}
+
 impl Database {
     /// Makes indexes, all or none, filled from the documents that are there.
     ///
@@ -53,12 +65,28 @@ impl Database {
         collection: &str,
         specs: &[IndexSpec],
     ) -> Result<IndexesCreated, Error> {
+        self.create_indexes_unless(collection, specs, &Interrupt::default())
+    }
+
+    /// As [`Database::create_indexes`]; `interrupt` may stop it.
+    pub fn create_indexes_unless(
+        &self,
+        collection: &str,
+        specs: &[IndexSpec],
+        interrupt: &Interrupt,
+    ) -> Result<IndexesCreated, Error> {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), collection)?;
         for spec in specs {
             spec.shape()?;
         }
         let scope = Scope::collection(self.repository_name(), branch, collection);
+        // What is built belongs to nobody yet: a collection of garbage mustn't take it.
+        let _session = self.frond().engine().store().session();
+        let mut prepared = match self.transaction() {
+            None => self.prepare(collection, specs, interrupt)?,
+            Some(_) => None,
+        };
         // In a transaction of several requests nothing is replaced: it has made the collection itself.
         let role = self.transaction().map_or(Role::Replacer, |_| Role::Writer);
         self.transact(scope, role, Durability::Synced, |transaction| {
@@ -70,7 +98,13 @@ impl Database {
                 }
             }
             let there = found.as_ref().map_or(&[][..], |found| &found.indexes);
-            let wanted = missing_indexes(there, specs)?;
+            let collation = match &found {
+                Some(found) => found.collation()?,
+                None => Collation::SIMPLE,
+            };
+            let specs: Vec<IndexSpec> =
+                specs.iter().map(|spec| spec.in_collection(&collation)).collect();
+            let wanted = missing_indexes(there, &specs)?;
             let before = there.len() as u32 + 1;
             let created_collection = found.is_none();
             let after = before + wanted.len() as u32;
@@ -78,7 +112,8 @@ impl Database {
             if wanted.is_empty() && !created_collection {
                 return Ok(Outcome::Discard(answer));
             }
-            self.build_and_publish(transaction, branch, collection, found, wanted)?;
+            interrupt.check()?;
+            self.build_and_publish(transaction, branch, collection, found, wanted, &mut prepared)?;
             Ok(Outcome::Commit(answer))
         })
     }
@@ -90,6 +125,7 @@ impl Database {
         name: &str,
         found: Option<Collection>,
         wanted: Vec<IndexSpec>,
+        prepared: &mut Option<Prepared>,
     ) -> Result<(), Error> {
         let engine = self.frond().engine();
         let store = engine.store();
@@ -119,8 +155,17 @@ impl Database {
                 (live, Tree::empty(&**store, format)?)
             }
         };
+        let is_prepared = |prepared: &&mut Prepared| prepared.uuid == live.uuid;
+        match prepared.as_mut().filter(is_prepared) {
+            Some(prepared) => self.catch_up(name, prepared, documents)?,
+            None => *prepared = None,
+        }
         for spec in wanted {
-            let tree = self.build_index(name, documents, &spec)?;
+            let ready = prepared.iter().flat_map(|prepared| &prepared.indexes);
+            let tree = match ready.into_iter().find(|(ready, _)| *ready == spec) {
+                Some((_, tree)) => *tree,
+                None => self.build_index(name, documents, &spec, &Interrupt::default(), None)?,
+            };
             let id = engine.reserve_tree_id();
             transaction.set_base(id, tree)?;
             live.indexes.push(LiveIndex { spec, tree: id });
@@ -128,7 +173,72 @@ impl Database {
         adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))
     }
 
-    fn build_index(&self, name: &str, documents: Tree, spec: &IndexSpec) -> Result<Tree, Error> {
+    /// Builds the indexes that are missing, from the documents as they are now. `None` if there is no
+    /// collection, or nothing to build.
+    fn prepare(
+        &self,
+        name: &str,
+        specs: &[IndexSpec],
+        interrupt: &Interrupt,
+    ) -> Result<Option<Prepared>, Error> {
+        let engine = self.frond().engine();
+        let snapshot = engine.snapshot();
+        let reader = Reader::at(engine, snapshot.clone());
+        let Some(found) = CatalogView::open(&reader, self)?.collection(name)? else {
+            return Ok(None);
+        };
+        view::refuse(found.options.view(), &self.namespace(name))?;
+        let wanted = missing_indexes(&found.indexes, specs)?;
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let documents = match found.documents {
+            TreePlace::Committed(tree) => tree,
+            TreePlace::Live(id) => *engine
+                .fold(&snapshot, &[id])?
+                .first()
+                .ok_or_else(|| Error::internal("a fold of one tree gave none"))?,
+        };
+        drop((reader, snapshot));
+        let count = documents.count(&**engine.store())?;
+        let names = wanted.iter().map(|spec| spec.name.clone()).collect();
+        let total = count.saturating_mul(wanted.len() as u64);
+        let running = self.frond().builds().begin(self.namespace(name), names, total);
+        let mut indexes = Vec::new();
+        for spec in wanted {
+            let progress = Some(&*running.progress);
+            let tree = self.build_index(name, documents, &spec, interrupt, progress)?;
+            indexes.push((spec, tree));
+        }
+        Ok(Some(Prepared { uuid: found.uuid, documents, indexes }))
+    }
+
+    /// Gives indexes that were built what has changed up to `documents`.
+    fn catch_up(&self, name: &str, prepared: &mut Prepared, documents: Tree) -> Result<(), Error> {
+        let store = self.frond().engine().store();
+        let namespace = self.namespace(name);
+        let mut caught_up = Vec::new();
+        for (spec, tree) in &prepared.indexes {
+            let changes = prepared.documents.diff(store, &documents);
+            let (tree, duplicates) = merge_index::apply(store, spec, tree, changes, &namespace)?;
+            if let Some(duplicate) = duplicates.into_iter().next() {
+                return Err(Error::invalid(Code::DuplicateKey, duplicate.message));
+            }
+            caught_up.push((spec.clone(), tree));
+        }
+        prepared.documents = documents;
+        prepared.indexes = caught_up;
+        Ok(())
+    }
+
+    fn build_index(
+        &self,
+        name: &str,
+        documents: Tree,
+        spec: &IndexSpec,
+        interrupt: &Interrupt,
+        progress: Option<&Progress>,
+    ) -> Result<Tree, Error> {
         let store = self.frond().engine().store();
         let index = Index::new(spec.clone(), TreePlace::Committed(documents));
         let mut documents_read =
@@ -136,8 +246,14 @@ impl Database {
                 let entry = entry?;
                 Ok((entry.key, read_document(&**store, &entry.value)?))
             });
-        let namespace = self.namespace(name);
-        build::index_tree(&**store, documents.format, &index, &namespace, &mut documents_read)
+        let find = |id_key: &[u8]| {
+            let value = documents.get(&**store, id_key)?;
+            Ok(value.map(|value| read_document(&**store, &value)).transpose()?)
+        };
+        let namespace = &self.namespace(name);
+        let (frond, format) = (self.frond(), documents.format);
+        let builder = Builder { frond, format, namespace, interrupt, progress };
+        builder.index_tree(&index, &mut documents_read, &find)
     }
 
     /// Drops the index called `index` (`*`: all but `_id`'s); answers how many there were.
@@ -183,7 +299,34 @@ impl Database {
         Ok(std::iter::once(IndexSpec::of_id()).chain(others).collect())
     }
 
-    fn no_collection(&self, collection: &str) -> Error {
+    /// The indexes of a collection as `listIndexes` tells them. `NamespaceNotFound` (26) if there is none.
+    pub fn describe_indexes(&self, collection: &str) -> Result<Vec<DocumentBuf>, Error> {
+        let reader = self.reader();
+        let found = CatalogView::open(&reader, self)?.collection(collection)?;
+        let found = found.ok_or_else(|| self.no_collection(collection))?;
+        let id = clustered::id_index(found.options.view());
+        let others = found.indexes.iter().map(|index| index.spec.to_document());
+        Ok(std::iter::once(id).chain(others).collect())
+    }
+
+    /// The indexes of a collection, and how often each was used since it was used first, or since the data
+    /// directory was opened.
+    pub fn index_uses(&self, collection: &str) -> Result<Vec<(IndexSpec, u64)>, Error> {
+        let reader = self.reader();
+        let found = CatalogView::open(&reader, self)?.collection(collection)?;
+        let found = found.ok_or_else(|| self.no_collection(collection))?;
+        let others = found.indexes.into_iter().map(|index| index.spec);
+        let specs = std::iter::once(IndexSpec::of_id()).chain(others);
+        let usage = self.frond().usage();
+        Ok(specs
+            .map(|spec| {
+                let uses = usage.of(found.uuid, &spec.name);
+                (spec, uses)
+            })
+            .collect())
+    }
+
+    pub(crate) fn no_collection(&self, collection: &str) -> Error {
         let message = format!("ns does not exist: {}", self.namespace(collection));
         Error::invalid(Code::NamespaceNotFound, message)
     }

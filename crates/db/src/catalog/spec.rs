@@ -5,13 +5,16 @@
 //! `clustering: true` whole documents, so that a query needn't fetch them.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
-use frond_query::Code;
+use frond_query::collation::DATA_VERSION;
 use frond_query::index::{FieldKind, IndexShape, ShapeOptions};
+use frond_query::{Code, Collation};
 
 use crate::error::Error;
 
 /// The index that every collection has without asking: the documents' own tree.
 pub const ID_INDEX_NAME: &str = "_id_";
+/// Under which the version of the rules is stored that made an index's keys.
+const COLLATION_DATA: &str = "collationData";
 /// Fields of an index at most.
 const FIELDS_MAX: usize = 32;
 /// Included fields at most.
@@ -20,7 +23,6 @@ const INCLUDED_MAX: usize = 32;
 const EXPIRE_SECONDS_MAX: f64 = 2_147_483_647.0;
 /// Options that MongoDB has and we don't yet: asking for one is an error that names it.
 const UNSUPPORTED_OPTIONS: &[&str] = &[
-    "2dsphereIndexVersion",
     "bits",
     "bucketSize",
     "clustered",
@@ -28,12 +30,13 @@ const UNSUPPORTED_OPTIONS: &[&str] = &[
     "language_override",
     "max",
     "min",
+    "prepareUnique",
     "storageEngine",
     "textIndexVersion",
     "weights",
 ];
 /// Kinds of index that MongoDB has and we don't yet.
-const UNSUPPORTED_KINDS: &[&str] = &["2d", "2dsphere", "columnstore", "geoHaystack", "text"];
+const UNSUPPORTED_KINDS: &[&str] = &["2d", "columnstore", "geoHaystack", "text"];
 
 /// An index as it was asked for.
 #[derive(Clone, PartialEq, Debug)]
@@ -48,12 +51,12 @@ pub struct IndexSpec {
     pub sparse: bool,
     /// Kept, but not used by queries.
     pub hidden: bool,
-    /// New documents must be unique, whatever is there already: before it is made unique.
-    pub prepare_unique: bool,
     /// Seconds after the time in its field when a document is removed.
     pub expire_after_seconds: Option<i64>,
     /// Only documents that pass it are filed.
     pub partial: Option<DocumentBuf>,
+    /// How its keys of strings are ordered; `None` until it is made: as the collection says.
+    pub collation: Option<Collation>,
     /// Which leaves a wildcard index files.
     pub wildcard_projection: Option<DocumentBuf>,
     /// Paths of fields whose values the entries hold.
@@ -76,9 +79,9 @@ impl IndexSpec {
             unique: false,
             sparse: false,
             hidden: false,
-            prepare_unique: false,
             expire_after_seconds: None,
             partial: None,
+            collation: None,
             wildcard_projection: None,
             include: Vec::new(),
             clustering: false,
@@ -130,7 +133,7 @@ impl IndexSpec {
             "unique" => self.unique = boolean(option, value)?,
             "sparse" => self.sparse = boolean(option, value)?,
             "hidden" => self.hidden = boolean(option, value)?,
-            "prepareUnique" => self.prepare_unique = boolean(option, value)?,
+            "prepareUnique" if !boolean(option, value)? => {}
             "clustering" => self.clustering = boolean(option, value)?,
             "expireAfterSeconds" => self.expire_after_seconds = Some(expire_after(value)?),
             "partialFilterExpression" => self.partial = document()?,
@@ -138,9 +141,23 @@ impl IndexSpec {
             "include" => self.include = included(value)?,
             "v" if matches!(value.as_integer(), Some(1 | 2)) => {}
             "v" => return Err(refused(format!("index version {value:?} is not supported"))),
+            "2dsphereIndexVersion" if matches!(value.as_integer(), Some(1..=3)) => {}
+            "2dsphereIndexVersion" => {
+                let shown = frond_query::text::field(option, value);
+                return Err(refused(format!(
+                    "unsupported geo index version {{ {shown} }}, only support versions: [1,2,3]"
+                )));
+            }
             "background" | "ns" | "dropDups" => {}
-            "collation" if is_simple_collation(value) => {}
-            "collation" => return Err(unsupported(option)),
+            "collation" => {
+                let specification =
+                    value.as_document().ok_or_else(|| wrong_type(option, value, "object"))?;
+                if specification.is_empty() {
+                    let message = "The field 'collation' cannot be an empty object.";
+                    return Err(Error::invalid(Code::BadValue, message));
+                }
+                self.collation = Some(Collation::parse(specification)?);
+            }
             _ if UNSUPPORTED_OPTIONS.contains(&option) => return Err(unsupported(option)),
             _ => return Ok(false),
         }
@@ -156,6 +173,7 @@ impl IndexSpec {
             sparse: self.sparse,
             partial: self.partial.as_ref().map(DocumentBuf::view),
             wildcard_projection: self.wildcard_projection.as_ref().map(DocumentBuf::view),
+            collation: self.collation.clone().unwrap_or_default(),
         };
         Ok(IndexShape::parse(self.key.view(), options)?)
     }
@@ -170,13 +188,13 @@ impl IndexSpec {
                 "cannot mix \"partialFilterExpression\" and \"sparse\" options".to_owned(),
             ));
         }
-        if is_hashed && (self.unique || self.prepare_unique) {
+        if is_hashed && self.unique {
             let message =
                 "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.";
             return Err(Error::invalid(Code::Location(16764), message));
         }
         for (option, is_there) in [
-            ("unique", self.unique || self.prepare_unique),
+            ("unique", self.unique),
             ("sparse", self.sparse),
             ("expireAfterSeconds", self.expire_after_seconds.is_some()),
         ] {
@@ -221,7 +239,6 @@ impl IndexSpec {
         let options = [
             ("sparse", self.sparse),
             ("hidden", self.hidden),
-            ("prepareUnique", self.prepare_unique),
             ("expireAfterSeconds", self.expire_after_seconds.is_some()),
             ("partialFilterExpression", self.partial.is_some()),
             ("include", !self.include.is_empty()),
@@ -257,6 +274,8 @@ impl IndexSpec {
     pub(crate) fn is_same_index(&self, other: &IndexSpec) -> bool {
         self.has_key(other.key.view())
             && (self.unique, self.sparse) == (other.unique, other.sparse)
+            && self.collation.clone().unwrap_or_default()
+                == other.collation.clone().unwrap_or_default()
             && is_same_document(&self.partial, &other.partial)
             && is_same_document(&self.wildcard_projection, &other.wildcard_projection)
     }
@@ -281,6 +300,9 @@ impl IndexSpec {
             builder.append("sparse", Value::Boolean(true));
         }
         self.append_options(&mut builder);
+        if self.key.iter().any(|(_, kind)| kind == Value::String("2dsphere")) {
+            builder.append("2dsphereIndexVersion", Value::Int32(3));
+        }
         builder.build()
     }
 
@@ -291,15 +313,14 @@ impl IndexSpec {
         builder.append("unique", Value::Boolean(self.unique));
         builder.append("sparse", Value::Boolean(self.sparse));
         self.append_options(builder);
+        if self.collation.as_ref().is_some_and(|collation| !collation.is_simple()) {
+            builder.append(COLLATION_DATA, Value::String(DATA_VERSION));
+        }
     }
 
     /// Appends those of the rarer options that are there.
     fn append_options(&self, builder: &mut DocumentBuilder) {
-        let flags = [
-            ("hidden", self.hidden),
-            ("prepareUnique", self.prepare_unique),
-            ("clustering", self.clustering),
-        ];
+        let flags = [("hidden", self.hidden), ("clustering", self.clustering)];
         for (option, _) in flags.iter().filter(|(_, is_there)| *is_there) {
             builder.append(option, Value::Boolean(true));
         }
@@ -309,6 +330,9 @@ impl IndexSpec {
         }
         if let Some(partial) = &self.partial {
             builder.append("partialFilterExpression", Value::from(partial));
+        }
+        if let Some(collation) = self.collation.as_ref().and_then(Collation::specification) {
+            builder.append("collation", Value::Document(collation));
         }
         if let Some(projection) = &self.wildcard_projection {
             builder.append("wildcardProjection", Value::from(projection));
@@ -328,14 +352,34 @@ impl IndexSpec {
         let name = stored.get("name").and_then(|value| value.as_str()).ok_or_else(damaged)?;
         let key = stored.get("key").and_then(|value| value.as_document()).ok_or_else(damaged)?;
         let mut spec = IndexSpec::plain(name.to_owned(), key.to_buf());
+        if let Some(made_by) = stored.get(COLLATION_DATA)
+            && made_by != Value::String(DATA_VERSION)
+        {
+            let message = format!(
+                "the collated index '{name}' was made with other rules than this version has \
+                 ({DATA_VERSION}): use the version that made it, drop the index there, and make it \
+                 again"
+            );
+            return Err(Error::invalid(Code::IncompatibleCollationVersion, message));
+        }
         let is_known = |(option, value): (&str, Value<'_>)| {
-            matches!(option, "name" | "key" | "tree")
+            matches!(option, "name" | "key" | "tree" | COLLATION_DATA)
                 || spec.take_option(option, value).unwrap_or(false)
         };
         if !stored.iter().all(is_known) || spec.shape().is_err() {
             return Err(damaged());
         }
         Ok(spec)
+    }
+}
+
+impl IndexSpec {
+    /// The index as a collection of this collation makes it.
+    pub(crate) fn in_collection(&self, collation: &Collation) -> IndexSpec {
+        // Hashes of strings know no collation; nor does MongoDB's index of hashes.
+        let is_hashed = self.key.iter().any(|(_, kind)| kind == Value::String("hashed"));
+        let own = if is_hashed { Collation::SIMPLE } else { collation.clone() };
+        IndexSpec { collation: Some(self.collation.clone().unwrap_or(own)), ..self.clone() }
     }
 }
 
@@ -349,7 +393,7 @@ fn is_same_document(left: &Option<DocumentBuf>, right: &Option<DocumentBuf>) -> 
 }
 
 /// Reads `expireAfterSeconds`.
-pub(crate) fn expire_after(value: Value<'_>) -> Result<i64, Error> {
+pub fn expire_after(value: Value<'_>) -> Result<i64, Error> {
     let Some(seconds) = number(value) else {
         return Err(wrong_type("expireAfterSeconds", value, "numeric"));
     };
@@ -419,11 +463,6 @@ fn number(value: Value<'_>) -> Option<f64> {
         Value::Double(number) => Some(number),
         _ => value.as_integer().map(|number| number as f64),
     }
-}
-
-fn is_simple_collation(value: Value<'_>) -> bool {
-    let locale = value.as_document().and_then(|collation| collation.get("locale"));
-    locale.and_then(|locale| locale.as_str()) == Some("simple")
 }
 
 fn check_key(key: Document<'_>) -> Result<(), Error> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value as BsonValue, key};
 use frond_engine::TreeId;
-use frond_query::Projection;
 use frond_query::index::{FieldKind, IndexShape};
 use frond_query::sort::SortField;
+use frond_query::{Collation, Projection};
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
 use frond_tree::{Bounds, Content, Direction, Tree, Value};
 
@@ -143,6 +143,14 @@ impl Collection {
             options: entry.options.clone(),
             documents: TreePlace::Committed(entry.documents_tree(format)),
             indexes: entry.indexes.iter().map(index).collect(),
+        }
+    }
+
+    /// How strings compare where a request doesn't say.
+    pub fn collation(&self) -> Result<Collation, Error> {
+        match self.options.get("collation") {
+            Some(BsonValue::Document(specification)) => Ok(Collation::parse(specification)?),
+            _ => Ok(Collation::SIMPLE),
         }
     }
 

@@ -10,9 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use frond_doc::{Array, DocumentBuf, Value};
 use frond_engine::Durability;
 use frond_query::expression::Variables;
-use frond_query::pipeline::{Collections, Documents, Merge, Pipeline, Resources};
+use frond_query::index::FieldKind;
+use frond_query::pipeline::{Collections, Documents, GeoNear, Merge, Pipeline, Resources};
 use frond_query::{Code, Filter, QueryError};
 
+use crate::catalog::Collection;
+use crate::collection::find::{Search, collation_of};
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::collection::view::{self, View};
@@ -89,7 +92,13 @@ impl Database {
             Some(rest) => rest,
             None => stages,
         };
-        let mut pipeline = Pipeline::parse(stages)?;
+        let found = match collection {
+            Some(collection) => self.find_collection(reader, collection)?,
+            None => None,
+        };
+        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+        let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
+        let variables = variables.with_collation(collation);
         if let Some((database, _)) = pipeline.output() {
             if self.transaction().is_some() {
                 return Err(not_in_transaction("a pipeline that writes its output"));
@@ -108,10 +117,28 @@ impl Database {
                 Box::new(rows.map(move |row| row.map_err(|error| put_aside.keep(error))))
             }
             _ if pipeline.is_source() => Box::new(std::iter::empty()) as Documents<'static>,
+            Some(collection) if let Some(near) = pipeline.take_geo_near() => {
+                let path = geo_path(found.as_deref(), &near, &self.namespace(collection))?;
+                let filter = near.filter(&path, &variables);
+                let search = Search::of(&filter, request.hint.as_ref());
+                let (places, _) = self.stream(reader, collection, search, &context)?;
+                near.run(&path, places, &context.resources)
+            }
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());
-                let hint = request.hint.as_ref();
-                self.stream(reader, collection, &filter, hint, &context)?
+                let (order, limit) = pipeline.leading_order();
+                let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
+                let order = order.with_collation(variables.collation());
+                let search = Search {
+                    order: &order,
+                    limit: limit.and_then(|limit| u64::try_from(limit).ok()),
+                    ..Search::of(&filter, request.hint.as_ref())
+                };
+                let (input, gives_order) = self.stream(reader, collection, search, &context)?;
+                if gives_order {
+                    pipeline.drop_order();
+                }
+                input
             }
             None => {
                 let message = "{aggregate: 1} is not valid for a pipeline that reads a collection's documents";
@@ -121,26 +148,28 @@ impl Database {
         Ok(pipeline.run(input, variables, context)?)
     }
 
-    /// The documents of a collection that pass `filter`, for stages.
+    /// The documents of a collection that are looked for, for stages, and whether they come in the order
+    /// that was asked for.
     fn stream(
         &self,
         reader: &Reader<'static>,
         collection: &str,
-        filter: &Filter,
-        hint: Option<&frond_doc::ValueBuf>,
+        search: Search<'_>,
         context: &Stages,
-    ) -> Result<Documents<'static>, Error> {
+    ) -> Result<(Documents<'static>, bool), Error> {
+        let (filter, order) = (search.filter.clone(), search.order.clone());
         if let Some(view) = self.view(reader, collection)? {
-            return self.stream_view(reader, &view, filter, context);
+            return Ok((self.stream_view(reader, &view, &filter, context)?, false));
         }
-        let access = self.access(reader, collection, filter, &Order::Any, hint)?;
-        let Some((collection, access)) = access else {
-            return Ok(Box::new(std::iter::empty()));
+        let found = self.find_collection(reader, collection)?;
+        let Some((collection, access)) = self.access(reader, found, search)? else {
+            return Ok((Box::new(std::iter::empty()), false));
         };
+        let gives_order = access.gives_order && order.pattern().is_some();
         let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
-        let scan = Scan::new(reader.clone(), &collection, access, filter.clone());
+        let scan = Scan::new(reader.clone(), &collection, access, filter, &order);
         let mut count: usize = 0;
-        Ok(Box::new(scan.map(move |found| {
+        let documents = scan.map(move |found| {
             count = count.wrapping_add(1);
             let goes_on =
                 if count.is_multiple_of(CHECK_COUNT) { interrupt.check() } else { Ok(()) };
@@ -148,7 +177,8 @@ impl Database {
                 Ok(found) => Ok(found.document),
                 Err(error) => Err(put_aside.keep(error)),
             }
-        })))
+        });
+        Ok((Box::new(documents), gives_order))
     }
 
     /// The documents of a view that pass `filter`: those that its pipeline makes.
@@ -171,13 +201,18 @@ impl Database {
             view_depth: context.view_depth + 1,
             ..context.clone()
         };
+        if *filter.collation() != view.collation {
+            let message = "Cannot override a view's default collation";
+            return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
+        }
         let variables = Variables::new(self.frond().now_millis(), None)?;
-        let mut pipeline = Pipeline::parse(view.stages())?;
+        let variables = variables.with_collation(view.collation.clone());
+        let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
         let input = if pipeline.is_source() {
             Box::new(std::iter::empty()) as Documents<'static>
         } else {
             let own = pipeline.take_filter().with_variables(variables.clone());
-            self.stream(reader, &view.on, &own, None, &context)?
+            self.stream(reader, &view.on, Search::of(&own, None), &context)?.0
         };
         let documents = pipeline.run(input, variables, Arc::new(context))?;
         let filter = filter.clone();
@@ -198,6 +233,40 @@ impl Database {
     }
 }
 
+/// The path whose index a `$geoNear` asks: the one that it names, or the only one.
+fn geo_path(
+    collection: Option<&Collection>,
+    near: &GeoNear,
+    namespace: &str,
+) -> Result<String, Error> {
+    if let Some(key) = near.key() {
+        return Ok(key.to_owned());
+    }
+    let indexes = collection.map_or(&[][..], |collection| &collection.indexes);
+    let fields = indexes.iter().flat_map(|index| index.shape.fields());
+    let mut paths: Vec<&str> = fields
+        .filter(|field| field.kind == FieldKind::Sphere && near.is_on_sphere())
+        .map(|field| field.path.as_str())
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    match (&paths[..], collection) {
+        ([path], _) => Ok((*path).to_owned()),
+        // Nothing is found in it.
+        ([], None) => Ok("_id".to_owned()),
+        ([], Some(_)) => {
+            let message = "$geoNear requires a 2d or 2dsphere index, but none were found";
+            Err(Error::invalid(Code::IndexNotFound, message))
+        }
+        _ => {
+            let message = format!(
+                "There is more than one 2dsphere index on {namespace}; unsure which to use for $geoNear"
+            );
+            Err(Error::invalid(Code::IndexNotFound, message))
+        }
+    }
+}
+
 impl Collections for Stages {
     fn find(
         &self,
@@ -207,8 +276,24 @@ impl Collections for Stages {
     ) -> Result<Documents<'static>, QueryError> {
         let database = self.database.output_database(database);
         database
-            .and_then(|database| database.stream(&self.reader, collection, filter, None, self))
+            .and_then(|database| {
+                let search = Search::of(filter, None);
+                Ok(database.stream(&self.reader, collection, search, self)?.0)
+            })
             .map_err(|error| self.put_aside.keep(error))
+    }
+
+    fn history(
+        &self,
+        database: Option<&str>,
+        collection: Option<&str>,
+        stage: &DocumentBuf,
+    ) -> Result<Documents<'static>, QueryError> {
+        let database = self.database.output_database(database);
+        let rows = database.and_then(|database| database.source(collection, stage.view()));
+        let rows = rows.map_err(|error| self.put_aside.keep(error))?;
+        let put_aside = self.put_aside.clone();
+        Ok(Box::new(rows.map(move |row| row.map_err(|error| put_aside.keep(error)))))
     }
 
     fn replace(

@@ -1,7 +1,13 @@
 //! `count`.
+//!
+//! Where the keys within some ranges of a tree are the documents that pass, the tree counts them:
+//! O(log n), and what the overlay holds in the ranges. Where only each key tells, keys are read and no
+//! documents.
 
-use frond_doc::{Document, ValueBuf};
+use frond_doc::{Document, DocumentBuf, ValueBuf};
 
+use crate::collection::FindRequest;
+use crate::collection::find::{Search, collation_of};
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::database::Database;
@@ -17,28 +23,64 @@ impl Database {
         limit: Option<u64>,
         hint: Option<&ValueBuf>,
     ) -> Result<u64, Error> {
+        let request = FindRequest {
+            filter: filter.map(|filter| filter.to_buf()),
+            skip,
+            limit,
+            hint: hint.cloned(),
+            ..FindRequest::default()
+        };
+        self.count_found(collection, &request)
+    }
+
+    /// Counts what a `find` would give.
+    pub fn count_found(&self, collection: &str, request: &FindRequest) -> Result<u64, Error> {
+        let (skip, limit) = (request.skip, request.limit);
         let reader = self.reader();
         if self.view(&reader, collection)?.is_some() {
             let mut count: u64 = 0;
-            for document in self.filter_view(collection, filter)? {
+            for document in self.filter_view(collection, request)? {
                 document?;
                 count += 1;
             }
             return Ok(count.saturating_sub(skip).min(limit.unwrap_or(u64::MAX)));
         }
-        let filter = self.parse_filter(filter, None)?;
-        let access = self.access(&reader, collection, &filter, &Order::Any, hint)?;
-        let Some((collection, access)) = access else {
+        let found = self.find_collection(&reader, collection)?;
+        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = variables.with_collation(collation);
+        let filter =
+            self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+        let limit = limit.unwrap_or(u64::MAX);
+        let enough = skip.saturating_add(limit);
+        let search = Search {
+            limit: Some(enough).filter(|enough| *enough < u64::MAX),
+            needs: Some(Vec::new()),
+            ..Search::of(&filter, request.hint.as_ref())
+        };
+        let Some((collection, access)) = self.access(&reader, found, search)? else {
             return Ok(0);
         };
-        let limit = limit.unwrap_or(u64::MAX);
+        let is_counted = access.is_exact;
         // The tree doesn't know what a transaction has written itself.
-        if filter.is_all() && hint.is_none() && self.transaction().is_none() {
-            return Ok(reader.count(collection.documents)?.saturating_sub(skip).min(limit));
+        if let [path] = &access.paths[..]
+            && is_counted
+            && path.is_counted_by_ranges()
+            && self.transaction().is_none()
+        {
+            let tree = path.tree(&collection);
+            let mut count = 0u64;
+            for range in &path.ranges {
+                count = count.saturating_add(reader.count_range(tree, range)?);
+            }
+            return Ok(count.saturating_sub(skip).min(limit));
         }
         let mut count = 0;
-        let enough = skip.saturating_add(limit);
-        for found in Scan::new(reader, &collection, access, filter) {
+        let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any);
+        if is_counted {
+            scan = scan.counting();
+        }
+        for found in scan {
             found?;
             count += 1;
             if count >= enough {

@@ -1,6 +1,6 @@
 //! `delete`.
 
-use frond_doc::{DocumentBuf, ValueBuf};
+use frond_doc::ValueBuf;
 use frond_engine::Durability;
 use frond_query::{Code, Filter};
 
@@ -16,6 +16,8 @@ use crate::retry::StatementDone;
 /// A delete statement whose filter is parsed.
 struct ParsedStatement {
     filter: Filter,
+    /// Whether the collection's own collation has no say.
+    has_collation: bool,
     limit: Option<usize>,
     hint: Option<ValueBuf>,
 }
@@ -50,11 +52,11 @@ impl Database {
         if !statement.only_first && self.retry().is_some() {
             return Err(Error::invalid(Code::InvalidOptions, MULTI_IS_NOT_RETRYABLE));
         }
+        let variables = self.parse_variables(statement.variables.as_ref())?;
+        let variables = variables.with_collation(statement.collation.clone().unwrap_or_default());
         Ok(ParsedStatement {
-            filter: self.parse_filter(
-                Some(statement.filter.view()),
-                statement.variables.as_ref().map(DocumentBuf::view),
-            )?,
+            filter: self.parse_filter(Some(statement.filter.view()), &variables)?,
+            has_collation: statement.collation.is_some(),
             limit: statement.only_first.then_some(1),
             hint: statement.hint.clone(),
         })
@@ -66,7 +68,11 @@ fn run_delete(
     statement: &ParsedStatement,
 ) -> Result<StatementDone, Error> {
     let hint = statement.hint.as_ref();
-    let matching = writer.matching(&statement.filter, &Order::Any, hint, statement.limit)?;
+    let filter = match statement.has_collation {
+        true => statement.filter.clone(),
+        false => statement.filter.clone().with_collation(writer.collation()),
+    };
+    let matching = writer.matching(&filter, &Order::Any, hint, statement.limit)?;
     for found in &matching {
         writer.remove(found)?;
     }

@@ -1,24 +1,37 @@
 //! `distinct`.
+//!
+//! Where an index's keys give the field's values back and tell which documents pass, no documents are
+//! read, and of the many entries with one value only some: then the scan goes on behind them all.
 
 use std::collections::HashSet;
 
 use frond_doc::path::Path;
-use frond_doc::{Document, DocumentBuf, Value, ValueBuf, key};
-use frond_query::Code;
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
+use frond_query::index::decode;
+use frond_query::{Code, Collation};
 
-use crate::collection::plan::Order;
+use crate::catalog::{Collection, index_entry};
+use crate::collection::FindRequest;
+use crate::collection::find::{Search, collation_of};
+use crate::collection::plan::{Access, Order, Source};
 use crate::collection::scan::Scan;
+use crate::collection::walk::Walk;
 use crate::database::Database;
 use crate::error::Error;
+use crate::reader::Reader;
 
 /// The answer is one document, so its values have to fit into one.
 const DISTINCT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
 /// MongoDB's code of an answer that doesn't.
 const DISTINCT_TOO_BIG: Code = Code::Location(17217);
 
+/// Entries with one value that are read before the scan goes on behind them all.
+const READ_ON_COUNT: usize = 4;
+
 /// The values met so far.
 #[derive(Default)]
-struct Values {
+pub(crate) struct Values {
+    collation: Collation,
     seen: HashSet<Vec<u8>>,
     values: Vec<ValueBuf>,
     bytes: usize,
@@ -34,53 +47,155 @@ impl Database {
         filter: Option<Document<'_>>,
         hint: Option<&ValueBuf>,
     ) -> Result<Vec<ValueBuf>, Error> {
+        let request = FindRequest {
+            filter: filter.map(|filter| filter.to_buf()),
+            hint: hint.cloned(),
+            ..FindRequest::default()
+        };
+        self.distinct_found(collection, path, &request)
+    }
+
+    /// The distinct values at `path` of what a `find` would give; under a collation, of strings
+    /// that are equal the one that came first.
+    pub fn distinct_found(
+        &self,
+        collection: &str,
+        path: &str,
+        request: &FindRequest,
+    ) -> Result<Vec<ValueBuf>, Error> {
         let reader = self.reader();
         if self.view(&reader, collection)?.is_some() {
-            let found = self.filter_view(collection, filter)?;
-            return values_at(path, found);
+            let view = self.find_collection(&reader, collection)?;
+            let collation = collation_of(request.collation.as_ref(), view.as_deref())?;
+            let found = self.filter_view(collection, request)?;
+            return values_at(path, &collation, found);
         }
-        let filter = self.parse_filter(filter, None)?;
-        let access = self.access(&reader, collection, &filter, &Order::Any, hint)?;
-        let Some((collection, access)) = access else {
+        let found = self.find_collection(&reader, collection)?;
+        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = variables.with_collation(collation.clone());
+        let filter =
+            self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+        let search = Search {
+            needs: Some(vec![path.to_owned()]),
+            distinct: Some(path),
+            ..Search::of(&filter, request.hint.as_ref())
+        };
+        let Some((collection, access)) = self.access(&reader, found, search)? else {
             return Ok(Vec::new());
         };
-        let scan = Scan::new(reader, &collection, access, filter);
-        values_at(path, scan.map(|found| Ok(found?.document)))
+        if let Some(place) = scanned_part(&collection, &access, path) {
+            let mut values = Values { collation, ..Values::default() };
+            let walks = scan_keys(&reader, &collection, access, place, &mut values)?;
+            debug_assert!(walks.iter().all(|walk| walk.documents_examined == 0));
+            return Ok(values.values);
+        }
+        let scan = Scan::new(reader, &collection, access, filter, &Order::Any);
+        values_at(path, &collation, scan.map(|found| Ok(found?.document)))
     }
+}
+
+/// The part of an index's keys that gives all distinct values at `path` of what `access` finds; `None` if
+/// documents have to be read.
+pub(crate) fn scanned_part(collection: &Collection, access: &Access, path: &str) -> Option<usize> {
+    let [only] = &access.paths[..] else { return None };
+    let Source::Index(position) = only.source else { return None };
+    let index = &collection.indexes[position];
+    // Collated keys can't be turned back.
+    let is_told = index.shape.is_of_values() && index.shape.collation().is_simple();
+    if !access.is_exact || only.flags != 0 || !is_told {
+        return None;
+    }
+    index.fields().iter().position(|field| field.path == path)
+}
+
+/// Collects the values of the part at `place`, passing over what has been seen.
+pub(crate) fn scan_keys(
+    reader: &Reader<'_>,
+    collection: &Collection,
+    access: Access,
+    place: usize,
+    values: &mut Values,
+) -> Result<Vec<Walk>, Error> {
+    let mut walks: Vec<Walk> =
+        access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
+    for walk in &mut walks {
+        let Some(index) = walk.index.clone() else { continue };
+        let mut same = 0;
+        let mut before: Vec<u8> = Vec::new();
+        while let Some(entry) = walk.next(reader)? {
+            let content = reader.read(&entry.value)?;
+            let parts = index_entry::cut(&index, &entry.key, &content)?;
+            let (mut rest, mut bits) = (&entry.key[..], &parts.bits[..]);
+            let mut value = None;
+            for field in &index.fields()[..=place] {
+                value = decode::part(&mut rest, &mut bits, field.descending)
+                    .map_err(|error| Error::damaged(format!("key of an index: {error}")))?;
+            }
+            // An absent field has null's key, and behind it there may be a real null.
+            let Some(value) = value else { continue };
+            walk.returned += u64::from(values.add(value.as_value()));
+            values.check()?;
+            let prefix = &entry.key[..entry.key.len() - rest.len()];
+            if before == prefix {
+                same += 1;
+            } else {
+                same = 0;
+                before = prefix.to_vec();
+            }
+            if same >= READ_ON_COUNT {
+                walk.pass_over(reader, &before)?;
+            }
+        }
+    }
+    Ok(walks)
 }
 
 fn values_at(
     path: &str,
+    collation: &Collation,
     documents: impl Iterator<Item = Result<DocumentBuf, Error>>,
 ) -> Result<Vec<ValueBuf>, Error> {
     let path = Path::new(path);
-    let mut values = Values::default();
+    let mut values = Values { collation: collation.clone(), ..Values::default() };
     for document in documents {
         path.visit(document?.view(), &mut |value| {
             match value {
                 Some(Value::Array(array)) => {
-                    array.iter().for_each(|element| values.add(element));
+                    for element in array.iter() {
+                        values.add(element);
+                    }
                 }
-                Some(value) => values.add(value),
+                Some(value) => {
+                    values.add(value);
+                }
                 None => {}
             }
             false
         });
-        if values.bytes > DISTINCT_BYTES_MAX {
-            return Err(Error::invalid(DISTINCT_TOO_BIG, "distinct too big, 16mb cap"));
-        }
+        values.check()?;
     }
     Ok(values.values)
 }
 
 impl Values {
-    fn add(&mut self, value: Value<'_>) {
+    /// Adds a value, and tells whether it is new.
+    fn add(&mut self, value: Value<'_>) -> bool {
         let mut key = Vec::new();
-        key::append(&mut key, value, false);
-        if !self.seen.contains(&key) {
+        self.collation.append_key(&mut key, value, false);
+        let is_new = !self.seen.contains(&key);
+        if is_new {
             self.bytes += key.len();
             self.seen.insert(key);
             self.values.push(value.to_buf());
         }
+        is_new
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.bytes > DISTINCT_BYTES_MAX {
+            return Err(Error::invalid(DISTINCT_TOO_BIG, "distinct too big, 16mb cap"));
+        }
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_query::index::IndexShape;
 use frond_query::sort::SortField;
-use frond_query::{Code, text};
+use frond_query::{Code, Collation, text};
 
 use crate::error::Error;
 
@@ -30,7 +30,7 @@ pub(crate) fn of_index(
     let mut rest = index_key;
     for field in shape.sort_fields() {
         let part = key::skip(&mut rest, field.descending).unwrap_or_default();
-        let value = value_of_key(document, field, part);
+        let value = value_of_key(document, field, shape.collation(), part);
         values.append(&field.path, value.as_ref().map_or(Value::Null, ValueBuf::as_value));
     }
     error(namespace, name, pattern.clone(), values.build())
@@ -48,10 +48,15 @@ fn error(namespace: &str, name: &str, pattern: DocumentBuf, value: DocumentBuf) 
 
 /// The value in `document` that `part` of an index's key stands for: keys lose number types, so the
 /// document is asked. `None`: the field is absent.
-fn value_of_key(document: Document<'_>, field: &SortField, part: &[u8]) -> Option<ValueBuf> {
+fn value_of_key(
+    document: Document<'_>,
+    field: &SortField,
+    collation: &Collation,
+    part: &[u8],
+) -> Option<ValueBuf> {
     let is_it = |value: Value<'_>| {
         let mut key = Vec::new();
-        key::append(&mut key, value, field.descending);
+        collation.append_key(&mut key, value, field.descending);
         key == part
     };
     let mut found = None;

@@ -1,39 +1,67 @@
-//! `explain`: how a `find` goes, in MongoDB's form.
+//! `explain`: how a command goes, in MongoDB's form.
 //!
-//! Stages have MongoDB's names: `COLLSCAN`, `IDHACK`, `FETCH` over `IXSCAN`, `SORT`, `SKIP`, `LIMIT`,
-//! `PROJECTION_DEFAULT`, `EOF`. The documents lie in the tree of `_id`, so a scan by `_id` examines
+//! Stages have MongoDB's names. What reads: `COLLSCAN`, `IDHACK`, `IXSCAN` (below `FETCH`, unless the index
+//! covers the query), `COUNT_SCAN` (keys or ranges are counted), `EOF`. What combines: `OR`, `SORT_MERGE`. What
+//! follows: `SORT`, `SKIP`, `PROJECTION_*`, `LIMIT`, and over all what the command does with documents
+//! (`COUNT`, `UPDATE`, `DELETE`). The documents lie in the tree of `_id`, so a scan by `_id` examines
 //! documents only; it is told as `FETCH` over `IXSCAN` of `_id_` all the same.
+//!
+//! The plan that is told is the one that runs: both come from one call of the planner, and the counters are
+//! those of the very scan.
+
+mod stage;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_tree::Direction;
 
 use crate::catalog::{Collection, IndexSpec};
 use crate::collection::FindRequest;
+use crate::collection::covered::Cover;
+use crate::collection::distinct::{Values, scan_keys, scanned_part};
 use crate::collection::find::Query;
-use crate::collection::plan::{Access, AccessPath, Order};
+use crate::collection::plan::{Access, AccessPath, Order, Source};
 use crate::collection::scan::Scan;
+use crate::collection::walk::Walk;
 use crate::database::Database;
 use crate::error::Error;
+use stage::{Stage, number, parsed_query};
 
 /// Whether to run the query, or only to plan it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Effort {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effort {
+    /// Only to plan it.
     Plan,
+    /// To run it, too; nothing is written.
     Run,
 }
 
-/// What running the query did.
-#[derive(Default)]
-struct Counted {
-    returned: u64,
+/// What a command does with the documents that it finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// It gives them.
+    Find,
+    /// It counts them.
+    Count,
+    /// It gives the distinct values of one field.
+    Distinct,
+    /// It changes them.
+    Update,
+    /// It removes them.
+    Delete,
+}
+
+/// What a scan did, a walk at a time.
+#[derive(Clone, Copy, Default)]
+struct Done {
     keys: u64,
     documents: u64,
+    returned: u64,
 }
 
 impl Database {
     /// How `find` would go: MongoDB's `explain` with `queryPlanner` and `executionStats`.
     pub fn explain(&self, collection: &str, request: &FindRequest) -> Result<DocumentBuf, Error> {
-        self.explained(collection, request, Effort::Run)
+        self.explain_as(collection, request, Purpose::Find, Effort::Run)
     }
 
     /// As [`Database::explain`], without running the query: `queryPlanner` only.
@@ -42,55 +70,111 @@ impl Database {
         collection: &str,
         request: &FindRequest,
     ) -> Result<DocumentBuf, Error> {
-        self.explained(collection, request, Effort::Plan)
+        self.explain_as(collection, request, Purpose::Find, Effort::Plan)
     }
 
-    fn explained(
+    /// How a command would go that finds what `request` says.
+    pub fn explain_as(
         &self,
         collection: &str,
         request: &FindRequest,
+        purpose: Purpose,
         effort: Effort,
     ) -> Result<DocumentBuf, Error> {
         let began = self.frond().now_millis();
         let reader = self.reader();
-        let query = self.query(&reader, collection, request)?;
-        let mut counted = Counted::default();
-        let mut plan = stage("EOF");
-        if let Some((collection, access)) = &query.collection {
-            plan = winning_plan(collection, access, &query, request);
-            let enough = match &query.order {
-                Order::By(_) if !access.gives_order => None,
-                _ => request.limit.map(|limit| request.skip.saturating_add(limit)),
-            };
-            let filter = query.filter.clone();
-            let mut scan = Scan::new(reader, collection, access.clone(), filter);
-            while effort == Effort::Run && enough.is_none_or(|enough| counted.returned < enough) {
-                match scan.next() {
-                    Some(found) => found.map(|_| counted.returned += 1)?,
-                    None => break,
+        let query = self.query_for(&reader, collection, request, purpose)?;
+        let namespace = self.namespace(collection);
+        let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
+        let Some((collection, access)) = &query.collection else {
+            let plan = purposed(Stage::leaf("EOF", DocumentBuf::empty(), 0), purpose);
+            return Ok(answer(&namespace, filter, &plan, effort, Done::default(), 0));
+        };
+        let counts = purpose == Purpose::Count && access.is_exact;
+        let distinct = match purpose {
+            Purpose::Distinct => distinct_part(collection, access, request),
+            _ => None,
+        };
+        let mut done = vec![Done::default(); access.paths.len()];
+        if effort == Effort::Run {
+            let is_counted_at_once =
+                counts && access.paths.iter().all(AccessPath::is_counted_by_ranges);
+            let own = self.transaction().is_some();
+            if let Some(place) = distinct {
+                let mut values = Values::default();
+                let walks = scan_keys(&reader, collection, access.clone(), place, &mut values)?;
+                done = walks.iter().map(of_walk).collect();
+            } else if is_counted_at_once && !own {
+                for (path, done) in access.paths.iter().zip(&mut done) {
+                    for range in &path.ranges {
+                        done.returned += reader.count_range(path.tree(collection), range)?;
+                    }
                 }
+            } else {
+                let (filter, order) = (query.filter.clone(), &query.order);
+                let mut scan = Scan::new(reader, collection, access.clone(), filter, order);
+                if counts {
+                    scan = scan.counting();
+                }
+                let enough = match order {
+                    Order::By(_) if !access.gives_order => None,
+                    Order::Near(_) => None,
+                    _ => request.limit.map(|limit| request.skip.saturating_add(limit)),
+                };
+                let mut returned = 0;
+                while enough.is_none_or(|enough| returned < enough) {
+                    let Some(found) = scan.next() else { break };
+                    found?;
+                    returned += 1;
+                }
+                done = scan.walks().iter().map(of_walk).collect();
             }
-            counted.returned = counted.returned.saturating_sub(request.skip);
-            counted.returned = counted.returned.min(request.limit.unwrap_or(u64::MAX));
-            (counted.keys, counted.documents) = (scan.keys_examined, scan.documents_examined);
         }
         let millis = self.frond().now_millis().saturating_sub(began);
-        let counted = (effort == Effort::Run).then_some(&counted);
-        let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
-        Ok(answer(&self.namespace(collection), filter, plan.build(), counted, millis))
+        let plan = winning_plan(collection, access, &query, request, purpose, &done);
+        let plan = if distinct.is_some() { plan.renamed("IXSCAN", "DISTINCT_SCAN") } else { plan };
+        let plan = purposed(plan, purpose);
+        let total = done.iter().fold(Done::default(), |total, done| Done {
+            keys: total.keys + done.keys,
+            documents: total.documents + done.documents,
+            returned: 0,
+        });
+        Ok(answer(&namespace, filter, &plan, effort, total, millis))
     }
 }
 
-fn stage(name: &str) -> DocumentBuilder {
-    let mut stage = DocumentBuilder::new();
-    stage.append("stage", Value::String(name));
-    stage
+/// The part of an index's keys that a `distinct` scans: it asks for one field.
+fn distinct_part(collection: &Collection, access: &Access, request: &FindRequest) -> Option<usize> {
+    let projection = request.projection.as_ref()?;
+    let (path, _) = projection.iter().find(|(name, _)| *name != "_id")?;
+    scanned_part(collection, access, path)
 }
 
-/// `outer`, with `inner` as its input.
-fn over(mut outer: DocumentBuilder, inner: DocumentBuilder) -> DocumentBuilder {
-    outer.append("inputStage", Value::from(&inner.build()));
-    outer
+fn of_walk(walk: &Walk) -> Done {
+    Done { keys: walk.keys_examined, documents: walk.documents_examined, returned: walk.returned }
+}
+
+/// The stage that does with documents what the command does.
+fn purposed(plan: Stage, purpose: Purpose) -> Stage {
+    let found = plan.returned();
+    let over = |name| Stage::over(name, DocumentBuf::empty(), plan.clone()).returning(0);
+    match purpose {
+        Purpose::Find | Purpose::Distinct => plan,
+        Purpose::Count => over("COUNT").counting("nCounted", found).counting("nSkipped", 0),
+        Purpose::Update => over("UPDATE")
+            .counting("nMatched", found)
+            .counting("nWouldModify", found)
+            .counting("nWouldUpsert", 0),
+        Purpose::Delete => over("DELETE").counting("nWouldDelete", found),
+    }
+}
+
+fn details(fields: &[(&str, Value<'_>)]) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    for (name, value) in fields {
+        builder.append(name, *value);
+    }
+    builder.build()
 }
 
 fn winning_plan(
@@ -98,79 +182,161 @@ fn winning_plan(
     access: &Access,
     query: &Query,
     request: &FindRequest,
-) -> DocumentBuilder {
-    let mut plan = access_stage(collection, access, request);
+    purpose: Purpose,
+    done: &[Done],
+) -> Stage {
+    let long = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
+    let mut plan = access_stage(collection, access, request, purpose, done);
     if let (Order::By(_), Some(sort), false) = (&query.order, &request.sort, access.gives_order) {
-        let mut outer = stage("SORT");
-        outer.append("sortPattern", Value::from(sort));
-        if let Some(limit) = request.limit {
-            let kept = request.skip.saturating_add(limit);
-            outer.append("limitAmount", Value::Int64(i64::try_from(kept).unwrap_or(i64::MAX)));
-        }
-        plan = over(outer, plan);
+        let mut fields = vec![("sortPattern", Value::from(sort))];
+        let kept = request.limit.map(|limit| request.skip.saturating_add(limit));
+        fields.extend(kept.map(|kept| ("limitAmount", long(kept))));
+        fields.push(("type", Value::String("simple")));
+        let returned = plan.returned().min(kept.unwrap_or(u64::MAX));
+        plan = Stage::over("SORT", details(&fields), plan).returning(returned);
     }
     if request.skip > 0 {
-        let mut outer = stage("SKIP");
-        outer.append("skipAmount", Value::Int64(i64::try_from(request.skip).unwrap_or(i64::MAX)));
-        plan = over(outer, plan);
+        let returned = plan.returned().saturating_sub(request.skip);
+        let fields = [("skipAmount", long(request.skip))];
+        plan = Stage::over("SKIP", details(&fields), plan).returning(returned);
     }
     if let (Some(_), Some(projection)) = (&query.projection, &request.projection) {
-        let mut outer = stage("PROJECTION_DEFAULT");
-        outer.append("transformBy", Value::from(projection));
-        plan = over(outer, plan);
+        let is_covered = access.paths.iter().all(|path| path.cover != Cover::Nothing);
+        let is_simple = projection.iter().all(|(name, value)| {
+            !name.contains('.') && (value.is_number() || matches!(value, Value::Boolean(_)))
+        });
+        let name = match (is_covered, is_simple) {
+            (true, _) => "PROJECTION_COVERED",
+            (false, true) => "PROJECTION_SIMPLE",
+            (false, false) => "PROJECTION_DEFAULT",
+        };
+        plan = Stage::over(name, details(&[("transformBy", Value::from(projection))]), plan);
     }
     if let Some(limit) = request.limit {
-        let mut outer = stage("LIMIT");
-        outer.append("limitAmount", Value::Int64(i64::try_from(limit).unwrap_or(i64::MAX)));
-        plan = over(outer, plan);
+        let returned = plan.returned().min(limit);
+        plan = Stage::over("LIMIT", details(&[("limitAmount", long(limit))]), plan)
+            .returning(returned);
     }
     plan
 }
 
+/// What reads: one scan, or several together.
 fn access_stage(
     collection: &Collection,
     access: &Access,
     request: &FindRequest,
-) -> DocumentBuilder {
+    purpose: Purpose,
+    done: &[Done],
+) -> Stage {
     let filter = request.filter.as_ref().filter(|filter| !filter.view().is_empty());
-    let direction = match access.direction {
+    let filter = filter.filter(|_| !access.is_exact);
+    let counts = purpose == Purpose::Count && access.is_exact;
+    let path_stage = |(path, done): (&AccessPath, &Done)| {
+        scan_stage(collection, path, request.filter.as_ref(), filter, counts, *done)
+    };
+    let mut stages: Vec<Stage> = access.paths.iter().zip(done).map(path_stage).collect();
+    if stages.len() == 1 {
+        return stages.remove(0);
+    }
+    let returned = stages.iter().map(Stage::returned).sum();
+    let name = if access.is_merged { "SORT_MERGE" } else { "OR" };
+    let mut stage = Stage::over_all(name, stages, returned);
+    if access.is_merged
+        && let Some(sort) = &request.sort
+    {
+        stage = stage.detailed(details(&[("sortPattern", Value::from(sort))]));
+    }
+    stage
+}
+
+fn scan_stage(
+    collection: &Collection,
+    path: &AccessPath,
+    whole_filter: Option<&DocumentBuf>,
+    filter: Option<&DocumentBuf>,
+    counts: bool,
+    done: Done,
+) -> Stage {
+    let direction = match path.direction {
         Direction::Ascending => "forward",
         Direction::Descending => "backward",
     };
-    let index = match access.path {
-        AccessPath::Collection => {
-            let mut plan = stage("COLLSCAN");
-            if let Some(filter) = filter {
-                plan.append("filter", Value::from(filter));
-            }
-            plan.append("direction", Value::String(direction));
-            return plan;
+    let filter_field = filter.map(|filter| ("filter", Value::from(filter)));
+    let id = IndexSpec::of_id();
+    let spec = match path.source {
+        Source::Collection if counts => {
+            return Stage::leaf("RECORD_STORE_FAST_COUNT", DocumentBuf::empty(), done.returned);
         }
-        AccessPath::Id if is_id_equality(filter) => return stage("IDHACK"),
-        AccessPath::Id => index_stage(&IndexSpec::of_id(), true, false, direction),
-        AccessPath::Index { position, multikey } => {
-            let spec = &collection.indexes[position].spec;
-            index_stage(spec, spec.unique, multikey, direction)
+        Source::Collection => {
+            let mut fields: Vec<_> = filter_field.into_iter().collect();
+            fields.push(("direction", Value::String(direction)));
+            return Stage::leaf("COLLSCAN", details(&fields), done.returned)
+                .counting("docsExamined", done.documents);
         }
+        Source::Id if !counts && is_id_equality(whole_filter) => {
+            return Stage::leaf(
+                "IDHACK",
+                details(&[
+                    ("keyPattern", Value::from(&id.key)),
+                    ("indexName", Value::String(&id.name)),
+                ]),
+                done.returned,
+            )
+            .counting("keysExamined", done.documents)
+            .counting("docsExamined", done.documents);
+        }
+        Source::Id => &id,
+        Source::Index(position) => &collection.indexes[position].spec,
     };
-    let mut fetch = stage("FETCH");
-    if let Some(filter) = filter {
-        fetch.append("filter", Value::from(filter));
+    let index = index_details(spec, path, direction);
+    if counts {
+        return Stage::leaf("COUNT_SCAN", index, done.returned).counting("keysExamined", done.keys);
     }
-    over(fetch, index)
+    let is_covered = path.cover != Cover::Nothing;
+    let entries = if matches!(path.source, Source::Id) { done.documents } else { done.keys };
+    let passed = if is_covered { done.returned } else { entries };
+    let mut index = Stage::leaf("IXSCAN", index, passed).counting("keysExamined", entries);
+    if is_covered {
+        if let Some(filter) = filter {
+            index = index.detailed(details(&[("filter", Value::from(filter))]));
+        }
+        return index;
+    }
+    let fields: Vec<_> = filter_field.into_iter().collect();
+    Stage::over("FETCH", details(&fields), index)
+        .returning(done.returned)
+        .counting("docsExamined", done.documents)
 }
 
-fn index_stage(spec: &IndexSpec, unique: bool, multikey: bool, direction: &str) -> DocumentBuilder {
-    let mut scan = stage("IXSCAN");
+fn index_details(spec: &IndexSpec, path: &AccessPath, direction: &str) -> DocumentBuf {
+    let mut scan = DocumentBuilder::new();
     scan.append("keyPattern", Value::from(&spec.key));
     scan.append("indexName", Value::String(&spec.name));
-    scan.append("isMultiKey", Value::Boolean(multikey));
-    scan.append("isUnique", Value::Boolean(unique));
+    scan.append("isMultiKey", Value::Boolean(path.flags != 0));
+    scan.begin_document("multiKeyPaths");
+    for (place, (name, _)) in spec.key.iter().enumerate() {
+        scan.begin_array(name);
+        if path.flags & frond_query::index::field_flag(place) != 0 {
+            scan.push(Value::String(name));
+        }
+        scan.end();
+    }
+    scan.end();
+    scan.append("isUnique", Value::Boolean(spec.unique || spec.is_id()));
     scan.append("isSparse", Value::Boolean(spec.sparse));
-    scan.append("isPartial", Value::Boolean(false));
+    scan.append("isPartial", Value::Boolean(spec.partial.is_some()));
     scan.append("indexVersion", Value::Int32(2));
     scan.append("direction", Value::String(direction));
-    scan
+    scan.begin_document("indexBounds");
+    for field in &path.fields {
+        scan.begin_array(&field.name);
+        for text in field.texts(path.direction == Direction::Descending) {
+            scan.push(Value::String(&text));
+        }
+        scan.end();
+    }
+    scan.end();
+    scan.build()
 }
 
 /// Whether the filter is `{_id: <value>}`, nothing else.
@@ -189,34 +355,34 @@ fn is_id_equality(filter: Option<&DocumentBuf>) -> bool {
 fn answer(
     namespace: &str,
     filter: Document<'_>,
-    plan: DocumentBuf,
-    counted: Option<&Counted>,
+    plan: &Stage,
+    effort: Effort,
+    total: Done,
     millis: i64,
 ) -> DocumentBuf {
-    let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
     let mut builder = DocumentBuilder::new();
     builder.append("explainVersion", Value::String("1"));
     builder.begin_document("queryPlanner");
     builder.append("namespace", Value::String(namespace));
+    builder.append("parsedQuery", Value::from(&parsed_query(filter)));
     builder.append("indexFilterSet", Value::Boolean(false));
-    builder.append("parsedQuery", Value::Document(filter));
-    builder.append("winningPlan", Value::from(&plan));
+    builder.append("maxIndexedOrSolutionsReached", Value::Boolean(false));
+    builder.append("maxIndexedAndSolutionsReached", Value::Boolean(false));
+    builder.append("maxScansToExplodeReached", Value::Boolean(false));
+    builder.append("winningPlan", Value::from(&plan.plan()));
     builder.begin_array("rejectedPlans").end();
     builder.end();
-    let Some(counted) = counted else { return builder.build() };
+    if effort == Effort::Plan {
+        return builder.build();
+    }
     builder.begin_document("executionStats");
     builder.append("executionSuccess", Value::Boolean(true));
-    builder.append("nReturned", number(counted.returned));
+    builder.append("nReturned", number(plan.returned()));
     builder.append("executionTimeMillis", Value::Int64(millis));
-    builder.append("totalKeysExamined", number(counted.keys));
-    builder.append("totalDocsExamined", number(counted.documents));
-    // The outermost stage tells what the whole query did; that is what tools show.
-    builder.begin_document("executionStages");
-    for (name, value) in plan.iter() {
-        builder.append(name, value);
-    }
-    builder.append("nReturned", number(counted.returned));
-    builder.append("executionTimeMillisEstimate", Value::Int64(millis));
-    builder.end().end();
+    builder.append("totalKeysExamined", number(total.keys));
+    builder.append("totalDocsExamined", number(total.documents));
+    builder.append("executionStages", Value::from(&plan.execution(millis)));
+    builder.begin_array("allPlansExecution").end();
+    builder.end();
     builder.build()
 }

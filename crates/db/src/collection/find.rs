@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
-use frond_query::{Filter, Projection};
+use frond_query::{Collation, Filter, Projection};
 
-use crate::catalog::{CatalogView, Collection};
-use crate::collection::plan::{self, Access, Hint, Order, OwnFacts};
+use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME};
+use crate::collection::covered::Needs;
+use crate::collection::explain::Purpose;
+use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::Scan;
 use crate::collection::{Cursor, FindRequest};
 use crate::database::Database;
@@ -32,6 +35,39 @@ pub(crate) struct Query {
     pub projection: Option<Projection>,
 }
 
+/// What is looked for in a collection.
+pub(crate) struct Search<'a> {
+    /// Which documents.
+    pub filter: &'a Filter,
+    /// In which order.
+    pub order: &'a Order,
+    /// Index name or key.
+    pub hint: Option<&'a ValueBuf>,
+    /// At most how many, those that are passed over counted.
+    pub limit: Option<u64>,
+    /// What of them.
+    pub needs: Needs,
+    /// Between which keys of the hinted index.
+    pub between: Between<'a>,
+    /// The field whose distinct values alone are wanted.
+    pub distinct: Option<&'a str>,
+}
+
+impl<'a> Search<'a> {
+    /// All documents that pass `filter`, whole and in any order.
+    pub fn of(filter: &'a Filter, hint: Option<&'a ValueBuf>) -> Search<'a> {
+        Search {
+            filter,
+            order: &Order::Any,
+            hint,
+            limit: None,
+            needs: None,
+            between: Between::default(),
+            distinct: None,
+        }
+    }
+}
+
 impl Database {
     /// Finds documents.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
@@ -45,8 +81,12 @@ impl Database {
             return Ok(Cursor::empty());
         };
         let in_order = access.gives_order;
-        let mut scan = Scan::new(reader, &collection, access, filter.clone());
-        let is_sorted = matches!(order, Order::By(_)) && !in_order;
+        let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order);
+        let is_sorted = match order {
+            Order::By(_) => !in_order,
+            Order::Near(_) => true,
+            Order::Any | Order::Natural(_) => false,
+        };
         if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
             && !is_sorted
         {
@@ -62,7 +102,7 @@ impl Database {
             }
         };
         match order {
-            Order::By(pattern) if !in_order => {
+            Order::By(_) | Order::Near(_) if is_sorted => {
                 let resources = self.frond().resources(request.in_memory_only);
                 let mut sorter = Sorter::new(SORT, &resources, skip.saturating_add(limit));
                 for (count, found) in scan.enumerate() {
@@ -70,7 +110,12 @@ impl Database {
                         request.interrupt.check()?;
                     }
                     let document = found?.document;
-                    sorter.add(pattern.key(document.view()), document)?;
+                    let key = match &order {
+                        Order::By(pattern) => pattern.key(document.view()),
+                        Order::Near(distance) => distance.key(document.view()),
+                        Order::Any | Order::Natural(_) => Bytes::new(),
+                    };
+                    sorter.add(key, document)?;
                 }
                 let sorted = sorter.finish()?.skip(skip);
                 Ok(Cursor::new(sorted.map(move |entry| project(entry?.1))))
@@ -83,43 +128,96 @@ impl Database {
     }
 
     /// Parses a `find` and chooses its plan.
-    pub(crate) fn query(
+    fn query(
         &self,
         reader: &Reader<'_>,
         collection: &str,
         request: &FindRequest,
     ) -> Result<Query, Error> {
-        let filter = self.parse_filter(
-            request.filter.as_ref().map(DocumentBuf::view),
-            request.variables.as_ref().map(DocumentBuf::view),
-        )?;
-        let order = Order::parse(request.sort.as_ref().map(DocumentBuf::view))?;
-        let projection = request.projection.as_ref().map(DocumentBuf::view);
-        let variables = request.variables.as_ref().map(DocumentBuf::view);
-        let projection = self.parse_projection(projection, variables)?;
-        let hint = request.hint.as_ref();
-        let collection = self.access(reader, collection, &filter, &order, hint)?;
-        Ok(Query { collection, filter, order, projection })
+        self.query_for(reader, collection, request, Purpose::Find)
     }
 
-    /// Finds a collection and chooses how to find its documents that pass `filter`.
-    pub(crate) fn access(
+    /// Parses a search, and chooses its plan as the command does that it is for.
+    pub(crate) fn query_for(
         &self,
         reader: &Reader<'_>,
         collection: &str,
-        filter: &Filter,
-        order: &Order,
-        hint: Option<&ValueBuf>,
+        request: &FindRequest,
+        purpose: Purpose,
+    ) -> Result<Query, Error> {
+        let found = self.find_collection(reader, collection)?;
+        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = variables.with_collation(collation.clone());
+        let filter =
+            self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+        let order = Order::parse(request.sort.as_ref().map(DocumentBuf::view))?;
+        let order = match (order.with_collation(&collation), filter.distance()) {
+            (Order::Any, Some(distance)) => Order::Near(distance),
+            (order, _) => order,
+        };
+        let projection = request.projection.as_ref().map(DocumentBuf::view);
+        let projection = self.parse_projection(projection, variables)?;
+        let needs = match purpose {
+            Purpose::Count => Some(Vec::new()),
+            Purpose::Find | Purpose::Distinct => projection.as_ref().and_then(Projection::paths),
+            Purpose::Update | Purpose::Delete => None,
+        };
+        let search = Search {
+            filter: &filter,
+            order: &order,
+            hint: request.hint.as_ref(),
+            limit: request.limit.map(|limit| limit.saturating_add(request.skip)),
+            between: Between {
+                min: request.min.as_ref().map(DocumentBuf::view),
+                max: request.max.as_ref().map(DocumentBuf::view),
+            },
+            needs,
+            distinct: match (purpose, &request.projection) {
+                (Purpose::Distinct, Some(projection)) => {
+                    projection.iter().map(|(name, _)| name).find(|name| *name != "_id")
+                }
+                _ => None,
+            },
+        };
+        let collection = self.access(reader, found, search)?;
+        Ok(Query { collection, filter, order, projection })
+    }
+
+    /// Chooses how to find the documents of a collection that pass `filter`; `None` if there is no
+    /// collection.
+    pub(crate) fn access(
+        &self,
+        reader: &Reader<'_>,
+        collection: Option<Arc<Collection>>,
+        search: Search<'_>,
     ) -> Result<Option<(Arc<Collection>, Access)>, Error> {
-        let Some(collection) = self.find_collection(reader, collection)? else {
+        let Some(collection) = collection else {
             return Ok(None);
         };
-        let hint = match hint {
+        let hint = match search.hint {
             Some(hint) => Hint::parse(hint, &collection)?,
             None => None,
         };
-        let own = OwnFacts::default();
-        let access = plan::choose(reader, &collection, &own, filter, order, hint)?;
+        let Search { filter, order, limit, needs, between, distinct, .. } = &search;
+        let request = plan::Request {
+            filter,
+            order,
+            hint,
+            limit: *limit,
+            needs,
+            between: *between,
+            distinct: *distinct,
+        };
+        let access = plan::choose(reader, &collection, &OwnFacts::default(), request)?;
+        for path in &access.paths {
+            let name = match path.source {
+                plan::Source::Collection => continue,
+                plan::Source::Id => ID_INDEX_NAME,
+                plan::Source::Index(position) => &collection.indexes[position].spec.name,
+            };
+            self.frond().usage().count(collection.uuid, name);
+        }
         Ok(Some((collection, access)))
     }
 
@@ -153,26 +251,37 @@ impl Database {
     pub(crate) fn parse_projection(
         &self,
         projection: Option<Document<'_>>,
-        variables: Option<Document<'_>>,
+        variables: Variables,
     ) -> Result<Option<Projection>, Error> {
         let Some(projection) = projection.filter(|projection| !projection.is_empty()) else {
             return Ok(None);
         };
-        let variables = Variables::new(self.frond().now_millis(), variables)?;
         let projection = Projection::parse(projection)?.with_variables(variables);
         Ok(Some(projection).filter(|projection| !projection.is_identity()))
     }
 
-    /// Parses a filter (`None`: everything passes) and a command's `let`.
+    /// Parses a filter (`None`: everything passes), which sees `variables`.
     pub(crate) fn parse_filter(
         &self,
         filter: Option<Document<'_>>,
-        variables: Option<Document<'_>>,
+        variables: &Variables,
     ) -> Result<Filter, Error> {
-        let Some(filter) = filter.filter(|filter| !filter.is_empty()) else {
-            return Ok(Filter::all());
+        let filter = match filter.filter(|filter| !filter.is_empty()) {
+            Some(filter) => Filter::parse(filter)?,
+            None => Filter::all(),
         };
-        let variables = Variables::new(self.frond().now_millis(), variables)?;
-        Ok(Filter::parse(filter)?.with_variables(variables))
+        Ok(filter.with_variables(variables.clone()))
+    }
+}
+
+/// How strings compare in a request that asks for `wanted` of a collection.
+pub(crate) fn collation_of(
+    wanted: Option<&Collation>,
+    collection: Option<&Collection>,
+) -> Result<Collation, Error> {
+    match (wanted, collection) {
+        (Some(wanted), _) => Ok(wanted.clone()),
+        (None, Some(collection)) => collection.collation(),
+        (None, None) => Ok(Collation::SIMPLE),
     }
 }

@@ -2,7 +2,7 @@
 
 use frond_doc::{DocumentBuf, ValueBuf};
 use frond_engine::Durability;
-use frond_query::{Code, Filter, Projection};
+use frond_query::{Code, Collation, Filter, Projection};
 
 use crate::collection::plan::Order;
 use crate::collection::update::ParsedUpdate;
@@ -15,6 +15,7 @@ use crate::name;
 use crate::retry::{Record, Remembered};
 
 /// A request whose parts are parsed.
+#[derive(Clone)]
 struct Parsed {
     filter: Filter,
     order: Order,
@@ -24,6 +25,8 @@ struct Parsed {
     hint: Option<ValueBuf>,
     upsert: bool,
     return_new: bool,
+    /// Whether the collection's own collation has no say.
+    has_collation: bool,
 }
 
 impl Database {
@@ -49,7 +52,9 @@ impl Database {
             }
             let mut writer =
                 CollectionWriter::open_at(moment, transaction, self, branch, collection)?;
-            let report = self.modify_first(&mut writer, &parsed)?;
+            let collated = parsed.collated(writer.collation());
+            let parsed = collated.as_ref().unwrap_or(&parsed);
+            let report = self.modify_first(&mut writer, parsed)?;
             let changed = writer.changed();
             if let (Some(write), Some(record), true) = (self.retry(), record, changed) {
                 let what = Remembered::Modified(report.clone());
@@ -71,20 +76,23 @@ impl Database {
             );
         }
         let variables = self.parse_variables(request.variables.as_ref())?;
+        let collation = request.collation.clone().unwrap_or_default();
+        let variables = variables.with_collation(collation.clone());
         let array_filters = request.array_filters.as_ref();
         let update = request.update.as_ref();
         let update =
             update.map(|update| self.parse_update(update, array_filters, &variables, None));
         let projection = request.projection.as_ref().map(DocumentBuf::view);
-        let let_values = request.variables.as_ref().map(DocumentBuf::view);
         Ok(Parsed {
-            filter: Filter::parse(request.filter.view())?.with_variables(variables),
-            order: Order::parse(request.sort.as_ref().map(DocumentBuf::view))?,
+            filter: Filter::parse(request.filter.view())?.with_variables(variables.clone()),
+            order: Order::parse(request.sort.as_ref().map(DocumentBuf::view))?
+                .with_collation(&collation),
             update: update.transpose()?,
-            projection: self.parse_projection(projection, let_values)?,
+            projection: self.parse_projection(projection, variables)?,
             hint: request.hint.clone(),
             upsert: request.upsert,
             return_new: request.return_new,
+            has_collation: request.collation.is_some(),
         })
     }
 
@@ -133,6 +141,21 @@ impl Database {
 }
 
 impl Parsed {
+    /// The request by the collection's own collation, if that changes anything.
+    fn collated(&self, collation: &Collation) -> Option<Parsed> {
+        if self.has_collation || collation.is_simple() {
+            return None;
+        }
+        let parsed = self.clone();
+        Some(Parsed {
+            filter: parsed.filter.with_collation(collation),
+            order: parsed.order.with_collation(collation),
+            update: parsed.update.map(|update| update.with_collation(collation)),
+            projection: parsed.projection.map(|by| by.with_collation(collation)),
+            ..parsed
+        })
+    }
+
     fn project(&self, document: &DocumentBuf) -> Result<DocumentBuf, Error> {
         match &self.projection {
             Some(projection) => Ok(projection.apply(document.view(), &self.filter)?),

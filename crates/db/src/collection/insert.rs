@@ -6,7 +6,7 @@ use frond_query::Code;
 
 use crate::collection::WriteReport;
 use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
-use crate::collection::write::{CollectionWriter, DOCUMENT_BYTES_MAX};
+use crate::collection::write::CollectionWriter;
 use crate::database::Database;
 use crate::error::Error;
 use crate::retry::StatementDone;
@@ -52,8 +52,25 @@ impl Database {
                 }
             })?;
         let document = set_zero_timestamps(document, self.frond().engine().visible().0);
-        check_document(document.view())?;
+        self.check_document(document.view())?;
         Ok(document)
+    }
+
+    /// Checks what is demanded of a document that is to be inserted.
+    pub(crate) fn check_document(&self, document: Document<'_>) -> Result<(), Error> {
+        self.check_size(document.as_bytes().len() as u64)?;
+        check_id(document)
+    }
+
+    /// Refuses a document of more bytes than are taken here.
+    pub(crate) fn check_size(&self, bytes: u64) -> Result<(), Error> {
+        let max = self.frond().document_bytes_max();
+        if bytes > max {
+            let message =
+                format!("object to insert too large. size in bytes: {bytes}, max size: {max}");
+            return Err(Error::invalid(Code::BSONObjectTooLarge, message));
+        }
+        Ok(())
     }
 }
 
@@ -66,15 +83,8 @@ fn batch_count(documents: &[DocumentBuf]) -> usize {
     fits.count().max(1)
 }
 
-/// Checks what is demanded of a document that is to be inserted.
-pub(crate) fn check_document(document: Document<'_>) -> Result<(), Error> {
-    let bytes = document.as_bytes().len();
-    if bytes > DOCUMENT_BYTES_MAX {
-        let message = format!(
-            "object to insert too large. size in bytes: {bytes}, max size: {DOCUMENT_BYTES_MAX}"
-        );
-        return Err(Error::invalid(Code::BSONObjectTooLarge, message));
-    }
+/// Checks a document's `_id`.
+pub(crate) fn check_id(document: Document<'_>) -> Result<(), Error> {
     normalise::check_id(document).map_err(|why| {
         let code =
             if why.contains('$') { Code::DollarPrefixedFieldName } else { Code::InvalidIdField };

@@ -11,7 +11,6 @@ use frond_query::{Code, Filter};
 
 use crate::catalog::CatalogView;
 use crate::collection::batch::BATCH_COUNT_MAX;
-use crate::collection::insert::check_document;
 use crate::collection::plan::Order;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{Outcome, Role, Scope};
@@ -40,7 +39,7 @@ impl Database {
             let filter = merge.filter(document.view())?;
             // Made before the transaction, which may run more than once.
             let document = normalise::for_insert(&document, || self.frond().new_object_id())?;
-            check_document(document.view())?;
+            self.check_document(document.view())?;
             bytes += document.as_bytes().len();
             batch.push((filter, document));
             if BATCH_COUNT_MAX <= batch.len() || BATCH_BYTES_MAX <= bytes {

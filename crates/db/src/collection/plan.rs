@@ -6,43 +6,126 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use frond_doc::{Document, Value, ValueBuf, key};
-use frond_query::planner::{self, IndexFacts, Plan};
-use frond_query::{Code, Filter, SortPattern};
+use frond_query::index::{FieldKind, IndexShape};
+use frond_query::planner::{self, FieldBounds, IndexFacts, PartCheck, Plan, Question};
+use frond_query::{Code, Collation, Distance, Filter, Near, SortPattern};
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::view::Index;
-use crate::catalog::{Collection, ID_INDEX_NAME};
+use crate::catalog::{Collection, ID_INDEX_NAME, IndexSpec};
+use crate::collection::covered::{Cover, Needs};
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
 
 /// Where documents are found, and in which order.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
-    /// Which tree is scanned.
-    pub path: AccessPath,
-    /// Disjoint, in the order in which they are scanned.
-    pub ranges: Vec<Bounds>,
-    /// Within each range.
-    pub direction: Direction,
+    /// The scans, one after the other or merged; each document comes once.
+    pub paths: Vec<AccessPath>,
+    /// Whether all scans are merged, since each is in the order that was asked for.
+    pub is_merged: bool,
     /// Whether documents come in the order that was asked for.
     pub gives_order: bool,
+    /// Whether everything that is found passes the filter.
+    pub is_exact: bool,
+}
+
+/// Ranges of one tree.
+#[derive(Clone, Debug)]
+pub(crate) struct AccessPath {
+    /// Which tree is scanned.
+    pub source: Source,
+    /// Disjoint, in the order in which they are scanned.
+    pub ranges: Vec<Bounds>,
+    /// What parts of an index's keys must be.
+    pub checks: Vec<PartCheck>,
+    /// Within each range.
+    pub direction: Direction,
+    /// Whether one document may be met several times.
+    pub may_repeat: bool,
+    /// The flags of the index's entries.
+    pub flags: u8,
+    /// What of documents comes out of the entries.
+    pub cover: Cover,
+    /// What each part of a key may be, to be told.
+    pub fields: Vec<FieldBounds>,
 }
 
 /// Which tree is scanned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AccessPath {
+pub(crate) enum Source {
     /// The documents, all of them.
     Collection,
     /// The documents, by their `_id`.
     Id,
     /// The index at this position among the collection's.
-    Index {
-        /// Counted from 0.
-        position: usize,
-        /// Whether one document may have several entries.
-        multikey: bool,
-    },
+    Index(usize),
+}
+
+/// What is asked of a collection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    /// Which documents.
+    pub filter: &'a Filter,
+    /// In which order.
+    pub order: &'a Order,
+    /// By which index.
+    pub hint: Option<Hint>,
+    /// At most how many, those that are passed over counted.
+    pub limit: Option<u64>,
+    /// What of them.
+    pub needs: &'a Needs,
+    /// Between which keys of the hinted index.
+    pub between: Between<'a>,
+    /// The field whose distinct values alone are wanted.
+    pub distinct: Option<&'a str>,
+}
+
+/// The `min` and `max` of a `find`: the first key of the hinted index that is read, and the first that
+/// isn't any more.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Between<'a> {
+    /// The first.
+    pub min: Option<Document<'a>>,
+    /// The first behind.
+    pub max: Option<Document<'a>>,
+}
+
+impl Between<'_> {
+    fn is_given(self) -> bool {
+        self.min.is_some() || self.max.is_some()
+    }
+
+    /// The range of `shape`'s keys.
+    fn range(self, shape: &IndexShape) -> Result<Bounds, Error> {
+        let key_of = |values: Document<'_>| {
+            let fields = shape.sort_fields();
+            let names = values.iter().map(|(name, _)| name);
+            if !shape.is_of_values() || !names.eq(fields.iter().map(|field| field.path.as_str())) {
+                let message = "The index chosen is not compatible with min/max";
+                return Err(Error::invalid(Code::Location(51174), message));
+            }
+            let mut bytes = Vec::new();
+            for (field, (_, value)) in fields.iter().zip(values.iter()) {
+                shape.collation().append_key(&mut bytes, value, field.descending);
+            }
+            Ok(Bytes::from(bytes))
+        };
+        let range = Bounds {
+            start: self.min.map(key_of).transpose()?,
+            end: self.max.map(key_of).transpose()?,
+        };
+        if let (Some(start), Some(end)) = (&range.start, &range.end)
+            && start >= end
+        {
+            let message = "The value provided for min() does not come before the value provided for max() in \
+                           the hinted index's ordering";
+            return Err(Error::invalid(Code::Location(51175), message));
+        }
+        Ok(range)
+    }
 }
 
 /// What a request asks of the order of its documents.
@@ -54,6 +137,8 @@ pub(crate) enum Order {
     Natural(Direction),
     /// A sort.
     By(SortPattern),
+    /// The nearest first: what is found is always sorted.
+    Near(Distance),
 }
 
 /// A hint that was found to be right.
@@ -89,6 +174,14 @@ impl Order {
                 Ok(Order::Natural(natural_direction(direction)?))
             }
             None => Ok(Order::By(SortPattern::parse(sort)?)),
+        }
+    }
+
+    /// Compares strings by `collation`.
+    pub fn with_collation(self, collation: &Collation) -> Order {
+        match self {
+            Order::By(pattern) => Order::By(pattern.with_collation(collation.clone())),
+            other => other,
         }
     }
 
@@ -140,7 +233,7 @@ impl Hint {
     }
 }
 
-/// Chooses how to find the documents of `collection` that pass `filter`.
+/// Chooses how to find the documents of `collection` that pass a filter.
 ///
 /// `collection` is as `reader`'s snapshot has it: its trees are counted. In a transaction that has
 /// written, the places of its indexes are the same as in what is then scanned.
@@ -148,10 +241,9 @@ pub(crate) fn choose(
     reader: &Reader<'_>,
     collection: &Collection,
     own: &OwnFacts,
-    filter: &Filter,
-    order: &Order,
-    hint: Option<Hint>,
+    request: Request<'_>,
 ) -> Result<Access, Error> {
+    let Request { filter, order, hint, .. } = request;
     let natural = match (order, hint) {
         (_, Some(Hint::Natural(direction))) => Some(direction),
         (Order::Natural(direction), None) => Some(*direction),
@@ -161,11 +253,23 @@ pub(crate) fn choose(
         }
         _ => None,
     };
+    if request.between.is_given() && !matches!(hint, Some(Hint::Index(_) | Hint::Id)) {
+        let message = "When using min()/max() a hint of which index to use must be provided";
+        return Err(Error::invalid(Code::Location(51173), message));
+    }
+    if request.between.is_given() && hint == Some(Hint::Id) {
+        let shape = IndexSpec::of_id().shape()?;
+        let direction = order.pattern().and_then(id_direction).unwrap_or(Direction::Ascending);
+        let mut access = Access::all(direction, request);
+        access.paths[0].source = Source::Id;
+        access.paths[0].ranges = vec![request.between.range(&shape)?];
+        return Ok(access);
+    }
     if let Some(direction) = natural {
-        return Ok(Access::scan(AccessPath::Collection, vec![Bounds::all()], direction, order));
+        return Ok(Access::all(direction, request));
     }
     if hint.is_none()
-        && let Some(access) = by_one_id(filter, order)
+        && let Some(access) = by_one_id(request)
     {
         return Ok(access);
     }
@@ -177,15 +281,26 @@ pub(crate) fn choose(
             (0..collection.indexes.len()).filter(is_used).collect()
         }
     };
+    let candidates = match filter.near() {
+        Some((path, near)) => of_places(collection, candidates, path, near)?,
+        None => candidates,
+    };
+    let needs = asked(request);
     let mut facts = Vec::with_capacity(candidates.len());
     for position in &candidates {
         let index = &collection.indexes[*position];
-        let own_flags = own.flags.get(*position).copied().unwrap_or(0);
+        let flags = own.flags.get(*position).copied().unwrap_or(0) | reader.flags(index.tree)?;
         facts.push(IndexFacts {
             name: index.spec.name.clone(),
             shape: Arc::clone(&index.shape),
-            flags: own_flags | reader.flags(index.tree)?,
+            flags,
+            covers: Cover::of(index, flags, &needs) != Cover::Nothing,
         });
+    }
+    let indexes = &collection.indexes;
+    let found = Found { indexes, candidates: &candidates, facts: &facts, needs: &needs };
+    if let Some(Hint::Index(position)) = hint {
+        return found.hinted(position, request);
     }
     let mut failure = None;
     let mut range_count = |candidate: Option<usize>, ranges: &[Bounds]| {
@@ -198,36 +313,181 @@ pub(crate) fn choose(
             u64::MAX
         })
     };
-    let plan = planner::plan(filter, order.pattern(), &facts, &mut range_count);
-    if let Some(error) = failure {
-        return Err(error);
+    let (sort, limit) = (order.pattern(), request.limit);
+    let distinct = request.distinct;
+    let question = Question { filter, sort, limit, distinct, indexes: &facts };
+    let plan = planner::plan(question, &mut range_count);
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(found.access(plan, request)),
     }
-    let access = Access::of_plan(plan, &candidates, &facts, order);
-    Ok(match hint {
-        Some(Hint::Index(position)) if !access.uses_index(position) => {
-            let path = AccessPath::Index { position, multikey: facts[0].flags != 0 };
-            Access::scan(path, vec![Bounds::all()], Direction::Ascending, order)
+}
+
+/// Those of the candidates that file the places at `path`.
+///
+/// # Errors
+/// `NoQueryExecutionPlans` (291) if there is none: MongoDB doesn't search without an index either.
+fn of_places(
+    collection: &Collection,
+    candidates: Vec<usize>,
+    path: &str,
+    near: &Near,
+) -> Result<Vec<usize>, Error> {
+    let files = |position: &usize| {
+        let mut fields = collection.indexes[*position].shape.fields().iter();
+        near.is_on_sphere()
+            && fields.any(|field| field.kind == FieldKind::Sphere && field.path == path)
+    };
+    let found: Vec<usize> = candidates.into_iter().filter(files).collect();
+    if found.is_empty() {
+        let message = "error processing query: planner returned error :: caused by :: unable to find \
+                       index for $geoNear query";
+        return Err(Error::invalid(Code::NoQueryExecutionPlans, message));
+    }
+    Ok(found)
+}
+
+/// What a request needs of documents to be answered, its filter and sort included.
+fn asked(request: Request<'_>) -> Needs {
+    let mut needs = request.needs.clone()?;
+    needs.extend(request.filter.paths()?.into_iter().map(str::to_owned));
+    if let Order::By(pattern) = request.order {
+        needs.extend(pattern.fields.iter().map(|field| field.path.clone()));
+    }
+    needs.sort_unstable();
+    needs.dedup();
+    Some(needs)
+}
+
+/// What was found of a collection's indexes.
+struct Found<'a> {
+    indexes: &'a [Index],
+    /// The positions of those that may be used.
+    candidates: &'a [usize],
+    facts: &'a [IndexFacts],
+    needs: &'a Needs,
+}
+
+impl Found<'_> {
+    /// The access of a hint: its index, whatever it costs.
+    fn hinted(&self, position: usize, request: Request<'_>) -> Result<Access, Error> {
+        let sort = request.order.pattern();
+        let facts = &self.facts[0];
+        let all = IndexFacts {
+            shape: Arc::new(IndexShape::of_values(facts.shape.sort_fields(), false)),
+            ..facts.clone()
+        };
+        if request.between.is_given() {
+            let range = request.between.range(&facts.shape)?;
+            let scan = planner::whole_scan(&Filter::all(), sort, &all);
+            let mut scan = scan.ok_or_else(|| Error::internal("an index can't be scanned"))?;
+            scan.ranges = vec![range];
+            scan.fields.clear();
+            scan.is_exact &= request.filter.is_all();
+            return Ok(self.access(Plan::IndexScan(scan), request));
         }
-        _ => access,
-    })
+        if let Some(scan) = planner::whole_scan(request.filter, sort, facts) {
+            return Ok(self.access(Plan::IndexScan(scan), request));
+        }
+        if !facts.shape.is_sparse() {
+            let message = "error processing query: planner returned error :: caused by :: No query \
+                           solutions: the hinted index can't answer this query";
+            return Err(Error::invalid(Code::NoQueryExecutionPlans, message));
+        }
+        // A sparse index that is asked for by name answers with what it has.
+        let scan = planner::whole_scan(&Filter::all(), None, &all);
+        let scan = scan.ok_or_else(|| Error::internal("an index can't be scanned"))?;
+        debug_assert_eq!(self.candidates, [position]);
+        let mut access = self.access(Plan::IndexScan(scan), request);
+        access.is_exact = false;
+        access.gives_order = request.order.pattern().is_none();
+        Ok(access)
+    }
+
+    fn access(&self, plan: Plan, request: Request<'_>) -> Access {
+        match plan {
+            Plan::CollectionScan => {
+                let direction = request.order.pattern().and_then(id_direction);
+                Access::all(direction.unwrap_or(Direction::Ascending), request)
+            }
+            Plan::IdScan(_) | Plan::IndexScan(_) => self.scan(plan, request),
+            Plan::Union { branches, is_merged } => {
+                let branches = branches.into_iter().map(|branch| self.scan(branch, request));
+                let paths: Vec<AccessPath> = branches.flat_map(|branch| branch.paths).collect();
+                let gives_order = is_merged || request.order.pattern().is_none();
+                Access { paths, is_merged, gives_order, is_exact: false }
+            }
+        }
+    }
+
+    fn scan(&self, plan: Plan, request: Request<'_>) -> Access {
+        let (source, scan, flags, cover, gives_order) = match plan {
+            Plan::IndexScan(scan) => {
+                let position = self.candidates[scan.index];
+                let flags = self.facts[scan.index].flags;
+                let cover = Cover::of(&self.indexes[position], flags, self.needs);
+                let gives_order = scan.sorted || request.order.pattern().is_none();
+                (Source::Index(position), scan, flags, cover, gives_order)
+            }
+            Plan::IdScan(scan) => {
+                let pattern = request.order.pattern();
+                let gives_order = pattern.is_none_or(|pattern| id_direction(pattern).is_some());
+                (Source::Id, scan, 0, Cover::Nothing, gives_order)
+            }
+            Plan::CollectionScan | Plan::Union { .. } => {
+                unreachable!("only scans of ranges are branches")
+            }
+        };
+        let direction = if scan.descending { Direction::Descending } else { Direction::Ascending };
+        let path = AccessPath {
+            source,
+            ranges: scan.ranges,
+            checks: scan.checks,
+            direction,
+            may_repeat: scan.may_repeat,
+            flags,
+            cover,
+            fields: scan.fields,
+        };
+        let is_exact = scan.is_exact;
+        if !scan.is_merged {
+            return Access { paths: vec![path], is_merged: false, gives_order, is_exact };
+        }
+        let one = |range: &Bounds| AccessPath { ranges: vec![range.clone()], ..path.clone() };
+        let paths = path.ranges.iter().map(one).collect();
+        Access { paths, is_merged: true, gives_order, is_exact }
+    }
 }
 
 /// The access of a filter that names one `_id`: nothing can be better, so nothing is asked about
 /// indexes.
-fn by_one_id(filter: &Filter, order: &Order) -> Option<Access> {
-    let mut names = filter.outermost_names()?;
+fn by_one_id(request: Request<'_>) -> Option<Access> {
+    if let Some(key) = planner::only_id(request.filter) {
+        let direction = request.order.pattern().and_then(id_direction);
+        let mut access = Access::all(direction.unwrap_or(Direction::Ascending), request);
+        access.paths[0].source = Source::Id;
+        access.paths[0].ranges = vec![Bounds::prefix(&key)];
+        access.is_exact = true;
+        // One document is in any order.
+        access.gives_order = true;
+        return Some(access);
+    }
+    let mut names = request.filter.outermost_names()?;
     if !names.any(|name| name == b"_id") {
         return None;
     }
-    let plan = planner::plan(filter, order.pattern(), &[], &mut |_, _| 0);
-    let Plan::IdScan { bounds } = &plan else { return None };
-    let [range] = &bounds[..] else { return None };
+    let sort = request.order.pattern();
+    let filter = request.filter;
+    let question = Question { filter, sort, limit: None, distinct: None, indexes: &[] };
+    let plan = planner::plan(question, &mut |_, _| 0);
+    let Plan::IdScan(scan) = &plan else { return None };
+    let [range] = &scan.ranges[..] else { return None };
     let start = range.start.as_ref()?;
     // The beginnings of strings make such ranges too.
     let mut rest = &start[..];
     key::skip(&mut rest, false).ok()?;
-    (rest.is_empty() && Bounds::prefix(start) == *range)
-        .then(|| Access::of_plan(plan, &[], &[], order))
+    let found = Found { indexes: &[], candidates: &[], facts: &[], needs: &None };
+    (rest.is_empty() && Bounds::prefix(start) == *range).then(|| found.access(plan, request))
 }
 
 fn count_ranges(reader: &Reader<'_>, tree: TreePlace, ranges: &[Bounds]) -> Result<u64, Error> {
@@ -238,47 +498,46 @@ fn count_ranges(reader: &Reader<'_>, tree: TreePlace, ranges: &[Bounds]) -> Resu
     Ok(count)
 }
 
-impl Access {
-    /// All documents, in an order that suits `order` if that is possible.
-    pub fn everything(order: &Order) -> Access {
-        Access::of_plan(Plan::CollectionScan, &[], &[], order)
+impl AccessPath {
+    /// Whether each entry within the ranges is another document.
+    pub fn is_counted_by_ranges(&self) -> bool {
+        self.checks.is_empty() && !self.may_repeat
     }
 
-    fn scan(path: AccessPath, ranges: Vec<Bounds>, direction: Direction, order: &Order) -> Access {
-        let by_id = !matches!(path, AccessPath::Index { .. });
-        let gives_order = match order {
-            Order::Any | Order::Natural(_) => true,
-            Order::By(pattern) => by_id && id_direction(pattern) == Some(direction),
-        };
-        Access { path, ranges, direction, gives_order }
-    }
-
-    fn of_plan(plan: Plan, candidates: &[usize], facts: &[IndexFacts], order: &Order) -> Access {
-        let id_direction = order.pattern().and_then(id_direction);
-        let direction = id_direction.unwrap_or(Direction::Ascending);
-        match plan {
-            Plan::CollectionScan => {
-                Access::scan(AccessPath::Collection, vec![Bounds::all()], direction, order)
-            }
-            Plan::IdScan { bounds: mut ranges } => {
-                if direction == Direction::Descending {
-                    ranges.reverse();
-                }
-                Access::scan(AccessPath::Id, ranges, direction, order)
-            }
-            Plan::IndexScan { index, bounds: ranges, descending, sorted } => {
-                let multikey = facts[index].flags != 0;
-                let path = AccessPath::Index { position: candidates[index], multikey };
-                let direction =
-                    if descending { Direction::Descending } else { Direction::Ascending };
-                let gives_order = sorted || order.pattern().is_none();
-                Access { path, ranges, direction, gives_order }
-            }
+    /// The tree that is scanned.
+    pub fn tree(&self, collection: &Collection) -> TreePlace {
+        match self.source {
+            Source::Index(position) => collection.indexes[position].tree,
+            Source::Collection | Source::Id => collection.documents,
         }
     }
+}
 
-    fn uses_index(&self, wanted: usize) -> bool {
-        matches!(self.path, AccessPath::Index { position, .. } if position == wanted)
+impl Access {
+    /// All documents, in an order that suits `order` if that is possible.
+    pub fn everything(request: Request<'_>) -> Access {
+        let direction = request.order.pattern().and_then(id_direction);
+        Access::all(direction.unwrap_or(Direction::Ascending), request)
+    }
+
+    fn all(direction: Direction, request: Request<'_>) -> Access {
+        let gives_order = match request.order {
+            Order::Any | Order::Natural(_) => true,
+            Order::Near(_) => false,
+            Order::By(pattern) => id_direction(pattern) == Some(direction),
+        };
+        let path = AccessPath {
+            source: Source::Collection,
+            ranges: vec![Bounds::all()],
+            checks: Vec::new(),
+            direction,
+            may_repeat: false,
+            flags: 0,
+            cover: Cover::Nothing,
+            fields: Vec::new(),
+        };
+        let is_exact = request.filter.is_all();
+        Access { paths: vec![path], is_merged: false, gives_order, is_exact }
     }
 }
 
@@ -286,5 +545,8 @@ impl Access {
 /// never arrays, so what stands after `_id` in a sort doesn't matter.
 fn id_direction(pattern: &SortPattern) -> Option<Direction> {
     let first = pattern.fields.first().filter(|field| field.path == "_id")?;
+    if !pattern.collation.is_simple() {
+        return None;
+    }
     Some(if first.descending { Direction::Descending } else { Direction::Ascending })
 }

@@ -16,9 +16,10 @@ use frond_engine::{Durability, Transaction};
 use frond_query::pipeline::Documents;
 use frond_tree::{Entry, Tree, TreeFormat};
 
+use crate::catalog::build::Builder;
 use crate::catalog::view::Index;
-use crate::catalog::{CatalogView, IndexSpec, adopt, build};
-use crate::collection::insert::check_document;
+use crate::catalog::{CatalogView, IndexSpec, adopt};
+use crate::collection::Interrupt;
 use crate::collection::{duplicate, view};
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
@@ -47,7 +48,7 @@ impl Database {
         let mut content = BTreeMap::new();
         for document in documents {
             let document = normalise::for_insert(&document?, || self.frond().new_object_id())?;
-            check_document(document.view())?;
+            self.check_document(document.view())?;
             let id_key = key::of_value(document.get("_id").unwrap_or(BsonValue::Null));
             if content.contains_key(&id_key) {
                 return Err(duplicate::of_id(&self.namespace(collection), document.view()));
@@ -72,7 +73,11 @@ impl Database {
     }
 
     /// Makes the repository if it isn't there, so that its trees' format is known.
-    fn begin_to_exist(&self, branch: &str, durability: Durability) -> Result<TreeFormat, Error> {
+    pub(crate) fn begin_to_exist(
+        &self,
+        branch: &str,
+        durability: Durability,
+    ) -> Result<TreeFormat, Error> {
         let scope = Scope::branch(self.repository_name(), branch);
         self.transact(scope, Role::Writer, durability, |transaction| {
             let repository = adopt::ensure_repository(transaction, self, branch)?;
@@ -97,7 +102,15 @@ impl Database {
         for index in indexes {
             let mut documents =
                 content.iter().map(|(key, document)| Ok((key.clone(), document.clone())));
-            let tree = build::index_tree(store, format, index, &namespace, &mut documents)?;
+            let builder = Builder {
+                frond: self.frond(),
+                format,
+                namespace: &namespace,
+                interrupt: &Interrupt::default(),
+                progress: None,
+            };
+            let find = |id_key: &[u8]| Ok(content.get(id_key).cloned());
+            let tree = builder.index_tree(index, &mut documents, &find)?;
             built.push((index.spec.clone(), tree));
         }
         Ok(Built { documents, indexes: built })

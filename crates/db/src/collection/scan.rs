@@ -1,24 +1,28 @@
-//! Running an access: ranges of a tree, documents fetched, filtered.
+//! Running an access: entries walked, documents fetched or made of the entries, filtered.
 //!
-//! An index's entry leads to its document: a unique index has the key of `_id` in the value, any
-//! other at the end of its key. A document with an array on an indexed path has several entries:
-//! it comes out at the first, `seen` remembers it.
+//! 1. An index's entry leads to its document by the key of `_id`. Where the entries hold all that is asked
+//!    for ([`Cover`]) nothing is fetched; where the key tells that the filter fails, neither.
+//! 2. A document with an array on an indexed path has several entries, and several scans may find one
+//!    document: it comes out at the first, `seen` remembers it.
+//! 3. Scans that are merged each give the order that was asked for: the least of what they have next comes
+//!    out ([`Merge`]).
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
+use frond_doc::DocumentBuf;
 use frond_doc::pieces::LargeDocument;
-use frond_doc::{DocumentBuf, key};
-use frond_query::Filter;
-use frond_tree::{Bounds, Direction, Entry, Value};
+use frond_query::{Filter, SortPattern};
+use frond_tree::{Entry, Value};
 
 use crate::catalog::Collection;
-use crate::catalog::index_entry::id_key_of;
-use crate::catalog::view::Index;
-use crate::collection::plan::{Access, AccessPath};
+use crate::catalog::index_entry::{self, EntryParts};
+use crate::collection::covered::Cover;
+use crate::collection::plan::{Access, Order};
+use crate::collection::walk::Walk;
 use crate::error::Error;
 use crate::large;
-use crate::reader::{Entries, Reader, TreePlace};
+use crate::reader::{Reader, TreePlace};
 
 /// A document that was found, and the key of its `_id`.
 #[derive(Clone, Debug)]
@@ -33,127 +37,238 @@ pub(crate) struct Found {
 
 /// The documents of an access that pass a filter. Owns what it needs if its reader does.
 pub(crate) struct Scan<'a> {
+    fetch: Fetch<'a>,
+    /// Begun, the first of those that aren't done; done ones stay, to be told of.
+    walks: Vec<Walk>,
+    current: usize,
+    /// Keys of the documents that came out, if one may come again.
+    seen: Option<HashSet<Bytes>>,
+    merge: Option<Merge>,
+}
+
+/// How documents are fetched and filtered.
+struct Fetch<'a> {
     reader: Reader<'a>,
     documents: TreePlace,
-    index: Option<ScannedIndex>,
     filter: Filter,
-    ranges: VecDeque<Bounds>,
-    direction: Direction,
-    entries: Option<Entries>,
     /// Large documents are read in part: what the filter asks for, and these outermost fields.
     in_part: Option<Vec<Box<[u8]>>>,
     /// Whether what is found will change, so that nobody reads it again.
     for_update: bool,
-    /// Entries of indexes that were read.
-    pub keys_examined: u64,
-    /// Documents that were read.
-    pub documents_examined: u64,
+    /// Whether nothing is asked of documents but that they are there, and what is found passes.
+    counts_only: bool,
+    /// For each walk, the parts of its keys that tell whether the filter fails.
+    told_by_key: Vec<Option<Cover>>,
 }
 
-struct ScannedIndex {
-    index: Index,
-    /// Keys of the documents that came out, if one may come again.
-    seen: Option<HashSet<Bytes>>,
+/// What scans that are merged have next, by its place in the order.
+struct Merge {
+    pattern: SortPattern,
+    next: BTreeMap<(Bytes, usize), Found>,
+    has_begun: bool,
 }
 
 impl<'a> Scan<'a> {
-    /// Begins to scan `collection` by `access`, which was chosen for it.
+    /// Begins to scan `collection` by `access`, which was chosen for it, with `order`.
     pub fn new(
         reader: Reader<'a>,
         collection: &Collection,
         access: Access,
         filter: Filter,
+        order: &Order,
     ) -> Scan<'a> {
-        let index = match access.path {
-            AccessPath::Index { position, multikey } => {
-                let index = &collection.indexes[position];
-                Some(ScannedIndex { index: index.clone(), seen: multikey.then(HashSet::new) })
+        let may_repeat = access.paths.iter().any(|path| path.may_repeat)
+            || access.paths.len() > 1 && !access.is_exact;
+        let merge = match order {
+            Order::By(pattern) if access.is_merged => {
+                Some(Merge { pattern: pattern.clone(), next: BTreeMap::new(), has_begun: false })
             }
-            AccessPath::Collection | AccessPath::Id => None,
+            _ => None,
         };
-        Scan {
+        let paths: Option<Vec<String>> =
+            filter.paths().map(|paths| paths.into_iter().map(str::to_owned).collect());
+        let walks: Vec<Walk> =
+            access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
+        let told = |walk: &Walk| {
+            let (index, paths) = (walk.index.as_ref()?, paths.as_ref()?);
+            if walk.cover != Cover::Nothing || filter.is_all() || access.is_exact {
+                return None;
+            }
+            Cover::of_key(index, walk.flags, paths).map(Cover::Key)
+        };
+        let fetch = Fetch {
             reader,
             documents: collection.documents,
-            index,
+            told_by_key: walks.iter().map(told).collect(),
             filter,
-            ranges: access.ranges.into(),
-            direction: access.direction,
-            entries: None,
             in_part: None,
             for_update: false,
-            keys_examined: 0,
-            documents_examined: 0,
-        }
+            counts_only: false,
+        };
+        let seen = may_repeat.then(HashSet::new);
+        Scan { fetch, walks, current: 0, seen, merge }
+    }
+
+    /// The walks, each with what it has done.
+    pub fn walks(&self) -> &[Walk] {
+        &self.walks
+    }
+
+    /// Fetches no documents: all that is found passes, and nothing else is asked. What comes out is empty.
+    pub fn counting(mut self) -> Scan<'a> {
+        self.fetch.counts_only = true;
+        self
     }
 
     /// Reads of large documents only `_id`, what the filter asks for, and these outermost fields.
     pub fn in_part<'n>(mut self, names: impl Iterator<Item = &'n [u8]>) -> Scan<'a> {
-        self.in_part = Some(names.map(Box::from).collect());
+        self.fetch.in_part = Some(names.map(Box::from).collect());
         self
     }
 
     /// Reads of large documents only `_id` and what the filter asks for: they will change.
     pub fn for_update(mut self) -> Scan<'a> {
-        self.in_part = Some(Vec::new());
-        self.for_update = true;
+        self.fetch.in_part = Some(Vec::new());
+        self.fetch.for_update = true;
         self
     }
 
     fn step(&mut self) -> Result<Option<Found>, Error> {
-        loop {
-            let Some(entry) = self.next_entry()? else {
-                return Ok(None);
-            };
-            let Some((id_key, value)) = self.value_of(entry)? else {
-                continue;
-            };
-            let found = self.document_of(id_key, &value)?;
-            self.documents_examined += 1;
-            if self.filter.is_all() || self.filter.try_matches(found.document.view())? {
-                let is_part = found.large.is_some() && self.in_part.is_none();
-                return match is_part {
-                    true => Ok(Some(Found { document: self.reader.document(&value)?, ..found })),
-                    false => Ok(Some(found)),
-                };
-            }
+        if self.merge.is_some() {
+            return self.step_merged();
         }
+        while self.current < self.walks.len() {
+            if let Some(found) = self.next_of(self.current)? {
+                return Ok(Some(found));
+            }
+            self.current += 1;
+        }
+        Ok(None)
     }
 
-    fn next_entry(&mut self) -> Result<Option<Entry>, Error> {
-        loop {
-            if let Some(entry) = self.entries.as_mut().and_then(Entries::next) {
-                return entry.map(Some);
+    /// The least of what the walks have next.
+    fn step_merged(&mut self) -> Result<Option<Found>, Error> {
+        let begins =
+            self.merge.as_mut().is_some_and(|merge| !std::mem::replace(&mut merge.has_begun, true));
+        if begins {
+            for place in 0..self.walks.len() {
+                self.refill(place)?;
             }
-            self.entries = None;
-            let Some(range) = self.ranges.pop_front() else {
-                return Ok(None);
+        }
+        let least = self.merge.as_mut().and_then(|merge| merge.next.pop_first());
+        let Some(((_, place), found)) = least else { return Ok(None) };
+        self.refill(place)?;
+        Ok(Some(found))
+    }
+
+    fn refill(&mut self, place: usize) -> Result<(), Error> {
+        let found = self.next_of(place)?;
+        if let (Some(merge), Some(found)) = (&mut self.merge, found) {
+            let key = merge.pattern.key(found.document.view());
+            merge.next.insert((key, place), found);
+        }
+        Ok(())
+    }
+
+    /// The next document of one walk.
+    fn next_of(&mut self, place: usize) -> Result<Option<Found>, Error> {
+        let (fetch, walk) = (&self.fetch, &mut self.walks[place]);
+        while let Some(entry) = walk.next(&fetch.reader)? {
+            let found = match &walk.index {
+                None => fetch.of_document(walk, entry)?,
+                Some(_) => fetch.of_entry(walk, place, entry, &mut self.seen)?,
             };
-            let tree = self.index.as_ref().map_or(self.documents, |scanned| scanned.index.tree);
-            if let Some(point) = self.as_point(&range) {
-                if let Some(value) = self.reader.get(tree, &point)? {
-                    return Ok(Some(Entry { key: point, value }));
+            if let Some(found) = found {
+                if walk.index.is_none()
+                    && let Some(seen) = &mut self.seen
+                    && !seen.insert(found.id_key.clone())
+                {
+                    continue;
                 }
-                continue;
+                walk.returned += 1;
+                return Ok(Some(found));
             }
-            self.entries = Some(self.reader.range(tree, range, self.direction)?);
         }
+        Ok(None)
+    }
+}
+
+impl Fetch<'_> {
+    /// What an entry of the documents' own tree gives.
+    fn of_document(&self, walk: &mut Walk, entry: Entry) -> Result<Option<Found>, Error> {
+        if self.counts_only {
+            return Ok(Some(nothing_of(entry.key)));
+        }
+        walk.documents_examined += 1;
+        self.passing(entry.key, &entry.value)
     }
 
-    /// The key, if `range` is that of one whole key of a tree whose keys are no prefixes of one
-    /// another: it can be looked up, which is cheaper than opening a cursor.
-    fn as_point(&self, range: &Bounds) -> Option<Bytes> {
-        let start = range.start.as_ref().filter(|start| Bounds::prefix(start) == *range)?;
-        let mut rest = &start[..];
-        match &self.index {
-            None => {
-                key::skip(&mut rest, false).ok()?;
-            }
-            Some(scanned) if scanned.index.spec.unique => {
-                scanned.index.skip_key(&mut rest).ok()?;
-            }
-            Some(_) => return None,
+    /// What an entry of an index gives.
+    fn of_entry(
+        &self,
+        walk: &mut Walk,
+        place: usize,
+        entry: Entry,
+        seen: &mut Option<HashSet<Bytes>>,
+    ) -> Result<Option<Found>, Error> {
+        let Some(index) = &walk.index else { return Ok(None) };
+        let told_by_key = self.told_by_key[place].as_ref();
+        let needs_content = index.spec.unique
+            || !self.counts_only && (walk.cover != Cover::Nothing || told_by_key.is_some());
+        let content = match needs_content {
+            true => self.reader.read(&entry.value)?,
+            false => Bytes::new(),
+        };
+        let id_key = index_entry::id_key_of(index, &entry.key, &content)?;
+        if seen.as_ref().is_some_and(|seen| seen.contains(&id_key)) {
+            return Ok(None);
         }
-        rest.is_empty().then(|| start.clone())
+        let mut remember = || {
+            if let Some(seen) = seen {
+                seen.insert(id_key.clone());
+            }
+        };
+        if self.counts_only {
+            remember();
+            return Ok(Some(nothing_of(id_key)));
+        }
+        if walk.cover != Cover::Nothing || told_by_key.is_some() {
+            let parts: EntryParts = index_entry::cut(index, &entry.key, &content)?;
+            if let Some(cover) = told_by_key
+                && let Some(document) = cover.document(index, &entry.key, &parts)?
+                && !self.filter.try_matches(document.view())?
+            {
+                return Ok(None);
+            }
+            if let Some(document) = walk.cover.document(index, &entry.key, &parts)? {
+                remember();
+                let passes = self.filter.is_all() || self.filter.try_matches(document.view())?;
+                return Ok(passes.then_some(Found { id_key, document, large: None }));
+            }
+        }
+        remember();
+        let Some(value) = self.reader.get(self.documents, &id_key)? else {
+            // A cursor of a transaction may be read on after the transaction removed the document.
+            if self.reader.may_change() {
+                return Ok(None);
+            }
+            return Err(Error::damaged("an index names an absent document"));
+        };
+        walk.documents_examined += 1;
+        self.passing(id_key, &value)
+    }
+
+    /// The document, if it passes.
+    fn passing(&self, id_key: Bytes, value: &Value) -> Result<Option<Found>, Error> {
+        let found = self.document_of(id_key, value)?;
+        if !self.filter.is_all() && !self.filter.try_matches(found.document.view())? {
+            return Ok(None);
+        }
+        let is_part = found.large.is_some() && self.in_part.is_none();
+        match is_part {
+            true => Ok(Some(Found { document: self.reader.document(value)?, ..found })),
+            false => Ok(Some(found)),
+        }
     }
 
     /// The document, or what the filter asks for of a large one.
@@ -182,32 +297,11 @@ impl<'a> Scan<'a> {
         };
         Ok(Found { id_key, document, large })
     }
+}
 
-    /// The key and value of the document that an entry leads to.
-    fn value_of(&mut self, entry: Entry) -> Result<Option<(Bytes, Value)>, Error> {
-        let Some(scanned) = &mut self.index else {
-            return Ok(Some((entry.key, entry.value)));
-        };
-        self.keys_examined += 1;
-        let content = match scanned.index.spec.unique {
-            true => self.reader.read(&entry.value)?,
-            false => Bytes::new(),
-        };
-        let id_key = id_key_of(&scanned.index, &entry.key, &content)?;
-        if let Some(seen) = &mut scanned.seen
-            && !seen.insert(id_key.clone())
-        {
-            return Ok(None);
-        }
-        let Some(value) = self.reader.get(self.documents, &id_key)? else {
-            // A cursor of a transaction may be read on after the transaction removed the document.
-            if self.reader.may_change() {
-                return Ok(None);
-            }
-            return Err(Error::damaged("an index names an absent document"));
-        };
-        Ok(Some((id_key, value)))
-    }
+/// What is found where nothing is asked of documents.
+fn nothing_of(id_key: Bytes) -> Found {
+    Found { id_key, document: DocumentBuf::empty(), large: None }
 }
 
 impl Iterator for Scan<'_> {

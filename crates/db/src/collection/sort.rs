@@ -6,7 +6,8 @@
 use std::collections::BinaryHeap;
 
 use bytes::Bytes;
-use frond_query::{Code, SortPattern};
+use frond_doc::Document;
+use frond_query::Code;
 
 use crate::collection::scan::Found;
 use crate::error::Error;
@@ -51,20 +52,20 @@ impl Kept {
     }
 }
 
-/// Returns what `found` gives in the order of `pattern`; with `keep`, only so many of the first.
+/// Returns what `found` gives in the order of its keys; with `keep`, only so many of the first.
 ///
 /// # Errors
 /// `QueryExceededMemoryLimitNoDiskUseAllowed` (292) if more than 100 MB would have to be kept.
 pub(crate) fn sorted(
     found: impl Iterator<Item = Result<Found, Error>>,
-    pattern: &SortPattern,
+    key_of: &dyn Fn(Document<'_>) -> Bytes,
     keep: Option<usize>,
 ) -> Result<Vec<Found>, Error> {
     let mut heap = BinaryHeap::new();
     let mut bytes = 0;
     for (position, found) in found.enumerate() {
         let found = found?;
-        let key = pattern.key(found.document.view());
+        let key = key_of(found.document.view());
         let kept = Kept { rank: Ranked { key, position: position as u64 }, found };
         bytes += kept.bytes();
         heap.push(kept);

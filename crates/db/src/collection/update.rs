@@ -1,13 +1,12 @@
 //! `update`.
 
-use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
+use frond_doc::{Array, Document, DocumentBuf, Value, ValueBuf};
 use frond_engine::Durability;
 use frond_query::expression::Variables;
 use frond_query::update::UpdateContext;
-use frond_query::{Code, Filter, Update};
+use frond_query::{Code, Collation, Filter, Update};
 
 use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
-use crate::collection::insert::check_document;
 use crate::collection::plan::Order;
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
@@ -17,6 +16,7 @@ use crate::error::Error;
 use crate::retry::StatementDone;
 
 /// An update statement whose parts are parsed.
+#[derive(Clone)]
 struct ParsedStatement {
     filter: Filter,
     update: ParsedUpdate,
@@ -24,13 +24,17 @@ struct ParsedStatement {
     upsert: bool,
     multi: bool,
     hint: Option<ValueBuf>,
+    /// Whether the collection's own collation has no say.
+    has_collation: bool,
 }
 
 /// An update, and what it needs to know besides the document.
+#[derive(Clone)]
 pub(crate) struct ParsedUpdate {
     update: Update,
     /// As it came.
     pub source: ValueBuf,
+    array_filters: Option<ValueBuf>,
     pub context: UpdateContext,
 }
 
@@ -71,6 +75,8 @@ impl Database {
 
     fn parse(&self, statement: &UpdateStatement) -> Result<ParsedStatement, Error> {
         let variables = self.parse_variables(statement.variables.as_ref())?;
+        let collation = statement.collation.clone().unwrap_or_default();
+        let variables = variables.with_collation(collation.clone());
         let constants = statement.constants.as_ref().map(DocumentBuf::view);
         let array_filters = statement.array_filters.as_ref();
         let update = self.parse_update(&statement.update, array_filters, &variables, constants)?;
@@ -88,10 +94,12 @@ impl Database {
         Ok(ParsedStatement {
             filter: Filter::parse(statement.filter.view())?.with_variables(variables),
             update,
-            order: Order::parse(statement.sort.as_ref().map(DocumentBuf::view))?,
+            order: Order::parse(statement.sort.as_ref().map(DocumentBuf::view))?
+                .with_collation(&collation),
             upsert: statement.upsert,
             multi: statement.multi,
             hint: statement.hint.clone(),
+            has_collation: statement.collation.is_some(),
         })
     }
 
@@ -100,12 +108,16 @@ impl Database {
         writer: &mut CollectionWriter<'_>,
         statement: &ParsedStatement,
     ) -> Result<StatementDone, Error> {
+        let collated = statement.collated(writer.collation());
+        let statement = collated.as_ref().unwrap_or(statement);
         let limit = if statement.multi { None } else { Some(1) };
         let hint = statement.hint.as_ref();
         let matching = writer.matching_in_part(&statement.filter, &statement.order, hint, limit)?;
         let mut done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
         for found in matching {
-            if let Some(modified) = writer.update_large(&found, &statement.update)? {
+            if let Some(modified) =
+                writer.update_large(&found, &statement.update, &statement.filter)?
+            {
                 done.modified += u64::from(modified);
                 continue;
             }
@@ -139,11 +151,13 @@ impl Database {
             }
         };
         let source = update.clone();
+        let filters_source = array_filters.map(|filters| Value::Array(filters).to_buf());
         let mut update = Update::parse(update.as_value(), array_filters)?;
         update.bind(variables, constants)?;
         Ok(ParsedUpdate {
             update,
             source,
+            array_filters: filters_source,
             context: UpdateContext {
                 now_millis: self.frond().now_millis(),
                 timestamp: self.frond().engine().visible().0,
@@ -161,20 +175,50 @@ impl Database {
     ) -> Result<DocumentBuf, Error> {
         let mut new_id = || self.frond().new_object_id();
         let document = update.update.upsert(filter, &update.context, &mut new_id)?;
-        check_document(document.view())?;
+        self.check_document(document.view())?;
         writer.insert(&document)?;
         Ok(document)
     }
 }
 
+impl ParsedStatement {
+    /// The statement by the collection's own collation, if that changes anything.
+    fn collated(&self, collation: &Collation) -> Option<ParsedStatement> {
+        if self.has_collation || collation.is_simple() {
+            return None;
+        }
+        let statement = self.clone();
+        Some(ParsedStatement {
+            filter: statement.filter.with_collation(collation),
+            update: statement.update.with_collation(collation),
+            order: statement.order.with_collation(collation),
+            ..statement
+        })
+    }
+}
+
 impl ParsedUpdate {
-    /// The document that was found, changed; `None` if nothing changes.
-    pub fn apply(&self, filter: &Filter, found: &Found) -> Result<Option<DocumentBuf>, Error> {
-        let document = found.document.view();
+    /// Compares strings by `collation`.
+    pub fn with_collation(self, collation: &Collation) -> ParsedUpdate {
+        ParsedUpdate { update: self.update.with_collation(collation), ..self }
+    }
+
+    /// What `$[x]` stands for, as it came.
+    pub fn array_filters(&self) -> Option<Array<'_>> {
+        self.array_filters.as_ref().and_then(|filters| filters.as_value().as_array())
+    }
+
+    /// What the update needs to know besides the document, the position that the filter found too.
+    pub fn context_of(&self, filter: &Filter, found: &Found) -> UpdateContext {
         let position = match self.update.needs_position() {
-            true => filter.matches_position(document).1,
+            true => filter.matches_position(found.document.view()).1,
             false => None,
         };
-        Ok(self.update.apply(document, &UpdateContext { position, ..self.context })?)
+        UpdateContext { position, ..self.context }
+    }
+
+    /// The document that was found, changed; `None` if nothing changes.
+    pub fn apply(&self, filter: &Filter, found: &Found) -> Result<Option<DocumentBuf>, Error> {
+        Ok(self.update.apply(found.document.view(), &self.context_of(filter, found))?)
     }
 }

@@ -5,7 +5,7 @@
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::expression::Variables;
-use frond_query::{Code, Filter};
+use frond_query::{Code, Collation, Filter};
 
 use crate::error::Error;
 
@@ -41,7 +41,11 @@ impl Validator {
         let Value::Document(validator) = validator else {
             return Err(Error::invalid(Code::TypeMismatch, "'validator' has to be a document."));
         };
-        let variables = Variables::new(now_millis, None)?;
+        let collation = match options.get("collation") {
+            Some(Value::Document(specification)) => Collation::parse(specification)?,
+            _ => Collation::SIMPLE,
+        };
+        let variables = Variables::new(now_millis, None)?.with_collation(collation);
         let filter = Filter::parse(validator)?.with_variables(variables);
         if filter.is_all() || level == Some("off") || action == Some("warn") {
             return Ok(None);

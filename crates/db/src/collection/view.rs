@@ -5,9 +5,9 @@
 //! snapshot; writing it is refused. A view over a view is one more level, of which there are at most
 //! [`DEPTH_MAX`].
 
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
-use frond_query::Code;
+use frond_doc::{Array, Document, DocumentBuilder, Value, ValueBuf};
 use frond_query::pipeline::Pipeline;
+use frond_query::{Code, Collation};
 
 use crate::collection::{AggregateRequest, Cursor, FindRequest};
 use crate::database::Database;
@@ -23,6 +23,8 @@ pub(crate) struct View {
     pub on: String,
     /// The stages, an array.
     pub pipeline: ValueBuf,
+    /// How strings compare in it: always so, whatever a request says.
+    pub collation: Collation,
 }
 
 impl View {
@@ -60,7 +62,11 @@ impl View {
             let message = "$out and $merge can't stand in the pipeline of a view";
             return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
         }
-        Ok(Some(View { on, pipeline: Value::Array(stages).to_buf() }))
+        let collation = match options.get("collation") {
+            Some(Value::Document(specification)) => Collation::parse(specification)?,
+            _ => Collation::SIMPLE,
+        };
+        Ok(Some(View { on, pipeline: Value::Array(stages).to_buf(), collation }))
     }
 
     /// The stages.
@@ -79,6 +85,28 @@ pub(crate) fn refuse(options: Document<'_>, namespace: &str) -> Result<(), Error
     Err(Error::invalid(Code::CommandNotSupportedOnView, message))
 }
 
+/// Appends the stages that a `find` is short for.
+fn append_stages(pipeline: &mut DocumentBuilder, request: &FindRequest) {
+    let mut stage = |name: &str, value: Value<'_>| {
+        pipeline.push_begin_document().append(name, value).end();
+    };
+    if let Some(filter) = &request.filter {
+        stage("$match", Value::from(filter));
+    }
+    if let Some(sort) = request.sort.as_ref().filter(|sort| sort.get("$natural").is_none()) {
+        stage("$sort", Value::from(sort));
+    }
+    if request.skip > 0 {
+        stage("$skip", Value::Int64(i64::try_from(request.skip).unwrap_or(i64::MAX)));
+    }
+    if let Some(limit) = request.limit {
+        stage("$limit", Value::Int64(i64::try_from(limit).unwrap_or(i64::MAX)));
+    }
+    if let Some(projection) = request.projection.as_ref().filter(|p| !p.as_bytes().is_empty()) {
+        stage("$project", Value::from(projection));
+    }
+}
+
 impl Database {
     /// The view called `name`, if it is one.
     pub(crate) fn view(&self, reader: &Reader<'_>, name: &str) -> Result<Option<View>, Error> {
@@ -91,32 +119,56 @@ impl Database {
         View::of_options(found.options.view())
     }
 
+    /// The collection that a view reads in the end, and the stages that a `find` over the view is short
+    /// for: the view's own (and those of views below it), then the request's. `None` if it is no view.
+    ///
+    /// # Errors
+    /// `ViewDepthLimitExceeded` (165).
+    pub fn pipeline_of_view(
+        &self,
+        name: &str,
+        request: &FindRequest,
+    ) -> Result<Option<(String, ValueBuf)>, Error> {
+        let reader = self.reader();
+        let Some(mut view) = self.view(&reader, name)? else {
+            return Ok(None);
+        };
+        let mut levels = vec![view.pipeline.clone()];
+        while let Some(below) = self.view(&reader, &view.on)? {
+            if levels.len() > DEPTH_MAX {
+                let message = format!(
+                    "View depth too deep or view cycle detected; maximum depth is {DEPTH_MAX}"
+                );
+                return Err(Error::invalid(Code::ViewDepthLimitExceeded, message));
+            }
+            levels.push(below.pipeline.clone());
+            view = below;
+        }
+        let mut pipeline = DocumentBuilder::new();
+        pipeline.begin_array("pipeline");
+        for level in levels.iter().rev() {
+            for stage in level.as_value().as_array().iter().flat_map(|stages| stages.iter()) {
+                pipeline.push(stage);
+            }
+        }
+        append_stages(&mut pipeline, request);
+        pipeline.end();
+        let pipeline = pipeline.build();
+        let stages =
+            pipeline.get("pipeline").map_or(Value::Null.to_buf(), |stages| stages.to_buf());
+        Ok(Some((view.on, stages)))
+    }
+
     /// Runs a `find` over a view: as the stages that it is short for.
     pub(crate) fn find_in_view(&self, name: &str, request: &FindRequest) -> Result<Cursor, Error> {
         let mut pipeline = DocumentBuilder::new();
         pipeline.begin_array("pipeline");
-        let mut stage = |name: &str, value: Value<'_>| {
-            pipeline.push_begin_document().append(name, value).end();
-        };
-        if let Some(filter) = &request.filter {
-            stage("$match", Value::from(filter));
-        }
-        if let Some(sort) = request.sort.as_ref().filter(|sort| sort.get("$natural").is_none()) {
-            stage("$sort", Value::from(sort));
-        }
-        if request.skip > 0 {
-            stage("$skip", Value::Int64(i64::try_from(request.skip).unwrap_or(i64::MAX)));
-        }
-        if let Some(limit) = request.limit {
-            stage("$limit", Value::Int64(i64::try_from(limit).unwrap_or(i64::MAX)));
-        }
-        if let Some(projection) = request.projection.as_ref().filter(|p| !p.as_bytes().is_empty()) {
-            stage("$project", Value::from(projection));
-        }
+        append_stages(&mut pipeline, request);
         pipeline.end();
         let request = AggregateRequest {
             pipeline: pipeline.build().get("pipeline").map_or(Value::Null.to_buf(), |p| p.to_buf()),
             variables: request.variables.clone(),
+            collation: request.collation.clone(),
             hint: request.hint.clone(),
             in_memory_only: request.in_memory_only,
             interrupt: request.interrupt.clone(),
@@ -124,14 +176,12 @@ impl Database {
         self.aggregate(Some(name), &request)
     }
 
-    /// The documents of a view that pass a filter.
-    pub(crate) fn filter_view(
-        &self,
-        name: &str,
-        filter: Option<Document<'_>>,
-    ) -> Result<Cursor, Error> {
-        let filter = filter.map(|filter| filter.to_buf());
-        let filter: Option<DocumentBuf> = filter.filter(|filter| !filter.view().is_empty());
-        self.find_in_view(name, &FindRequest { filter, ..FindRequest::default() })
+    /// The documents of a view that pass the request's filter, all of them.
+    pub(crate) fn filter_view(&self, name: &str, request: &FindRequest) -> Result<Cursor, Error> {
+        let filter = request.filter.clone().filter(|filter| !filter.view().is_empty());
+        let collation = request.collation.clone();
+        let variables = request.variables.clone();
+        let request = FindRequest { filter, collation, variables, ..FindRequest::default() };
+        self.find_in_view(name, &request)
     }
 }

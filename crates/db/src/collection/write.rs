@@ -16,16 +16,17 @@ mod large;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use frond_doc::pieces::HEAD_FLAG;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
 use frond_engine::{Snapshot, Transaction, TreeId};
-use frond_query::{Code, Filter};
+use frond_query::{Code, Collation, Filter};
 
 use crate::catalog::cache::Moment;
 use crate::catalog::index_entry::{checked_key, entries, is_of_document};
 use crate::catalog::view::Index;
 use crate::catalog::{Collection, adopt};
 use crate::collection::duplicate;
-use crate::collection::plan::{self, Access, Hint, Order, OwnFacts};
+use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::{Found, Scan};
 use crate::collection::validation::Validator;
 use crate::collection::{sort, view};
@@ -33,8 +34,6 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
 
-/// The largest document that is stored, as over the wire.
-pub(crate) const DOCUMENT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
 /// MongoDB's code of an update whose result is too large.
 const RESULT_TOO_LARGE: Code = Code::Location(17419);
 
@@ -54,6 +53,8 @@ pub(crate) struct CollectionWriter<'t> {
     /// Where documents are written: there since the first write.
     live: Option<LiveTrees>,
     validator: Option<Validator>,
+    /// The collection's own.
+    collation: Collation,
     own: OwnFacts,
     writes: u64,
     /// What is visible now, in a transaction of several requests: it finds out early that somebody
@@ -106,6 +107,10 @@ impl<'t> CollectionWriter<'t> {
         name: &'t str,
     ) -> Result<CollectionWriter<'t>, Error> {
         let before = adopt::find_known(moment, transaction, database, branch, name)?;
+        let collation = match &before {
+            Some(before) => before.collation()?,
+            None => Collation::SIMPLE,
+        };
         let validator = match &before {
             Some(before) => {
                 view::refuse(before.options.view(), &database.namespace(name))?;
@@ -130,11 +135,17 @@ impl<'t> CollectionWriter<'t> {
             before,
             live: None,
             validator: validator.filter(|_| database.validates()),
+            collation,
             own,
             writes: 0,
             latest,
             namespace: database.namespace(name),
         })
+    }
+
+    /// How strings compare where a statement doesn't say.
+    pub fn collation(&self) -> &Collation {
+        &self.collation
     }
 
     /// Whether anything was written.
@@ -161,9 +172,16 @@ impl<'t> CollectionWriter<'t> {
         hint: Option<&frond_doc::ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Vec<Found>, Error> {
-        let Some((scan, in_order)) = self.scan(filter, order, hint)? else { return Ok(Vec::new()) };
-        match order {
-            Order::By(pattern) if !in_order => sort::sorted(scan, pattern, limit),
+        let Some((scan, in_order)) = self.scan(filter, order, hint, limit)? else {
+            return Ok(Vec::new());
+        };
+        match (order, filter.distance()) {
+            (Order::By(pattern), _) if !in_order => {
+                sort::sorted(scan, &|document| pattern.key(document), limit)
+            }
+            (Order::Any, Some(distance)) => {
+                sort::sorted(scan, &|document| distance.key(document), limit)
+            }
             _ => scan.take(limit.unwrap_or(usize::MAX)).collect(),
         }
     }
@@ -177,10 +195,10 @@ impl<'t> CollectionWriter<'t> {
         hint: Option<&frond_doc::ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Vec<Found>, Error> {
-        if !matches!(order, Order::Any) {
+        if !matches!(order, Order::Any) || filter.near().is_some() {
             return self.matching(filter, order, hint, limit);
         }
-        match self.scan(filter, order, hint)? {
+        match self.scan(filter, order, hint, limit)? {
             Some((scan, _)) => scan.for_update().take(limit.unwrap_or(usize::MAX)).collect(),
             None => Ok(Vec::new()),
         }
@@ -193,6 +211,7 @@ impl<'t> CollectionWriter<'t> {
         filter: &Filter,
         order: &Order,
         hint: Option<&frond_doc::ValueBuf>,
+        limit: Option<usize>,
     ) -> Result<Option<(Scan<'_>, bool)>, Error> {
         let Some(now) = &self.now else {
             return Ok(None);
@@ -202,12 +221,22 @@ impl<'t> CollectionWriter<'t> {
             Some(hint) => Hint::parse(hint, now)?,
             None => None,
         };
+        let limit = limit.and_then(|limit| u64::try_from(limit).ok());
+        let request = plan::Request {
+            filter,
+            order,
+            hint,
+            limit,
+            needs: &None,
+            between: Between::default(),
+            distinct: None,
+        };
         let access = match &self.before {
-            Some(before) => plan::choose(&reader, before, &self.own, filter, order, hint)?,
-            None => Access::everything(order),
+            Some(before) => plan::choose(&reader, before, &self.own, request)?,
+            None => Access::everything(request),
         };
         let in_order = access.gives_order;
-        Ok(Some((Scan::new(reader, now, access, filter.clone()), in_order)))
+        Ok(Some((Scan::new(reader, now, access, filter.clone(), order), in_order)))
     }
 
     /// Inserts a document, normalised before.
@@ -232,11 +261,7 @@ impl<'t> CollectionWriter<'t> {
 
     /// Puts `after` in the place of the document that was found.
     pub fn replace(&mut self, found: &Found, after: &DocumentBuf) -> Result<(), Error> {
-        if after.as_bytes().len() > DOCUMENT_BYTES_MAX {
-            let message =
-                format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
-            return Err(Error::invalid(RESULT_TOO_LARGE, message));
-        }
+        self.check_result(after.as_bytes().len() as u64)?;
         if let Some(validator) = &self.validator {
             validator.check(Some(found.document.view()), after.view())?;
         }
@@ -277,11 +302,22 @@ impl<'t> CollectionWriter<'t> {
         let is_first = match (&before, &now) {
             // A fold meanwhile may have put the same bytes elsewhere: out of line, for instance.
             (Some(before), Some(now)) if before != now => {
-                began.read(before)? == latest.read(now)?
+                let is_large = (before.flags | now.flags) & HEAD_FLAG != 0;
+                !is_large && began.read(before)? == latest.read(now)?
             }
             _ => before == now,
         };
         if is_first { Ok(()) } else { Err(Error::write_conflict()) }
+    }
+
+    /// Refuses what an update would make too large.
+    fn check_result(&self, bytes: u64) -> Result<(), Error> {
+        let max = self.database.frond().document_bytes_max();
+        if bytes > max {
+            let message = format!("Resulting document after update is larger than {max}");
+            return Err(Error::invalid(RESULT_TOO_LARGE, message));
+        }
+        Ok(())
     }
 
     fn undoing(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {

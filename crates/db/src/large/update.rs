@@ -5,18 +5,24 @@
 //! 2. A path is followed through containers. The element that it comes to becomes a document of its
 //!    own, `{name: value}`; the operator is applied to that with what is left of the path, and the
 //!    element that comes out takes its place. So every operator means what it means elsewhere.
-//! 3. Where the path ends at a container, `$set`, `$unset`, `$push` (with `$each` and `$position`)
-//!    and `$pop` do without its content; `$pull` looks at its elements one by one.
+//! 3. Where the path ends at a container, `$set`, `$unset`, `$push` (with `$each`, `$position` and
+//!    `$slice`) and `$pop` do without its content; `$pull`, `$pullAll` and `$addToSet` look at its
+//!    elements one by one; any other operator reads the container.
+//! 4. A positional `$` is the number that the filter found. `$[]` and `$[x]` look at the elements of
+//!    their array one by one ([`every`](super::every)). `$rename` moves an item as it is.
 //!
-//! Anything else is left to the update of the whole document: positional paths, `$rename`, other
-//! operators on a container, `_id`, arrays that would be padded, and whatever fails, so that it
-//! fails with the same words.
+//! Anything else is left to the update of the whole document: `_id`, arrays that would be padded,
+//! `$[x]` in several arrays, and whatever fails, so that it fails with the same words.
+
+use std::borrow::Cow;
 
 use frond_doc::pieces::{Edited, Element, Found, LargeDocument, PiecesError};
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, order};
 use frond_query::Update;
 use frond_query::update::UpdateContext;
 use frond_store::ChunkStore;
+
+use super::every;
 
 /// Operators that change one value by itself.
 const OPERATORS: [&str; 12] = [
@@ -39,10 +45,12 @@ const DEPTH_CHECKED: usize = 90;
 /// The name of an element that is looked at by itself.
 const ELEMENT: &str = "e";
 
+const RENAME: &str = "$rename";
+
 /// An operator on one path.
 struct Step<'u> {
     operator: &'u str,
-    parts: Vec<&'u str>,
+    parts: Vec<Cow<'u, str>>,
     operand: Value<'u>,
 }
 
@@ -52,10 +60,24 @@ pub(crate) fn apply(
     store: &dyn ChunkStore,
     document: &LargeDocument,
     update: Document<'_>,
+    array_filters: Option<Array<'_>>,
     context: &UpdateContext,
 ) -> Result<Option<LargeDocument>, PiecesError> {
-    let Some(steps) = steps(update) else { return Ok(None) };
+    let Some(every) = every::EveryElement::cut(update, array_filters) else { return Ok(None) };
+    if let [(RENAME, paths)] = update.iter().collect::<Vec<_>>()[..] {
+        return renamed(store, *document, paths);
+    }
+    let Some(steps) = steps(update, context.position) else { return Ok(None) };
+    if steps.iter().any(|step| every.as_ref().is_some_and(|every| every.is_under(&step.parts))) {
+        return Ok(None);
+    }
     let mut current = *document;
+    if let Some(every) = every {
+        match every.apply(store, &current, context)? {
+            Some(changed) => current = changed,
+            None => return Ok(None),
+        }
+    }
     for step in &steps {
         match (Change { store, document: current, context }).step(step)? {
             Some(changed) => current = changed,
@@ -65,15 +87,66 @@ pub(crate) fn apply(
     Ok(Some(current))
 }
 
-/// The update's steps in the order of their paths.
-fn steps(update: Document<'_>) -> Option<Vec<Step<'_>>> {
-    let mut steps = Vec::new();
+/// Takes an item to another name.
+fn renamed(
+    store: &dyn ChunkStore,
+    document: LargeDocument,
+    paths: Value<'_>,
+) -> Result<Option<LargeDocument>, PiecesError> {
+    let mut fields = paths.as_document().into_iter().flat_map(|paths| paths.iter());
+    let (Some((source, Value::String(target))), None) = (fields.next(), fields.next()) else {
+        return Ok(None);
+    };
+    let (from, to): (Vec<&str>, Vec<&str>) =
+        (source.split('.').collect(), target.split('.').collect());
+    let is_plain = |part: &&str| !part.is_empty() && !part.starts_with('$') && *part != "_id";
+    // What would lie deeper than before is left to the other way, which checks.
+    if !from.iter().chain(&to).all(is_plain) || from.len() < to.len() {
+        return Ok(None);
+    }
+    let found = document.find(store, &from)?;
+    let is_whole = found.part_count + 1 == from.len() && found.is_in_documents();
+    let Some((position, item)) = found.item.as_ref().filter(|_| is_whole) else { return Ok(None) };
+    let without = match document.splice(store, &found, *position, 1, &[])? {
+        Some(Edited::Large(without)) => without,
+        _ => return Ok(None),
+    };
+    let place = without.find(store, &to)?;
+    if place.part_count + 1 != to.len() || !place.is_in_documents() {
+        return Ok(None);
+    }
+    let (position, removed) = match &place.item {
+        Some((position, _)) => (*position, 1),
+        None => (place.count(store)?, 0),
+    };
+    let name = to[place.part_count];
+    match without.splice_item(store, &place, position, removed, item, name)? {
+        Some(Edited::Large(changed)) => Ok(Some(changed)),
+        _ => Ok(None),
+    }
+}
+
+/// The update's steps in the order of their paths, without those of `$[]` and `$[x]`; `position` is
+/// what `$` stands for.
+fn steps(update: Document<'_>, position: Option<usize>) -> Option<Vec<Step<'_>>> {
+    let mut steps: Vec<Step<'_>> = Vec::new();
+    let mut has_positional = false;
     for (operator, paths) in update.iter() {
         if !OPERATORS.contains(&operator) && operator != UNSET {
             return None;
         }
         for (path, operand) in paths.as_document()?.iter() {
-            let parts: Vec<&str> = path.split('.').collect();
+            if every::prefix(path).is_some() {
+                continue;
+            }
+            let mut parts: Vec<Cow<'_, str>> = Vec::new();
+            for part in path.split('.') {
+                has_positional |= part == "$";
+                parts.push(match part {
+                    "$" => position?.to_string().into(),
+                    part => part.into(),
+                });
+            }
             let is_plain = parts.iter().all(|part| !part.is_empty() && !part.starts_with('$'));
             if !is_plain
                 || parts[0] == "_id"
@@ -88,7 +161,9 @@ fn steps(update: Document<'_>) -> Option<Vec<Step<'_>>> {
         let (left, right) = (left.parts.iter(), right.parts.iter());
         left.map(|part| order_of(part)).cmp(right.map(|part| order_of(part)))
     });
-    Some(steps)
+    // A `$` may stand for what another path names too: a conflict that only the document shows.
+    let are_apart = |pair: &[Step<'_>]| !pair[1].parts.starts_with(&pair[0].parts);
+    (!has_positional || steps.windows(2).all(are_apart)).then_some(steps)
 }
 
 /// Numbers come before names, by their value.
@@ -124,11 +199,12 @@ struct Change<'a> {
 
 impl Change<'_> {
     fn step(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
-        let found = self.document.find(self.store, &step.parts)?;
+        let parts: Vec<&str> = step.parts.iter().map(|part| &**part).collect();
+        let found = self.document.find(self.store, &parts)?;
         if !found.is_plain() {
             return Ok(None);
         }
-        let rest = &step.parts[found.part_count..];
+        let rest = &parts[found.part_count..];
         let is_missing_in_array = found.is_in_array() && found.item.is_none();
         if is_missing_in_array {
             return Ok(None); // To be padded, or an error.
@@ -137,13 +213,17 @@ impl Change<'_> {
             && item.is_container()
             && rest.len() == 1
         {
-            return match step.operator {
-                "$set" | "$currentDate" | UNSET => self.element(step, &found, rest, false),
-                "$push" => self.push(step),
-                "$pop" => self.pop(step),
-                "$pull" | "$pullAll" => self.pull(step),
-                _ => Ok(None),
+            let changed = match step.operator {
+                "$set" | "$currentDate" | UNSET => self.element(step, &found, rest, false)?,
+                "$push" => self.push(step)?,
+                "$pop" => self.pop(step)?,
+                "$pull" | "$pullAll" => self.pull(step)?,
+                "$addToSet" => self.add_to_set(step)?,
+                _ => None,
             };
+            if changed.is_some() {
+                return Ok(changed);
+            }
         }
         self.element(step, &found, rest, true)
     }
@@ -187,16 +267,20 @@ impl Change<'_> {
         let Some(inside) = self.inside(step)? else { return Ok(None) };
         let clauses = step.operand.as_document().filter(|clauses| clauses.get("$each").is_some());
         let single = single(step.operand);
-        let (values, place) = match clauses {
-            None => (single.view(), None),
+        let (values, place, slice) = match clauses {
+            None => (single.view(), None, None),
             Some(clauses) => {
-                let is_known = |name: &str| matches!(name, "$each" | "$position");
+                let is_known = |name: &str| matches!(name, "$each" | "$position" | "$slice");
+                let slice = match clauses.get("$slice").map(|slice| slice.as_integer()) {
+                    Some(None) => return Ok(None),
+                    slice => slice.flatten(),
+                };
                 let place = clauses.get("$position").map(|place| place.as_integer());
                 match (clauses.get("$each"), place) {
                     _ if !clauses.iter().all(|(name, _)| is_known(name)) => return Ok(None),
-                    (Some(Value::Array(values)), None) => (values.as_document(), None),
+                    (Some(Value::Array(values)), None) => (values.as_document(), None, slice),
                     (Some(Value::Array(values)), Some(Some(place))) => {
-                        (values.as_document(), Some(place))
+                        (values.as_document(), Some(place), slice)
                     }
                     _ => return Ok(None),
                 }
@@ -209,7 +293,48 @@ impl Change<'_> {
             Some(place) => count.saturating_sub(place.unsigned_abs()),
         };
         let elements: Vec<Element<'_>> = values.elements().collect();
-        self.splice(&inside, place, 0, &elements)
+        let Some(pushed) = self.splice(&inside, place, 0, &elements)? else { return Ok(None) };
+        let (kept, count) = (slice.map(i64::unsigned_abs), count + elements.len() as u64);
+        let (Some(slice), Some(kept)) = (slice, kept.filter(|kept| *kept < count)) else {
+            return Ok(Some(pushed));
+        };
+        let change = Change { document: pushed, ..*self };
+        let Some(inside) = change.inside(step)? else { return Ok(None) };
+        // A negative slice keeps the last ones.
+        let first = if slice < 0 { 0 } else { kept };
+        change.splice(&inside, first, count - kept, &[])
+    }
+
+    /// Appends the values that no element equals.
+    fn add_to_set(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
+        let Some(inside) = self.inside(step)? else { return Ok(None) };
+        let single = single(step.operand);
+        let values = match step.operand.as_document().and_then(|clauses| clauses.get("$each")) {
+            None => single.view(),
+            Some(Value::Array(values)) => values.as_document(),
+            Some(_) => return Ok(None),
+        };
+        let mut new: Vec<Element<'_>> = Vec::new();
+        for element in values.elements() {
+            let Some(value) = element.decode() else { return Ok(None) };
+            let is_known = |known: &Element<'_>| {
+                known.decode().is_some_and(|known| order::equal(known, value))
+            };
+            let mut is_there = new.iter().any(is_known);
+            if !is_there {
+                self.document.visit_values(self.store, &inside, &mut |_, known| {
+                    is_there = order::equal(known, value);
+                    is_there
+                })?;
+            }
+            if !is_there {
+                new.push(element);
+            }
+        }
+        if new.is_empty() {
+            return Ok(Some(self.document));
+        }
+        self.splice(&inside, inside.count(self.store)?, 0, &new)
     }
 
     fn pop(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
@@ -260,7 +385,7 @@ impl Change<'_> {
 
     /// Into the array that the path names, if it is one.
     fn inside(&self, step: &Step<'_>) -> Result<Option<Found>, PiecesError> {
-        let mut parts = step.parts.clone();
+        let mut parts: Vec<&str> = step.parts.iter().map(|part| &**part).collect();
         parts.push(""); // Names nothing in an array.
         let inside = self.document.find(self.store, &parts)?;
         let is_there = inside.part_count == step.parts.len() && inside.is_in_array();

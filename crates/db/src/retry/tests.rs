@@ -142,6 +142,7 @@ fn updates_deletes_and_find_and_modify_are_done_once() {
             hint: None,
             sort: None,
             variables: None,
+            collation: None,
             constants: None,
         };
         let statements = [statement(1, false), statement(7, false), statement(9, true)];
@@ -163,6 +164,7 @@ fn updates_deletes_and_find_and_modify_are_done_once() {
             array_filters: None,
             hint: None,
             variables: None,
+            collation: None,
         };
         write(&frond, 3).find_and_modify("things", &request, Durability::Synced).expect("right")
     };
@@ -172,14 +174,24 @@ fn updates_deletes_and_find_and_modify_are_done_once() {
         assert_eq!(report.retried, retried);
     }
     for retried in [vec![], vec![0]] {
-        let delete =
-            DeleteStatement { filter: document! {}, only_first: true, hint: None, variables: None };
+        let delete = DeleteStatement {
+            filter: document! {},
+            only_first: true,
+            hint: None,
+            variables: None,
+            collation: None,
+        };
         let report = write(&frond, 4).delete("things", &[delete], true, Durability::Synced);
         assert_eq!(report.expect("right").retried, retried);
     }
     assert_eq!(count(&frond), 2);
-    let all =
-        DeleteStatement { filter: document! {}, only_first: false, hint: None, variables: None };
+    let all = DeleteStatement {
+        filter: document! {},
+        only_first: false,
+        hint: None,
+        variables: None,
+        collation: None,
+    };
     let report = write(&frond, 5).delete("things", &[all], true, Durability::Synced);
     assert_eq!(report.expect("right").errors[0].error.code, Code::InvalidOptions);
 }

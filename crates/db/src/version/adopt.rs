@@ -9,6 +9,8 @@
 //!    adopted, or marked as dropped. If they are the same tree, as after everything but a merge
 //!    with conflicts, nothing is looked at.
 //!
+//! A collection that isn't versioned stays as it is in all of that.
+//!
 //! *Conflicts*: a new base conflicts with every write to its tree since the snapshot, so that no
 //! write is lost. Working entries were validated when they were read; where HEAD changes, or is not
 //! what the working state will be, the absence of one is validated too.
@@ -50,6 +52,8 @@ impl BranchState {
         for (name, entry) in &self.entries {
             let after = state::catalog_entry(store, &adoption.after, name)?;
             match (entry, after) {
+                // What isn't versioned is no part of what is replaced.
+                (WorkingEntry::Live(live), _) if !live.is_versioned() => {}
                 (WorkingEntry::Live(live), Some(after)) => {
                     let before = state::catalog_entry(store, &adoption.before, name)?;
                     if before.as_ref() != Some(&after) {
@@ -125,7 +129,7 @@ impl BranchState {
     }
 
     /// Gives a live collection the trees of `after`.
-    fn rebase(
+    pub fn rebase(
         &self,
         engine: &Engine,
         transaction: &mut Transaction,

@@ -80,7 +80,7 @@ impl Database {
         check_name(name)?;
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let head = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 if database::repository(&reader, repository)?.is_none() {
@@ -140,7 +140,7 @@ impl Database {
     pub fn delete_branch(&self, name: &str, force: bool) -> Result<(), Error> {
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
-        self.frond().transact(scope, Role::Remover, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Remover, Durability::Synced, |transaction| {
             if database::repository(&self.reader(), repository)?.is_none() {
                 return Err(history::no_branch(repository, name));
             }

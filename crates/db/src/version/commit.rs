@@ -23,7 +23,7 @@ use crate::system::{self, WorkingEntry};
 use crate::version::format::{self, Commit};
 use crate::version::reflog::RefWhy;
 use crate::version::state::BranchState;
-use crate::version::{CommitInfo, history};
+use crate::version::{CommitInfo, history, shallow};
 
 /// Who makes a commit if nobody says.
 pub(crate) const AUTHOR_DEFAULT: &str = "frond";
@@ -47,6 +47,8 @@ pub struct CommitRequest {
     pub amend: bool,
     /// Commit also if nothing changed.
     pub allow_empty: bool,
+    /// Nobody asked for it: the policy's retention may take it away again.
+    pub automatic: bool,
 }
 
 /// What a commit says of itself.
@@ -58,6 +60,8 @@ pub(crate) struct Signature<'a> {
     pub committer: Option<&'a str>,
     /// When the changes were made, if not now.
     pub authored_millis: Option<i64>,
+    /// A policy makes it.
+    pub automatic: bool,
     /// Now.
     pub time_millis: i64,
 }
@@ -75,7 +79,8 @@ impl<'a> Signature<'a> {
         check_length("message", message, MESSAGE_BYTES_MAX)?;
         check_length("author", author, AUTHOR_BYTES_MAX)?;
         let author = if author.is_empty() { AUTHOR_DEFAULT } else { author };
-        Ok(Signature { author, message, committer: None, authored_millis: None, time_millis })
+        let (committer, authored_millis, automatic) = (None, None, false);
+        Ok(Signature { author, message, committer, authored_millis, automatic, time_millis })
     }
 
     /// What the reflog says of a commit.
@@ -115,7 +120,7 @@ impl Database {
         let name = self.repository_name();
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             if crate::database::repository(&self.reader(), name)?.is_none() {
                 if !request.allow_empty {
                     return Err(nothing_to_commit());
@@ -124,7 +129,11 @@ impl Database {
             }
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
             // A merge that waits for decisions about the schema has merged nothing yet.
-            if state.merging.as_ref().is_some_and(|merge| merge.decisions.is_none()) {
+            if state
+                .merging
+                .as_ref()
+                .is_some_and(|merge| merge.decisions.is_none() || merge.kind.is_replay())
+            {
                 state.refuse_while_merging("a commit")?;
             }
             let catalog = state.working_catalog(engine, transaction.snapshot())?;
@@ -139,13 +148,34 @@ impl Database {
                 let author = request.author.as_deref().unwrap_or_default();
                 let signature = self.signature(request, author, message)?;
                 let parents: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
-                let (chunk, info) = make(engine, catalog, &parents, &signature)?;
+                let (chunk, info) = self.make_commit(transaction, catalog, &parents, &signature)?;
                 state.record(transaction, &chunk, &signature.why("commit"), &signature)?;
                 info
             };
             state.forget_dropped(transaction)?;
             Ok(Outcome::Commit(info))
         })
+    }
+
+    /// Makes a commit that passes the policy's rules, and makes it durable with all that it refers to.
+    ///
+    /// # Errors
+    /// `DocumentValidationFailure` if a rule doesn't let it pass.
+    pub(crate) fn make_commit(
+        &self,
+        transaction: &mut Transaction,
+        catalog: Tree,
+        parents: &[ChunkHash],
+        signature: &Signature<'_>,
+    ) -> Result<(Chunk, CommitInfo), Error> {
+        let engine = self.frond().engine();
+        let store = engine.store();
+        let before = match parents.first() {
+            Some(parent) => history::load(&**store, *parent)?.catalog,
+            None => Tree::empty(&**store, catalog.format)?,
+        };
+        self.check_commit(transaction, &before, &catalog)?;
+        make(engine, catalog, parents, signature)
     }
 
     fn signature<'a>(
@@ -160,7 +190,8 @@ impl Database {
         }
         let committer =
             request.committer.as_deref().filter(|committer| *committer != signature.author);
-        Ok(Signature { committer, authored_millis: request.time_millis, ..signature })
+        let (authored_millis, automatic) = (request.time_millis, request.automatic);
+        Ok(Signature { committer, authored_millis, automatic, ..signature })
     }
 
     /// Replaces HEAD by a commit of the same parents.
@@ -171,10 +202,11 @@ impl Database {
         catalog: Tree,
         request: &CommitRequest,
     ) -> Result<CommitInfo, Error> {
-        let Some((_, head)) = &state.head else {
+        let Some((head_chunk, head)) = &state.head else {
             let message = format!("{} has no commit to amend", state.branch);
             return Err(Error::invalid(Code::BadValue, message));
         };
+        shallow::refuse(&**self.frond().engine().store(), *head_chunk, "amending")?;
         state.refuse_protected(transaction, self, "amending a commit")?;
         let message = request.message.as_deref().unwrap_or(&head.message);
         let author = request.author.as_deref().unwrap_or(&head.author);
@@ -183,7 +215,7 @@ impl Database {
             let authored = head.authored_millis.unwrap_or(head.timestamp_millis);
             signature.authored_millis = Some(authored);
         }
-        let (chunk, info) = make(self.frond().engine(), catalog, &head.parents, &signature)?;
+        let (chunk, info) = self.make_commit(transaction, catalog, &head.parents, &signature)?;
         state.record(transaction, &chunk, &signature.why("commit (amend)"), &signature)?;
         Ok(info)
     }
@@ -194,7 +226,7 @@ fn nothing_to_commit() -> Error {
 }
 
 /// Puts a commit in the store and makes it durable, with all that it refers to.
-pub(crate) fn make(
+fn make(
     engine: &Engine,
     catalog: Tree,
     parents: &[ChunkHash],
@@ -222,6 +254,7 @@ pub(crate) fn make(
         timestamp_millis,
         authored_millis: is_told.then_some(authored),
         generation,
+        automatic: signature.automatic,
     };
     let chunk = commit.encode();
     store.put_many_for(Lifetime::Lasting, std::slice::from_ref(&chunk))?;

@@ -42,17 +42,41 @@ pub(crate) enum MergeKind {
     Merge,
     /// A commit of one parent with all that the other side did.
     Squash,
-    /// A commit of one parent with what one commit did, or the opposite of it.
+    /// A commit of one parent with what one commit did.
     Pick,
+    /// With the opposite of it.
+    Revert,
+    /// Several such commits, on top of another version.
+    Rebase,
 }
 
 impl MergeKind {
+    const ALL: [MergeKind; 5] = [
+        MergeKind::Merge,
+        MergeKind::Squash,
+        MergeKind::Pick,
+        MergeKind::Revert,
+        MergeKind::Rebase,
+    ];
+
     fn name(self) -> &'static str {
         match self {
             MergeKind::Merge => "merge",
             MergeKind::Squash => "squash",
             MergeKind::Pick => "pick",
+            MergeKind::Revert => "revert",
+            MergeKind::Rebase => "rebase",
         }
+    }
+
+    /// What a client asked for.
+    pub fn verb(self) -> &'static str {
+        if self == MergeKind::Pick { "cherry-pick" } else { self.name() }
+    }
+
+    /// Whether commits are done again one by one, on top of a tip.
+    pub fn is_replay(self) -> bool {
+        matches!(self, MergeKind::Pick | MergeKind::Revert | MergeKind::Rebase)
     }
 }
 
@@ -65,6 +89,14 @@ pub(crate) struct MergeState {
     pub message: String,
     pub author: String,
     pub kind: MergeKind,
+    /// Of a replay: which parent a merge commit is compared with.
+    pub parent: Option<u32>,
+    /// Of a replay: the commit on which the next one goes.
+    pub tip: Option<CommitId>,
+    /// Of a replay: the commits that come after this one.
+    pub rest: Vec<CommitId>,
+    /// Of a replay: what the reflog will say.
+    pub why: String,
     /// By which documents were merged.
     pub rules: MergeRules,
     /// Conflicts of the schema that were decided, by id; `Some` while they are.
@@ -99,6 +131,17 @@ impl MergeState {
         builder.append("message", Value::String(&self.message));
         builder.append("author", Value::String(&self.author));
         builder.append("kind", Value::String(self.kind.name()));
+        if let Some(parent) = self.parent {
+            builder.append("parent", Value::Int64(i64::from(parent)));
+        }
+        if let Some(tip) = &self.tip {
+            system::append_bytes(&mut builder, "tip", system::SUBTYPE_GENERIC, &tip.0);
+        }
+        if self.kind.is_replay() {
+            let rest: Vec<u8> = self.rest.iter().flat_map(|id| id.0).collect();
+            system::append_bytes(&mut builder, "rest", system::SUBTYPE_GENERIC, &rest);
+            builder.append("why", Value::String(&self.why));
+        }
         builder.append("rules", Value::from(&self.rules.to_document()));
         if let Some(decisions) = &self.decisions {
             builder.begin_document("decisions");
@@ -114,8 +157,10 @@ impl MergeState {
     /// Reads a stored record.
     pub fn decode(bytes: Bytes) -> Result<MergeState, Error> {
         let record = system::record(bytes)?;
-        let theirs = match record.get("theirs") {
-            Some(Value::Binary(binary)) => <[u8; COMMIT_ID_BYTES]>::try_from(binary.bytes).ok(),
+        let id = |name: &str| match record.get(name) {
+            Some(Value::Binary(binary)) => {
+                <[u8; COMMIT_ID_BYTES]>::try_from(binary.bytes).ok().map(CommitId)
+            }
             _ => None,
         };
         let text = |name: &str| match record.get(name) {
@@ -123,8 +168,19 @@ impl MergeState {
             _ => Err(damaged(name)),
         };
         let kind = text("kind")?;
-        let kinds = [MergeKind::Merge, MergeKind::Squash, MergeKind::Pick];
-        let kind = kinds.into_iter().find(|known| known.name() == kind);
+        let kind = MergeKind::ALL.into_iter().find(|known| known.name() == kind);
+        let kind = kind.ok_or_else(|| damaged("kind"))?;
+        let rest = match record.get("rest") {
+            Some(Value::Binary(binary)) => {
+                let (ids, left) = binary.bytes.as_chunks::<COMMIT_ID_BYTES>();
+                if !left.is_empty() {
+                    return Err(damaged("rest"));
+                }
+                ids.iter().copied().map(CommitId).collect()
+            }
+            _ => Vec::new(),
+        };
+        let parent = record.get("parent").and_then(|parent| parent.as_integer());
         let Some(Value::Document(rules)) = record.get("rules") else {
             return Err(damaged("rules"));
         };
@@ -140,10 +196,14 @@ impl MergeState {
         };
         let remaining = record.get("remaining").and_then(|value| value.as_integer());
         Ok(MergeState {
-            theirs: CommitId(theirs.ok_or_else(|| damaged("theirs"))?),
+            theirs: id("theirs").ok_or_else(|| damaged("theirs"))?,
             message: text("message")?,
             author: text("author")?,
-            kind: kind.ok_or_else(|| damaged("kind"))?,
+            kind,
+            parent: parent.and_then(|parent| u32::try_from(parent).ok()),
+            tip: id("tip"),
+            rest,
+            why: if kind.is_replay() { text("why")? } else { String::new() },
             rules: MergeRules::from_document(rules)?,
             decisions,
             remaining: remaining.ok_or_else(|| damaged("remaining"))? as u64,
@@ -243,9 +303,9 @@ impl StoredConflict {
         let name = self.id_key.get(2..).unwrap_or_default();
         let name = String::from_utf8_lossy(name);
         let document_id = match self.kind {
-            ConflictKind::Document => any.and_then(|document| document.get("_id")),
+            kind if kind.is_document() => any.and_then(|document| document.get("_id")),
             ConflictKind::Index => Some(Value::String(&name)),
-            ConflictKind::Collection | ConflictKind::Options => None,
+            _ => None,
         };
         Conflict {
             id: self.id(),
@@ -450,7 +510,11 @@ mod tests {
             theirs: CommitId([7; COMMIT_ID_BYTES]),
             message: "Merge".to_owned(),
             author: "Ada".to_owned(),
-            kind: MergeKind::Squash,
+            kind: MergeKind::Rebase,
+            parent: Some(2),
+            tip: Some(CommitId([8; COMMIT_ID_BYTES])),
+            rest: vec![CommitId([9; COMMIT_ID_BYTES]), CommitId([1; COMMIT_ID_BYTES])],
+            why: "rebase".to_owned(),
             rules: MergeRules::default(),
             decisions: Some(BTreeMap::from([("x".to_owned(), MergeSide::Theirs)])),
             remaining: 7,

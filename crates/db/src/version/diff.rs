@@ -79,6 +79,8 @@ impl Database {
     }
 
     fn working_catalog(&self, reader: &Reader<'_>, branch: &str) -> Result<Tree, Error> {
+        // It is folded at the snapshot, so that a transaction's own writes would be missing.
+        self.refuse_in_transaction("comparing a working state")?;
         let state = BranchState::read(reader, self.repository_name(), branch)?;
         state.working_catalog(self.frond().engine(), reader.snapshot())
     }

@@ -185,7 +185,7 @@ impl Database {
         let name = self.repository_name();
         let branch = self.writable_branch()?;
         let scope = Scope::branch(name, branch);
-        self.frond().transact(scope, Role::Remover, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Remover, Durability::Synced, |transaction| {
             let (found, change) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 if database::repository(&reader, name)?.is_some() {
@@ -257,7 +257,7 @@ impl Database {
     /// and their chunks can be collected. Returns how many.
     pub fn expire_dropped(&self, before_millis: i64) -> Result<u64, Error> {
         let scope = Scope::branch(self.repository_name(), "");
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let mut count = 0;
             for each in self.dropped_databases()? {
                 if each.time_millis < before_millis {

@@ -76,7 +76,9 @@ pub(crate) fn merge_by_rules(
         document: document.map(|document| document.to_buf()),
         conflict,
     };
-    if theirs == base || (ours == theirs && !rules.touched) {
+    // The same document that both sides made is one document, whatever its fields add up to.
+    let is_summed = rules.sums() && base.is_some();
+    if theirs == base || (ours == theirs && !rules.touched && !is_summed) {
         return whole(ours, None);
     }
     if ours == base {
@@ -156,7 +158,8 @@ impl Merge<'_> {
 
     fn field(&mut self, path: &str, label: &Label<'_>, sides: Sides<'_>) {
         let Sides { base, ours, theirs } = sides;
-        if same(theirs, base) || (same(ours, theirs) && !self.rules.touched) {
+        let is_agreed = same(ours, theirs) && !self.rules.touched;
+        if same(theirs, base) || (is_agreed && !self.rules.sums()) {
             return self.append(ours);
         }
         if same(ours, base) {
@@ -183,6 +186,9 @@ impl Merge<'_> {
             self.document(&path, base, ours, theirs);
             self.builder.end();
             return;
+        }
+        if is_agreed {
+            return self.append(ours);
         }
         self.conflicts.push(path);
         self.append(self.prefer.choose(base, ours, theirs));

@@ -35,6 +35,8 @@ pub(crate) struct Commit {
     pub authored_millis: Option<i64>,
     /// 1 + the greatest of the parents', so that no ancestor has as much.
     pub generation: u64,
+    /// A policy made it: retention may take it away.
+    pub automatic: bool,
 }
 
 /// The id of the commit that lies in the chunk `chunk`.
@@ -61,6 +63,9 @@ impl Commit {
         }
         if let Some(authored) = self.authored_millis {
             builder.append("authored", Value::DateTime(authored));
+        }
+        if self.automatic {
+            builder.append("automatic", Value::Boolean(true));
         }
         builder
             .append("generation", Value::Int64(self.generation as i64))
@@ -106,6 +111,11 @@ impl Commit {
             Some(Value::DateTime(millis)) => Some(millis),
             Some(_) => return Err(damaged("no proper field authored")),
         };
+        let automatic = match payload.get("automatic") {
+            None => false,
+            Some(Value::Boolean(true)) => true,
+            Some(_) => return Err(damaged("no proper field automatic")),
+        };
         let committer = payload.get("committer").map(|_| text("committer")).transpose()?;
         let Some(Value::Document(format)) = payload.get("format") else {
             return Err(damaged("no proper field format"));
@@ -137,6 +147,7 @@ impl Commit {
             timestamp_millis,
             authored_millis,
             generation,
+            automatic,
         })
     }
 }
@@ -163,6 +174,7 @@ mod tests {
             timestamp_millis: 1_767_225_600_000,
             authored_millis: (parents > 1).then_some(5),
             generation: 1,
+            automatic: parents > 0,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::system;
 use crate::version::commit_id::{self, CommitId, PREFIX_LETTERS_MIN};
 use crate::version::format::{self, Commit};
 use crate::version::revision::{Revision, Step};
-use crate::version::{CommitInfo, tag};
+use crate::version::{CommitInfo, erase, shallow, tag};
 
 /// The word for the commit that a version stands on.
 pub(crate) const HEAD: &str = "HEAD";
@@ -21,9 +21,12 @@ pub const NOTHING: &str = "NOTHING";
 /// The word for a branch's working state.
 pub(crate) const WORKING: &str = "WORKING";
 
-/// Reads the commit in the chunk `hash`.
+/// Reads the commit in the chunk `hash`. Parents that a shallow clone lacks are left out.
 pub(crate) fn load(store: &dyn ChunkStore, hash: ChunkHash) -> Result<Commit, Error> {
-    Commit::decode(&store.get(hash)?)
+    let mut commit = Commit::decode(&store.get(hash)?)?;
+    let absent = shallow::absent(store, &commit.parents)?;
+    commit.parents.retain(|parent| !absent.contains(parent));
+    Ok(commit)
 }
 
 /// A commit as `frondLog` tells it.
@@ -36,6 +39,7 @@ pub(crate) fn info(hash: ChunkHash, commit: &Commit) -> CommitInfo {
         timestamp_millis: commit.timestamp_millis,
         committer: commit.committer.clone().unwrap_or_else(|| commit.author.clone()),
         authored_millis: commit.authored_millis.unwrap_or(commit.timestamp_millis),
+        automatic: commit.automatic,
     }
 }
 
@@ -110,11 +114,11 @@ fn find_start(
         start: Some(system::commit_key(repository, &first.0)),
         end: Bounds::prefix(&prefix).end,
     };
-    let last = system::commit_key(repository, &last.0);
+    let end = system::commit_key(repository, &last.0);
     let mut found = None;
     for entry in reader.range(TreePlace::Live(TreeId::SYSTEM), bounds, Direction::Ascending)? {
         let entry = entry?;
-        if last < entry.key {
+        if end < entry.key {
             break;
         }
         if found.is_some() {
@@ -123,7 +127,26 @@ fn find_start(
         }
         found = Some(system::commit_chunk(&entry.value)?);
     }
-    Ok(found)
+    if found.is_some() {
+        return Ok(found);
+    }
+    replaced(reader, repository, (&first, &last))
+}
+
+/// The commit that took the place of the erased one whose id lies between two.
+fn replaced(
+    reader: &Reader<'_>,
+    repository: &str,
+    (first, last): (&CommitId, &CommitId),
+) -> Result<Option<ChunkHash>, Error> {
+    let mut end = system::erased_key(repository, &last.0).to_vec();
+    end.push(0);
+    let bounds =
+        Bounds { start: Some(system::erased_key(repository, &first.0)), end: Some(end.into()) };
+    match &erase::in_range(reader, repository, bounds)?[..] {
+        [only] => database::commit_chunk(reader, repository, &only.new),
+        _ => Ok(None),
+    }
 }
 
 /// Takes a revision's steps.

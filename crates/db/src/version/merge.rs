@@ -1,7 +1,7 @@
 //! Merging another version into a branch.
 //!
 //! 1. Read the branch; its working state must be HEAD's, so that every change of it is in a commit:
-//!    what isn't committed yet is, first, unless the request refuses that.
+//!    what isn't committed yet is, first, in the same transaction, unless the request refuses that.
 //! 2. Nothing to merge if the other commit is an ancestor of HEAD. If HEAD is one of the other, the
 //!    branch moves there (fast-forward), unless a merge commit is asked for.
 //! 3. Otherwise merge three ways, from the best common ancestor (of several, from their merge): the collections that the other side
@@ -19,14 +19,14 @@
 //!    index changed differently on both) wait alone, and nothing else is merged before they are
 //!    decided: then it all runs again with the decisions.
 //!
-//! *Squash*: the merge is a commit of one parent. *Refused as a whole*, with nothing changed: documents
-//! that a unique index won't have together, more indexes than there may be. The error names them all.
+//! *Squash*: the merge is a commit of one parent. *Refused as a whole*, with nothing changed: more indexes
+//! than there may be, documents that become too large. The error names them all.
 
 use std::collections::BTreeMap;
 
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash};
+use frond_store::ChunkHash;
 use frond_tree::Tree;
 
 use crate::contention::{Outcome, Role, Scope};
@@ -34,17 +34,15 @@ use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::adopt::Adoption;
-use crate::version::commit::{self, AUTHOR_DEFAULT, Signature};
+use crate::version::commit::{AUTHOR_DEFAULT, Signature};
 use crate::version::conflict::{MergeKind, MergeState, StoredConflict};
 use crate::version::format::{self, Commit};
 use crate::version::merge_catalogs::{CatalogMerge, MergedCatalog};
 use crate::version::merge_rules::MergeSide;
 use crate::version::reflog::RefWhy;
+use crate::version::replay::Resume;
 use crate::version::state::BranchState;
 use crate::version::{MergeOutcome, MergeRequest, conflict, history, merge_base};
-
-/// How often the working state is committed before a merge that writers keep making dirty.
-const DIRTY_ATTEMPTS_MAX: usize = 8;
 
 impl Database {
     /// Merges another version into this branch. Changes that aren't committed are, first.
@@ -52,8 +50,8 @@ impl Database {
     /// # Errors
     /// `BadValue` if `merge_in` names no commit; `IllegalOperation` if this is a commit, the working
     /// state has changes, another merge waits, or the request wants a fast-forward only and there is
-    /// none; `DuplicateKey` if unique indexes refuse the result: then nothing was changed, and the
-    /// details' `conflicts` name them.
+    /// none; `OperationFailed` if the result can't be (a document that is too large): then nothing was
+    /// changed, and the details' `conflicts` say why.
     pub fn merge(&self, request: &MergeRequest) -> Result<MergeOutcome, Error> {
         self.merge_decided(request, None)
     }
@@ -72,39 +70,59 @@ impl Database {
         };
         let author = request.author.as_deref().unwrap_or(AUTHOR_DEFAULT);
         let signature = Signature::new(author, &message, self.frond().now_millis())?;
-        for _ in 0..DIRTY_ATTEMPTS_MAX {
-            let merged = self.replace_working_state(branch, |transaction| {
-                if database::repository(&self.reader(), name)?.is_none() {
-                    return Err(nothing_there(&request.merge_in, name));
-                }
-                let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
-                let waits = state.merging.as_ref().map(|merge| &merge.decisions);
-                if decisions.is_some() && waits == Some(&decisions.cloned()) {
-                    conflict::clear(self.frond().engine(), transaction, name, branch)?;
-                    state.merging = None;
-                }
-                let none = BTreeMap::new();
-                let decisions = decisions.unwrap_or(&none);
-                Merge { database: self, state: &state, request, signature, decisions }
-                    .run(transaction)
-            })?;
-            if let Some(outcome) = merged {
-                return Ok(outcome);
+        let merged = self.replace_working_state(branch, |transaction| {
+            if database::repository(&self.reader(), name)?.is_none() {
+                return Err(nothing_there(&request.merge_in, name));
             }
-            if request.refuse_dirty {
-                break;
+            let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            let waits = state.merging.as_ref().map(|merge| &merge.decisions);
+            if decisions.is_some() && waits == Some(&decisions.cloned()) {
+                conflict::clear(self.frond().engine(), transaction, name, branch)?;
+                state.merging = None;
             }
-            let message = format!("Working state of {branch} before merging {}", request.merge_in);
-            self.commit(&message, author)?;
-        }
-        let message = format!(
-            "{branch} has changes that are not committed: commit them or reset the branch first"
-        );
-        Err(Error::invalid(Code::IllegalOperation, message))
+            let none = BTreeMap::new();
+            let decisions = decisions.unwrap_or(&none);
+            let merge = Merge { database: self, state: &state, request, signature, decisions };
+            match merge.run(transaction)? {
+                // In the same transaction: busy writers would make it dirty again before another one.
+                Outcome::Discard(None) if !request.refuse_dirty => {
+                    self.commit_working(transaction, &mut state, &request.merge_in, author)?;
+                    Merge { database: self, state: &state, request, signature, decisions }
+                        .run(transaction)
+                }
+                outcome => Ok(outcome),
+            }
+        })?;
+        merged.ok_or_else(|| {
+            let message = format!(
+                "{branch} has changes that are not committed: commit them or reset the branch first"
+            );
+            Error::invalid(Code::IllegalOperation, message)
+        })
     }
 
-    /// Ends a merge whose conflicts are all resolved: a commit, of two parents unless it was a
-    /// squash, a pick or a revert. Where the schema's were resolved, it goes on with the documents,
+    /// Makes a commit of what the branch has not committed: HEAD of what `state` says from then on.
+    fn commit_working(
+        &self,
+        transaction: &mut Transaction,
+        state: &mut BranchState,
+        merge_in: &str,
+        author: &str,
+    ) -> Result<(), Error> {
+        let engine = self.frond().engine();
+        let catalog = state.working_catalog(engine, transaction.snapshot())?;
+        let message = format!("Working state of {} before merging {merge_in}", state.branch);
+        let signature = Signature::new(author, &message, self.frond().now_millis())?;
+        let parents: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
+        let (chunk, _) = self.make_commit(transaction, catalog, &parents, &signature)?;
+        // If the merge is made in this transaction, its own move of the branch takes the place of this one.
+        state.record(transaction, &chunk, &signature.why("commit"), &signature)?;
+        state.head = Some((chunk.hash(), Commit::decode(&chunk)?));
+        Ok(())
+    }
+
+    /// Ends a merge whose conflicts are all resolved: a commit, of two parents unless it was a squash.
+    /// A pick, a revert or a rebase goes on, and may wait again. Where the schema's were resolved, it goes on with the documents,
     /// and may wait again.
     ///
     /// # Errors
@@ -124,6 +142,9 @@ impl Database {
         let Some(merge) = waiting else {
             return Err(conflict::no_merge(branch));
         };
+        if merge.kind.is_replay() {
+            return self.resume_replay(Resume::Continue, message, author);
+        }
         if let Some(decisions) = &merge.decisions {
             refuse_conflicts(&conflict::counts(&reader, name, branch)?)?;
             let request = MergeRequest {
@@ -148,7 +169,7 @@ impl Database {
         let name = self.repository_name();
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
             let Some(merge) = state.merging.as_ref().filter(|merge| merge.decisions.is_none())
             else {
@@ -171,7 +192,7 @@ impl Database {
             let catalog = state.working_catalog(engine, transaction.snapshot())?;
             let other = (merge.kind == MergeKind::Merge).then_some(theirs);
             let parents: Vec<ChunkHash> = state.head_chunk().into_iter().chain(other).collect();
-            let (chunk, commit) = commit::make(engine, catalog, &parents, &signature)?;
+            let (chunk, commit) = self.make_commit(transaction, catalog, &parents, &signature)?;
             state.forget_dropped(transaction)?;
             conflict::clear(engine, transaction, name, branch)?;
             state.register(transaction, &chunk)?;
@@ -189,7 +210,8 @@ fn nothing_there(merge_in: &str, database: &str) -> Error {
     Error::invalid(Code::BadValue, format!("no branch or revision {merge_in} in {database}"))
 }
 
-fn refuse_conflicts(counts: &[(String, u64)]) -> Result<(), Error> {
+/// Refuses to go on while conflicts are left.
+pub(crate) fn refuse_conflicts(counts: &[(String, u64)]) -> Result<(), Error> {
     if counts.is_empty() {
         return Ok(());
     }
@@ -307,7 +329,8 @@ impl Merge<'_> {
         self.state.adopt(engine, transaction, &adoption)?;
         let parents = [ours, theirs];
         let parents = if self.request.squash { &parents[..1] } else { &parents };
-        let (chunk, commit): (Chunk, _) = commit::make(engine, catalog, parents, &self.signature)?;
+        let (chunk, commit) =
+            self.database.make_commit(transaction, catalog, parents, &self.signature)?;
         let why = self.signature.why("merge");
         self.state.register(transaction, &chunk)?;
         let why = RefWhy::replacing(&why, self.signature.time_millis, clean);
@@ -350,6 +373,10 @@ impl Merge<'_> {
             message: self.signature.message.to_owned(),
             author: self.signature.author.to_owned(),
             kind: if self.request.squash { MergeKind::Squash } else { MergeKind::Merge },
+            parent: None,
+            tip: None,
+            rest: Vec::new(),
+            why: String::new(),
             rules: self.request.rules.clone(),
             decisions,
             remaining: conflicts.len() as u64,

@@ -2,8 +2,8 @@
 //!
 //! 1. Several best common ancestors (a criss-cross) are merged into one base first, as git does.
 //! 2. For each collection that differs between the base and the other side, `merge_collection`.
-//! 3. What refuses the merge (too many indexes, a document that gets too large, documents that a unique
-//!    index won't have together) is told all at once, and nothing was changed.
+//! 3. What refuses the merge (too many indexes, a document that gets too large) is told all at once, and
+//!    nothing was changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -97,11 +97,12 @@ impl CatalogMerge<'_> {
         let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
         let mut chunks = Vec::new();
         let (mut conflicts, mut schema) = (Vec::new(), Vec::new());
-        let (mut refused, mut duplicates) = (Vec::new(), Vec::new());
+        let mut refused = Vec::new();
         for changed in changed_collections(store, base, theirs)? {
             let ours = state::catalog_entry(store, ours, &changed.name)?;
             let merge = CollectionMerge {
                 store,
+                document_bytes_max: self.database.frond().document_bytes_max(),
                 format: self.format,
                 namespace: self.database.namespace(&changed.name),
                 collection: &changed.name,
@@ -111,18 +112,17 @@ impl CatalogMerge<'_> {
                 prefer,
                 rules: self.rules,
                 decisions: self.decisions,
+                now_millis: self.database.frond().now_millis(),
             };
-            let MergedCollection { entry, conflicts: more, schema: own, duplicates: not_unique } =
-                match merge.run()? {
-                    Ok(merged) => merged,
-                    Err(why) => {
-                        refused.push(why);
-                        continue;
-                    }
-                };
+            let MergedCollection { entry, conflicts: more, schema: own } = match merge.run()? {
+                Ok(merged) => merged,
+                Err(why) => {
+                    refused.push(why);
+                    continue;
+                }
+            };
             conflicts.extend(more);
             schema.extend(own);
-            duplicates.extend(not_unique);
             if entry == ours {
                 continue;
             }
@@ -136,8 +136,7 @@ impl CatalogMerge<'_> {
                 None => edits.push(Ok((key, Edit::Delete))),
             }
         }
-        refuse(Code::OperationFailed, "can't merge", refused)?;
-        refuse(Code::DuplicateKey, "the merge breaks unique indexes", duplicates)?;
+        refuse(refused)?;
         let store = PutFor { store: &**store, lifetime: Lifetime::Lasting };
         store.put_many(&chunks)?;
         let catalog = ours.apply(&store, &mut edits.into_iter())?;
@@ -146,7 +145,7 @@ impl CatalogMerge<'_> {
 }
 
 /// An error that names `problems`, if there are any.
-fn refuse(code: Code, what: &str, problems: Vec<String>) -> Result<(), Error> {
+fn refuse(problems: Vec<String>) -> Result<(), Error> {
     let Some(first) = problems.first() else {
         return Ok(());
     };
@@ -160,5 +159,6 @@ fn refuse(code: Code, what: &str, problems: Vec<String>) -> Result<(), Error> {
         details.push(Value::String(problem));
     }
     details.end();
-    Err(Error::invalid(code, format!("{what}: {first}{more}")).with_details(details.build()))
+    let error = Error::invalid(Code::OperationFailed, format!("can't merge: {first}{more}"));
+    Err(error.with_details(details.build()))
 }

@@ -6,23 +6,26 @@
 //!    a conflict of the schema: it is decided as the caller was told to, or told.
 //! 3. Documents: the trees' differences from the base are interleaved; what both sides changed is
 //!    merged field by field, or as the rules say.
-//! 4. Each index starts from a side that has it, ours first, and gets the entries of the documents
+//! 4. What the validator or a unique index won't have is held back ([`super::merge_hold_back`]).
+//! 5. Each index starts from a side that has it, ours first, and gets the entries of the documents
 //!    that differ between that side and the result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as TreeValue};
 
 use crate::catalog::entry::CatalogEntry;
 use crate::catalog::{INDEXES_MAX, IndexSpec};
-use crate::collection::write::DOCUMENT_BYTES_MAX;
 use crate::error::Error;
 use crate::large::{read_document, value_of};
 use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::{Prefer, merge_by_rules};
+use crate::version::merge_hold_back::Sides;
+use crate::version::merge_index::Duplicate;
 use crate::version::merge_rules::{DocumentRules, MergeRules, MergeSide};
 use crate::version::{ConflictKind, merge_index};
 
@@ -34,6 +37,8 @@ const THEIRS: usize = 2;
 /// A collection on the three sides; `None` where it doesn't exist.
 pub(crate) struct CollectionMerge<'a> {
     pub store: &'a Arc<dyn ChunkStore>,
+    /// A merge that makes a larger one is refused.
+    pub document_bytes_max: u64,
     pub format: TreeFormat,
     /// For messages.
     pub namespace: String,
@@ -47,10 +52,17 @@ pub(crate) struct CollectionMerge<'a> {
     pub rules: &'a MergeRules,
     /// Conflicts of the schema that were decided before, by id.
     pub decisions: &'a BTreeMap<String, MergeSide>,
+    /// What validators call now.
+    pub now_millis: i64,
 }
 
-/// What a merge of the documents gives: a tree and conflicts; or, in words, why it is refused.
-type MergedDocuments = Result<(Tree, Vec<StoredConflict>), String>;
+/// What a merge of the documents gives.
+struct MergedDocuments {
+    sides: Sides,
+    conflicts: Vec<StoredConflict>,
+    /// Keys of documents that both sides changed.
+    both: BTreeSet<Bytes>,
+}
 
 /// What a merge of a collection gives.
 pub(crate) struct MergedCollection {
@@ -59,14 +71,12 @@ pub(crate) struct MergedCollection {
     pub conflicts: Vec<StoredConflict>,
     /// Conflicts of the schema that nobody decided; the entry has ours there.
     pub schema: Vec<StoredConflict>,
-    /// What unique indexes refuse, in words.
-    pub duplicates: Vec<String>,
 }
 
 impl MergedCollection {
     fn whole(entry: Option<&CatalogEntry>, schema: Vec<StoredConflict>) -> MergedCollection {
         let entry = entry.cloned();
-        MergedCollection { entry, conflicts: Vec::new(), schema, duplicates: Vec::new() }
+        MergedCollection { entry, conflicts: Vec::new(), schema }
     }
 }
 
@@ -74,11 +84,13 @@ impl CollectionMerge<'_> {
     /// Merges; the inner error says in words why that is refused.
     pub fn run(&self) -> Result<Result<MergedCollection, String>, Error> {
         let mut schema = Vec::new();
-        let is_touched = match self.ours {
-            Some(ours) => self.rules.of_collection(self.collection, &ours.options)?.touched,
+        let looks_at_equal = match self.ours {
+            Some(ours) => {
+                self.rules.of_collection(self.collection, &ours.options)?.looks_at_equal_changes()
+            }
             None => false,
         };
-        if self.theirs == self.base || (self.ours == self.theirs && !is_touched) {
+        if self.theirs == self.base || (self.ours == self.theirs && !looks_at_equal) {
             return Ok(Ok(MergedCollection::whole(self.ours, schema)));
         }
         if self.ours == self.base {
@@ -100,19 +112,55 @@ impl CollectionMerge<'_> {
             return Ok(Ok(MergedCollection::whole(self.ours, schema)));
         }
         let rules = self.rules.of_collection(self.collection, &options)?;
-        let (documents, conflicts) = match self.merge_documents(ours, theirs, &rules)? {
+        let merged = match self.merge_documents(ours, theirs, &rules)? {
             Ok(merged) => merged,
             Err(why) => return Ok(Err(why)),
         };
-        let mut indexes = Vec::with_capacity(specs.len());
-        let mut duplicates = Vec::new();
-        for spec in specs {
-            let (tree, more) = self.merge_index(&spec, [ours, theirs], &documents)?;
-            indexes.push((spec, tree.root));
-            duplicates.extend(more);
+        let MergedDocuments { mut sides, mut conflicts, both } = merged;
+        let entries = [ours, theirs];
+        self.hold_back_invalid(&mut sides, &options, entries, both, &mut conflicts)?;
+        let mut specs = specs;
+        let trees = loop {
+            let duplicates =
+                match self.merge_indexes(&mut sides, &specs, entries, &mut conflicts)? {
+                    Ok(trees) => break trees,
+                    Err(duplicates) => duplicates,
+                };
+            if let Some(why) = self.leave_out(&mut specs, duplicates, &mut schema) {
+                return Ok(Err(why));
+            }
+            if !schema.is_empty() {
+                return Ok(Ok(MergedCollection::whole(self.ours, schema)));
+            }
+        };
+        let roots = trees.iter().map(|tree| tree.root);
+        let indexes = specs.into_iter().zip(roots).collect();
+        let entry = Some(CatalogEntry::new(options, sides.merged.root, indexes));
+        Ok(Ok(MergedCollection { entry, conflicts, schema }))
+    }
+
+    /// Decides about unique indexes that came from theirs and that our documents don't fit: told as a
+    /// conflict, left out, or, if they must stay, a reason in words to refuse the merge.
+    fn leave_out(
+        &self,
+        specs: &mut Vec<IndexSpec>,
+        duplicates: Vec<(IndexSpec, Duplicate)>,
+        schema: &mut Vec<StoredConflict>,
+    ) -> Option<String> {
+        let names: BTreeSet<&str> = duplicates.iter().map(|(spec, _)| &spec.name[..]).collect();
+        for name in names {
+            let position = specs.iter().position(|spec| spec.name == name)?;
+            let told = [None, None, Some(specs[position].to_document())];
+            if self.decide(ConflictKind::Index, name, told, schema) == THEIRS {
+                let (_, duplicate) = duplicates.iter().find(|(spec, _)| spec.name == name)?;
+                return Some(format!(
+                    "a unique index of theirs can't have our documents, change them first: {}",
+                    duplicate.message
+                ));
+            }
+            specs.remove(position);
         }
-        let entry = Some(CatalogEntry::new(options, documents.root, indexes));
-        Ok(Ok(MergedCollection { entry, conflicts, schema, duplicates }))
+        None
     }
 
     /// Which of base, ours and theirs counts where both sides changed a part of the schema.
@@ -224,45 +272,53 @@ impl CollectionMerge<'_> {
         ours: &CatalogEntry,
         theirs: &CatalogEntry,
         rules: &DocumentRules,
-    ) -> Result<MergedDocuments, Error> {
+    ) -> Result<Result<MergedDocuments, String>, Error> {
         let base = match self.base {
             Some(base) => base.documents_tree(self.format),
             None => Tree::empty(&**self.store, self.format)?,
         };
         let (ours, theirs) = (ours.documents_tree(self.format), theirs.documents_tree(self.format));
         let mut conflicts = Vec::new();
-        if rules.touched {
-            self.find_equal_changes([&base, &ours, &theirs], rules, &mut conflicts)?;
+        let mut summed = Vec::new();
+        if rules.looks_at_equal_changes() {
+            let sides = [&base, &ours, &theirs];
+            summed = self.merge_equal_changes(sides, rules, &mut conflicts)?;
         }
-        let mut too_large = None;
+        let (mut too_large, mut both) = (None, BTreeSet::new());
         let mut resolve = |conflict: MergeConflict| {
+            both.insert(conflict.key.clone());
             let merged = self.merge_document(conflict, rules, &mut conflicts)?;
             let Some(merged) = merged else { return Ok(None) };
             let Some(document) = merged else { return Ok(Some(Edit::Delete)) };
-            let bytes = document.as_bytes().len();
-            if bytes > DOCUMENT_BYTES_MAX {
-                too_large.get_or_insert(bytes as u64);
+            let bytes = document.as_bytes().len() as u64;
+            if bytes > self.document_bytes_max {
+                too_large.get_or_insert(bytes);
             }
             Ok(Some(Edit::Put(value_of(&**self.store, self.format, &document)?)))
         };
         let merged = Tree::merge(self.store, &base, &ours, &theirs, &mut resolve)?;
+        let merged = merged.apply(&**self.store, &mut summed.into_iter().map(Ok))?;
         Ok(match too_large {
-            None => Ok((merged, conflicts)),
+            None => {
+                Ok(MergedDocuments { sides: Sides { base, ours, theirs, merged }, conflicts, both })
+            }
             Some(bytes) => Err(format!(
                 "a document of collection {} would have {bytes} bytes, at most \
-                 {DOCUMENT_BYTES_MAX} are allowed",
-                self.namespace
+                 {} are allowed",
+                self.namespace, self.document_bytes_max
             )),
         })
     }
 
-    /// Finds documents that both sides changed to the same, which the trees' merge passes over.
-    fn find_equal_changes(
+    /// Merges documents that both sides changed to the same, which the trees' merge passes over: they
+    /// may conflict, or have fields that add up. Returns what differs from ours.
+    fn merge_equal_changes(
         &self,
         [base, ours, theirs]: [&Tree; 3],
         rules: &DocumentRules,
         conflicts: &mut Vec<StoredConflict>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<(Bytes, Edit)>, Error> {
+        let mut edits = Vec::new();
         let mut ours = base.diff(self.store, ours).peekable();
         for theirs in base.diff(self.store, theirs) {
             let theirs = theirs?;
@@ -279,11 +335,15 @@ impl CollectionMerge<'_> {
             let our = our?;
             if our.to == theirs.to {
                 let (key, base, theirs) = (our.key, our.from, theirs.to);
-                let conflict = MergeConflict { key, base, ours: our.to, theirs };
-                self.merge_document(conflict, rules, conflicts)?;
+                let conflict = MergeConflict { key: key.clone(), base, ours: our.to, theirs };
+                let merged = self.merge_document(conflict, rules, conflicts)?;
+                if let Some(Some(document)) = merged {
+                    let value = value_of(&**self.store, self.format, &document)?;
+                    edits.push((key, Edit::Put(value)));
+                }
             }
         }
-        Ok(())
+        Ok(edits)
     }
 
     /// The document in the place of ours, `Some(None)` if it goes; `None` if ours stays.
@@ -312,12 +372,12 @@ impl CollectionMerge<'_> {
     }
 
     /// The index `spec` over `documents`, from the tree of the first side that has it.
-    fn merge_index(
+    pub fn merge_index(
         &self,
         spec: &IndexSpec,
         sides: [&CatalogEntry; 2],
         documents: &Tree,
-    ) -> Result<(Tree, Vec<String>), Error> {
+    ) -> Result<(Tree, Vec<Duplicate>), Error> {
         for side in sides {
             let Some((_, root)) = side.indexes.iter().find(|(known, _)| known == spec) else {
                 continue;

@@ -14,7 +14,7 @@ use frond_store::ChunkStore;
 use frond_tree::{Change, Edit, Tree, TreeError, Value};
 
 use crate::catalog::IndexSpec;
-use crate::catalog::index_entry::entries;
+use crate::catalog::index_entry::{entries, id_key_of};
 use crate::catalog::view::Index;
 use crate::collection::duplicate;
 use crate::error::Error;
@@ -26,19 +26,29 @@ use crate::reader::TreePlace;
 struct Slot {
     /// The document that had it doesn't any more.
     is_freed: bool,
-    /// What it holds then, and the document that says so.
-    brought: Option<(Value, DocumentBuf)>,
+    /// What it holds then, the document that says so, and the key of its `_id`.
+    brought: Option<(Value, DocumentBuf, Bytes)>,
+}
+
+/// Two documents that a unique index won't have together.
+pub(crate) struct Duplicate {
+    /// MongoDB's words.
+    pub message: String,
+    /// The key of the `_id` of the one that brought the key of the index.
+    pub brought: Bytes,
+    /// That of the other one, which has it or brought it, too.
+    pub other: Bytes,
 }
 
 /// Applies the changes of documents to the index `tree`. Returns the new tree and what a unique
-/// index refuses, in words; the tree is of no use then.
+/// index refuses; the tree is of no use then.
 pub(crate) fn apply(
     store: &Arc<dyn ChunkStore>,
     spec: &IndexSpec,
     tree: &Tree,
     changes: impl Iterator<Item = Result<Change, TreeError>>,
     namespace: &str,
-) -> Result<(Tree, Vec<String>), Error> {
+) -> Result<(Tree, Vec<Duplicate>), Error> {
     let index = Index::new(spec.clone(), TreePlace::Committed(*tree));
     let mut slots: BTreeMap<Bytes, Slot> = BTreeMap::new();
     let mut duplicates = Vec::new();
@@ -63,10 +73,14 @@ pub(crate) fn apply(
             let slot = slots.entry(key.clone()).or_default();
             // A document that only changed its flags brings what it had.
             slot.is_freed |= old.contains_key(&key);
-            if slot.brought.is_some() {
-                duplicates.push(duplicate_message(&index, &key, &document, namespace));
+            if let Some((_, _, other)) = &slot.brought {
+                duplicates.push(Duplicate {
+                    message: duplicate_message(&index, &key, &document, namespace),
+                    brought: change.key.clone(),
+                    other: other.clone(),
+                });
             }
-            slot.brought = Some((value, document.clone()));
+            slot.brought = Some((value, document.clone(), change.key.clone()));
         }
     }
     if spec.unique {
@@ -76,7 +90,7 @@ pub(crate) fn apply(
         return Ok((*tree, duplicates));
     }
     let mut edits = slots.into_iter().map(|(key, slot)| match slot.brought {
-        Some((value, _)) => Ok((key, Edit::Put(value))),
+        Some((value, ..)) => Ok((key, Edit::Put(value))),
         None => Ok((key, Edit::Delete)),
     });
     Ok((tree.apply(&**store, &mut edits)?, duplicates))
@@ -89,18 +103,24 @@ fn check_taken(
     tree: &Tree,
     slots: &BTreeMap<Bytes, Slot>,
     namespace: &str,
-    duplicates: &mut Vec<String>,
+    duplicates: &mut Vec<Duplicate>,
 ) -> Result<(), Error> {
-    let brought: Vec<(&Bytes, &DocumentBuf)> = slots
+    let brought: Vec<(&Bytes, &DocumentBuf, &Bytes)> = slots
         .iter()
         .filter(|(_, slot)| !slot.is_freed)
-        .filter_map(|(key, slot)| Some((key, &slot.brought.as_ref()?.1)))
+        .filter_map(|(key, slot)| {
+            let (_, document, id_key) = slot.brought.as_ref()?;
+            Some((key, document, id_key))
+        })
         .collect();
-    let keys: Vec<&[u8]> = brought.iter().map(|(key, _)| &key[..]).collect();
-    for ((key, document), taken) in brought.iter().zip(tree.get_many(&**store, &keys)?) {
-        if taken.is_some() {
-            duplicates.push(duplicate_message(index, key, document, namespace));
-        }
+    let keys: Vec<&[u8]> = brought.iter().map(|(key, ..)| &key[..]).collect();
+    for ((key, document, id_key), taken) in brought.iter().zip(tree.get_many(&**store, &keys)?) {
+        let Some(taken) = taken else { continue };
+        duplicates.push(Duplicate {
+            message: duplicate_message(index, key, document, namespace),
+            brought: Bytes::clone(id_key),
+            other: id_key_of(index, key, &taken.read(&**store)?)?,
+        });
     }
     Ok(())
 }

@@ -168,6 +168,16 @@ fn append_field_rules(builder: &mut DocumentBuilder, rules: &BTreeMap<String, Fi
 }
 
 impl DocumentRules {
+    /// Whether a field is a sum of changes: two changes to the same value are two changes then.
+    pub fn sums(&self) -> bool {
+        self.fields.values().any(|rule| *rule == FieldRule::Delta)
+    }
+
+    /// Whether equal changes of both sides have to be looked at.
+    pub fn looks_at_equal_changes(&self) -> bool {
+        self.touched || self.sums()
+    }
+
     /// Reads a collection's own rules.
     ///
     /// # Errors
@@ -272,7 +282,8 @@ impl Database {
         }
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+            self.refuse_closed(transaction)?;
             let Some(found) = adopt::find(transaction, self, branch, collection)? else {
                 let message = format!("no collection {}", self.namespace(collection));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));

@@ -2,9 +2,13 @@
 //!
 //! - A *protected* branch only moves forward: no reset to what isn't ahead, no amending, no rebase, no
 //!   deletion, no push by force. Its documents can be written, and committed.
-//! - A branch with a time to live can be removed by [`Database::remove_expired_branches`] once it is over.
+//! - A *closed* branch takes no direct writes: nothing inserts, updates or removes its documents, changes
+//!   its collections, or makes commits of its own on it (pick, revert, restore). It changes by merges,
+//!   with what resolves their conflicts, and by pulls.
+//! - A branch with a time to live can be removed by [`Database::remove_expired_branches`] once it is over;
+//!   a server does so by itself.
 //!
-//! The policy is one record, `{protected, expires}`, local to the data directory as refs are.
+//! The policy is one record, `{protected, closed, expires}`, local to the data directory as refs are.
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuilder, Value};
@@ -25,6 +29,8 @@ use crate::version::state::BranchState;
 pub struct BranchPolicy {
     /// It only moves forward, and isn't deleted.
     pub protected: bool,
+    /// It takes no direct writes.
+    pub closed: bool,
     /// When it may be removed: milliseconds since 1970.
     pub expires_millis: Option<i64>,
 }
@@ -33,13 +39,17 @@ impl BranchPolicy {
     fn encode(&self) -> Bytes {
         let mut builder = DocumentBuilder::new();
         builder.append("protected", Value::Boolean(self.protected));
+        if self.closed {
+            builder.append("closed", Value::Boolean(true));
+        }
         if let Some(expires) = self.expires_millis {
             builder.append("expires", Value::DateTime(expires));
         }
         builder.build().into_bytes()
     }
 
-    fn decode(bytes: Bytes) -> Result<BranchPolicy, Error> {
+    /// Reads a stored record.
+    pub(crate) fn decode(bytes: Bytes) -> Result<BranchPolicy, Error> {
         let record = system::record(bytes)?;
         let flag = |value: Value<'_>| match value {
             Value::Boolean(flag) => Some(flag),
@@ -49,7 +59,11 @@ impl BranchPolicy {
             Some(Value::DateTime(millis)) => Some(millis),
             _ => None,
         };
-        Ok(BranchPolicy { protected: system::field(&record, "protected", flag)?, expires_millis })
+        Ok(BranchPolicy {
+            protected: system::field(&record, "protected", flag)?,
+            closed: record.get("closed").and_then(flag).unwrap_or_default(),
+            expires_millis,
+        })
     }
 }
 
@@ -93,6 +107,27 @@ impl BranchState {
 }
 
 impl Database {
+    /// Refuses direct writes to a branch that takes none; conflicts with who closes it meanwhile.
+    /// Costs nothing in a data directory without such branches.
+    ///
+    /// # Errors
+    /// `IllegalOperation`.
+    pub(crate) fn refuse_closed(&self, transaction: &mut Transaction) -> Result<(), Error> {
+        let Some(branch) = self.branch().filter(|_| self.frond().automatic().some_closed()) else {
+            return Ok(());
+        };
+        let policy = {
+            let reader = Reader::within(self.frond().engine(), transaction);
+            read(&reader, self.repository_name(), branch)?
+        };
+        transaction.validate(TreeId::SYSTEM, system::policy_key(self.repository_name(), branch));
+        if !policy.closed {
+            return Ok(());
+        }
+        let message = format!("branch {branch} takes no direct writes: merge into it");
+        Err(Error::invalid(Code::IllegalOperation, message))
+    }
+
     /// The policy of a branch.
     ///
     /// # Errors
@@ -113,13 +148,26 @@ impl Database {
     pub fn set_branch_policy(&self, branch: &str, policy: BranchPolicy) -> Result<(), Error> {
         let name = self.repository_name();
         let scope = Scope::branch(name, branch);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        if policy.closed {
+            // From now on every write looks; those that began before are of the time before.
+            self.frond().automatic().note_closed();
+        }
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let is_there = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 database::branch_ref(&reader, name, branch)?.is_some()
             };
             if !is_there {
                 return Err(history::no_branch(name, branch));
+            }
+            let repository = {
+                let reader = Reader::within(self.frond().engine(), transaction);
+                database::repository(&reader, name)?
+            };
+            let is_default = repository.is_some_and(|known| known.default_branch == branch);
+            if policy.expires_millis.is_some() && is_default {
+                let message = format!("{branch} is the default branch: it can't be removed");
+                return Err(Error::invalid(Code::IllegalOperation, message));
             }
             transaction.validate(TreeId::SYSTEM, system::branch_key(name, branch));
             let key = system::policy_key(name, branch);

@@ -1,28 +1,24 @@
 //! Rebase: the commits that this branch has and another version hasn't, made again on top of that.
 //!
-//! Each commit is picked in turn, the oldest first, onto the catalog that the one before gave. All of it
-//! happens beside the branch; one transaction then moves it. A commit that would change nothing is
-//! left out; merges are left out too, since what they brought is there or picked by itself. A
-//! conflict refuses the whole, names the commit, and changes nothing: merge instead, or prefer a side.
+//! It is a replay ([`super::replay`]) of these commits, the oldest first. A commit that would change nothing is
+//! left out; merges are left out too, since what they brought is there or picked by itself. One that
+//! conflicts waits until it is resolved and continued, or skipped, or all is given up.
 
 use std::collections::BTreeMap;
 
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash};
+use frond_store::ChunkHash;
 
 use crate::contention::Outcome;
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
-use crate::version::adopt::Adoption;
-use crate::version::commit::{self, Signature};
-use crate::version::format::{self, Commit};
-use crate::version::merge_catalogs::CatalogMerge;
+use crate::version::conflict::MergeKind;
 use crate::version::merge_rules::MergeRules;
-use crate::version::reflog::RefWhy;
+use crate::version::replay::{Replay, Replayed};
 use crate::version::state::BranchState;
 use crate::version::walk::Walk;
-use crate::version::{CommitId, CommitInfo, history};
+use crate::version::{CommitId, CommitInfo, format, history};
 
 /// More commits than this are not rebased at once.
 const COMMITS_MAX: usize = 10_000;
@@ -30,10 +26,12 @@ const COMMITS_MAX: usize = 10_000;
 /// What a rebase did.
 #[derive(Clone, Debug)]
 pub struct Rebased {
-    /// HEAD now.
+    /// The commit that the branch is at once it is done.
     pub head: CommitId,
     /// The commits that were made, the oldest first.
     pub commits: Vec<CommitInfo>,
+    /// Conflicts that wait, a collection; the branch hasn't moved then.
+    pub conflicts: Vec<(String, u64)>,
 }
 
 impl Database {
@@ -41,12 +39,12 @@ impl Database {
     ///
     /// # Errors
     /// `BadValue` if `onto` names no commit; `IllegalOperation` if this is a commit, is protected, has
-    /// changes that aren't committed, or a merge waits; `OperationFailed` if a commit conflicts.
+    /// changes that aren't committed, or a merge waits.
     pub fn rebase(&self, onto: &str, rules: &MergeRules) -> Result<Rebased, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let engine = self.frond().engine();
-        self.replace_working_state(branch, |transaction| {
+        let replayed = self.replace_working_state(branch, |transaction| {
             if database::repository(&self.reader(), name)?.is_none() {
                 let message = format!("no branch or revision {onto} in {name}");
                 return Err(Error::invalid(Code::BadValue, message));
@@ -59,27 +57,35 @@ impl Database {
             }
             let clean = state.clean_catalog(engine, transaction)?;
             let own = self.own_commits(&state, onto_chunk)?;
-            let (chunks, commits) = self.remake(&state, onto_chunk, &own, rules)?;
-            let head = chunks.last().map_or(onto_chunk, Chunk::hash);
-            let catalog = history::load(&**engine.store(), head)?.catalog;
-            let adoption = Adoption { head: catalog, before: clean, after: catalog };
-            state.adopt(engine, transaction, &adoption)?;
-            for chunk in &chunks {
-                state.register(transaction, chunk)?;
-            }
-            let why = format!("rebase: onto {onto}");
-            let why = RefWhy::replacing(&why, self.frond().now_millis(), clean);
-            state.move_ref(transaction, head, why)?;
-            Ok(Outcome::Commit(Rebased { head: format::id_of(head), commits }))
-        })
+            let replay = Replay {
+                database: self,
+                state: &state,
+                kind: MergeKind::Rebase,
+                parent: None,
+                why: format!("rebase: onto {onto}"),
+                rules,
+                message: None,
+                author: None,
+                working: clean,
+                tip: Some(onto_chunk),
+                catalog: history::load(&**engine.store(), onto_chunk)?.catalog,
+                made: Vec::new(),
+            };
+            replay.run(transaction, &own, &BTreeMap::new()).map(|outcome| match outcome {
+                Outcome::Commit(done) => Outcome::Commit((done, onto_chunk)),
+                Outcome::Discard(done) => Outcome::Discard((done, onto_chunk)),
+            })
+        })?;
+        let (made, head, conflicts) = match replayed {
+            (Replayed::Done { made, head }, onto) => (made, head.unwrap_or(onto), Vec::new()),
+            (Replayed::Waits { made, counts }, onto) => (made, onto, counts),
+        };
+        let head = made.last().map_or(format::id_of(head), |commit| commit.id);
+        Ok(Rebased { head, commits: made, conflicts })
     }
 
     /// The commits that the branch has and `onto` hasn't, without merges, the oldest first.
-    fn own_commits(
-        &self,
-        state: &BranchState,
-        onto: ChunkHash,
-    ) -> Result<Vec<(ChunkHash, Commit)>, Error> {
+    fn own_commits(&self, state: &BranchState, onto: ChunkHash) -> Result<Vec<ChunkHash>, Error> {
         let store = self.frond().engine().store();
         let tips: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
         let mut walk = Walk::begin(store, &tips, &[onto], false)?;
@@ -90,54 +96,10 @@ impl Database {
                 return Err(Error::invalid(Code::BadValue, message));
             }
             if commit.parents.len() < 2 {
-                own.push((hash, commit));
+                own.push(hash);
             }
         }
         own.reverse();
         Ok(own)
-    }
-
-    fn remake(
-        &self,
-        state: &BranchState,
-        onto: ChunkHash,
-        own: &[(ChunkHash, Commit)],
-        rules: &MergeRules,
-    ) -> Result<(Vec<Chunk>, Vec<CommitInfo>), Error> {
-        let engine = self.frond().engine();
-        let store = &**engine.store();
-        let decisions = BTreeMap::new();
-        let format = state.repository.format();
-        let merge = CatalogMerge { database: self, format, rules, decisions: &decisions };
-        let (mut chunks, mut commits) = (Vec::new(), Vec::new());
-        let (mut parent, mut catalog) = (onto, history::load(store, onto)?.catalog);
-        for (hash, commit) in own {
-            let before = self.catalog_before(state, commit, None)?;
-            let merged = merge.merge([&before, &catalog, &commit.catalog])?;
-            if let Some(conflict) = merged.schema.first().or(merged.conflicts.first()) {
-                let message = format!(
-                    "commit {} ({}) conflicts in {} with what it would be rebased onto: merge \
-                     instead, or prefer a side",
-                    format::id_of(*hash),
-                    commit.message.lines().next().unwrap_or_default(),
-                    self.namespace(&conflict.collection)
-                );
-                return Err(Error::invalid(Code::OperationFailed, message));
-            }
-            if merged.catalog.root == catalog.root {
-                continue;
-            }
-            catalog = merged.catalog;
-            let signature = Signature {
-                committer: commit.committer.as_deref(),
-                authored_millis: Some(commit.authored_millis.unwrap_or(commit.timestamp_millis)),
-                ..Signature::new(&commit.author, &commit.message, self.frond().now_millis())?
-            };
-            let (chunk, info) = commit::make(engine, catalog, &[parent], &signature)?;
-            parent = chunk.hash();
-            chunks.push(chunk);
-            commits.push(info);
-        }
-        Ok((chunks, commits))
     }
 }

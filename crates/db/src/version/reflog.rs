@@ -209,7 +209,7 @@ impl Database {
         let engine = self.frond().engine();
         let durability = frond_engine::Durability::Synced;
         let scope = Scope::branch(name, "");
-        self.frond().transact(scope, Role::Writer, durability, |transaction| {
+        self.transact_alone(scope, Role::Writer, durability, |transaction| {
             let old: Vec<RefChangeInfo> = {
                 let reader = Reader::within(engine, transaction);
                 read(&reader, name, Bounds::prefix(&system::reflogs_prefix(name)))?

@@ -1,8 +1,9 @@
 //! Remotes: the same repository elsewhere. Clone, fetch, pull and push move what the other side lacks.
 //!
 //! Reading order: [`Remote`] (what another place must be able to do; two do: `data`, a data directory,
-//! and `plain`, a directory of packs and one file of refs), `transfer` (which chunks move), `fetch`
-//! (fetch, clone, pull), `push`.
+//! and `plain`, a directory or bucket of packs and one file of refs), `transfer` (which chunks move), `frame`
+//! (chunks as they travel), `fetch` (fetch, clone, pull), `push`. A server that is asked over HTTP is a third
+//! kind, in a crate of its own.
 //!
 //! *Refs*: what a remote's branches were when they were last seen is kept as `origin/main`, and resolves
 //! like a tag. Tags come along; one that is there already stays.
@@ -10,11 +11,15 @@
 //! *Lineage*: trees of two repositories are comparable only if their salt is the same, which a clone
 //! inherits. Another salt is refused.
 
+mod admit;
 mod data;
 mod fetch;
+pub mod frame;
+mod image;
 mod plain;
 mod push;
 mod transfer;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,10 +39,12 @@ use crate::system;
 use crate::version::{TagInfo, branch};
 
 pub use data::DataRemote;
-pub use fetch::{FetchReport, FetchedBranch};
-pub use plain::PlainRemote;
+pub use fetch::{Depth, FetchReport, FetchedBranch};
+pub use image::{DataImage, ImageSource, RestoreReport};
+pub use plain::{BackupInfo, FilePart, FileVersion, PlainPlace, PlainReclaimed, PlainRemote};
 pub use push::{PushReport, PushRequest};
-pub use transfer::Moved;
+pub use transfer::{CHUNK_BYTES_MAX, Moved};
+pub use wire::{decode_hashes, encode_hashes};
 
 /// What a remote that clone makes is called.
 pub const ORIGIN: &str = "origin";
@@ -79,24 +86,26 @@ pub struct RefUpdate {
 }
 
 /// A repository elsewhere: chunks by name, and refs that are swapped.
-pub trait Remote {
+///
+/// *Thread safety*: a transfer asks for several batches of chunks at once, from as many threads.
+pub trait Remote: Send + Sync {
     /// The refs; `None` if there is no repository yet.
-    fn state(&mut self) -> Result<Option<RemoteState>, Error>;
+    fn state(&self) -> Result<Option<RemoteState>, Error>;
 
     /// Tells for each of `hashes` whether its chunk is there.
-    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error>;
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error>;
 
     /// Returns the chunks named by `hashes`, in their order. Each was hashed and compared with its name.
-    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
 
     /// Adds chunks. They stay if what they were sent for is cut.
-    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error>;
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error>;
 
     /// Makes all that was put durable, then changes the refs, if they are what is expected.
     ///
     /// # Errors
     /// `IllegalOperation` if the branch is not where it is expected; nothing was changed.
-    fn update(&mut self, update: &RefUpdate) -> Result<(), Error>;
+    fn update(&self, update: &RefUpdate) -> Result<(), Error>;
 }
 
 /// A remote, by name.
@@ -120,7 +129,7 @@ pub fn open(url: &str, database: &str) -> Result<Box<dyn Remote>, Error> {
         return Err(Error::invalid(Code::BadValue, message));
     }
     let directory = Path::new(directory);
-    if directory.join(DATA_DIRECTORY_FILE).is_file() {
+    if is_data_directory(directory) {
         let frond = Frond::open(directory, FrondOptions::default())?;
         return Ok(Box::new(DataRemote::new(frond, named.unwrap_or(database))?));
     }
@@ -129,6 +138,11 @@ pub fn open(url: &str, database: &str) -> Result<Box<dyn Remote>, Error> {
         return Err(Error::invalid(Code::BadValue, message));
     }
     Ok(Box::new(PlainRemote::open(&crate::frond::open_machine(directory)?)?))
+}
+
+/// Whether `directory` is a data directory.
+pub fn is_data_directory(directory: &Path) -> bool {
+    directory.join(DATA_DIRECTORY_FILE).is_file()
 }
 
 impl Database {
@@ -174,7 +188,7 @@ impl Database {
         }
         let repository = self.repository_name();
         let scope = Scope::branch(repository, "");
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let key = system::remote_key(repository, name);
             let (exists, known) = {
                 let reader = crate::reader::Reader::within(self.frond().engine(), transaction);
@@ -203,7 +217,7 @@ impl Database {
         self.remote_url(name)?;
         let repository = self.repository_name();
         let scope = Scope::branch(repository, "");
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let known = {
                 let reader = crate::reader::Reader::within(self.frond().engine(), transaction);
                 crate::version::tag::tracking(&reader, repository, Some(name))?

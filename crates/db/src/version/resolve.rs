@@ -21,7 +21,7 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Filter};
 
 use crate::catalog::CatalogView;
-use crate::collection::insert::check_document;
+use crate::collection::insert::check_id;
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{Outcome, Role, Scope};
@@ -68,7 +68,7 @@ impl Database {
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
         let merge_key = crate::system::merge_key(name, branch);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let (mut merge, conflicts) = {
                 let reader = Reader::within(engine, transaction);
                 if crate::database::branch_ref(&reader, name, branch)?.is_none() {
@@ -85,7 +85,7 @@ impl Database {
             let mut by_collection: BTreeMap<String, Vec<StoredConflict>> = BTreeMap::new();
             for found in conflicts {
                 found.remove(transaction, name, branch)?;
-                if found.kind == ConflictKind::Document {
+                if found.kind.is_document() {
                     by_collection.entry(found.collection.clone()).or_default().push(found);
                 } else {
                     decide(&mut merge, &found, resolution)?;
@@ -167,6 +167,9 @@ impl Database {
                 }
                 _ => resolve(found, now.as_ref(), resolution, &rules)?,
             };
+            if let Some(resolved) = &resolved {
+                self.check_size(resolved.as_bytes().len() as u64)?;
+            }
             self.write_resolved(transaction, branch, found, now, resolved)?;
         }
         Ok(())
@@ -252,7 +255,7 @@ fn resolve(
             }
             let no_id = || frond_doc::ObjectId([0; 12]); // Never asked for: there is one.
             let document = normalise::for_insert(document, no_id)?;
-            check_document(document.view())?;
+            check_id(document.view())?;
             Ok(Some(document))
         }
     }
@@ -268,7 +271,11 @@ fn take_theirs(
     }
     let sides = [&conflict.base, &conflict.ours, &conflict.theirs]
         .map(|side| side.as_ref().map(DocumentBuf::view));
-    let left = merge_by_rules(sides, Prefer::Ours, rules).document;
+    // What is held back is in the working state as ours has it, without what merged cleanly.
+    let left = match conflict.kind {
+        ConflictKind::Document => merge_by_rules(sides, Prefer::Ours, rules).document,
+        _ => conflict.ours.clone(),
+    };
     let wanted = merge_by_rules(sides, Prefer::Theirs, rules).document;
     let sides = [left.as_ref(), now, wanted.as_ref()].map(|side| side.map(DocumentBuf::view));
     merge_by_rules(sides, Prefer::Theirs, &DocumentRules::default()).document

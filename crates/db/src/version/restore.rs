@@ -47,6 +47,7 @@ impl Database {
         let engine = self.frond().engine();
         let store = engine.store();
         self.replace_working_state(branch, |transaction| {
+            self.refuse_closed(transaction)?;
             let source = {
                 let reader = Reader::within(engine, transaction);
                 if database::repository(&reader, name)?.is_none() {
@@ -98,7 +99,8 @@ impl Database {
         };
         let id_key = key::of_value(id.as_value());
         let scope = Scope::collection(name, branch, collection);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+            self.refuse_closed(transaction)?;
             let now = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 match CatalogView::open(&reader, self)?.collection(collection)? {

@@ -26,6 +26,9 @@ impl CommitInfo {
         if self.authored_millis != self.timestamp_millis {
             row.append("authored", Value::DateTime(self.authored_millis));
         }
+        if self.automatic {
+            row.append("automatic", Value::Boolean(true));
+        }
     }
 
     /// The row of a log; its `_id` is the commit's id.

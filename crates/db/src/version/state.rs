@@ -39,6 +39,8 @@ pub(crate) struct BranchState {
     pub repository: Repository,
     /// The chunk of HEAD and what it says; `None` before the first commit.
     pub head: Option<(ChunkHash, Commit)>,
+    /// The commit that the ref names: HEAD, until a transaction makes another one.
+    pub at: Option<CommitId>,
     /// Working entries, ascending by the collection's name.
     pub entries: Vec<(String, WorkingEntry)>,
     /// The merge that waits for its conflicts.
@@ -66,6 +68,7 @@ impl BranchState {
             database: database.to_owned(),
             branch: branch.to_owned(),
             repository,
+            at: head.as_ref().map(|(chunk, _)| format::id_of(*chunk)),
             head,
             entries,
             merging: merging.map(MergeState::decode).transpose()?,
@@ -112,7 +115,8 @@ impl BranchState {
     pub fn working_catalog(&self, engine: &Engine, snapshot: &Snapshot) -> Result<Tree, Error> {
         let store = PutFor { store: &**engine.store(), lifetime: Lifetime::Lasting };
         let head = self.head_catalog(&store)?;
-        let trees: Vec<TreeId> = self.live().flat_map(|(_, live)| live.trees()).collect();
+        let versioned = self.live().filter(|(_, live)| live.is_versioned());
+        let trees: Vec<TreeId> = versioned.flat_map(|(_, live)| live.trees()).collect();
         let mut folded = engine.fold(snapshot, &trees)?.into_iter();
         let mut chunks = Vec::new();
         let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
@@ -120,7 +124,7 @@ impl BranchState {
             let key = Bytes::copy_from_slice(name.as_bytes());
             let committed = head.get(&store, &key)?;
             match entry {
-                WorkingEntry::Live(live) => {
+                WorkingEntry::Live(live) if live.is_versioned() => {
                     let roots = folded.by_ref().take(live.trees().len());
                     let chunk = committed_form(live, roots)?.encode();
                     let value = entry_value(&chunk);
@@ -129,10 +133,9 @@ impl BranchState {
                         chunks.push(chunk);
                     }
                 }
-                WorkingEntry::Dropped if committed.is_some() => {
-                    edits.push(Ok((key, Edit::Delete)));
-                }
-                WorkingEntry::Dropped => {}
+                // Dropped, or left out of commits.
+                _ if committed.is_some() => edits.push(Ok((key, Edit::Delete))),
+                _ => {}
             }
         }
         store.put_many(&chunks)?;
@@ -190,7 +193,7 @@ impl BranchState {
         let record = Value::inline(BranchRef { commit: to }.encode());
         let key = system::branch_key(&self.database, &self.branch);
         transaction.put(TreeId::SYSTEM, key, record)?;
-        let change = RefChange { from: self.head_id(), to, why };
+        let change = RefChange { from: self.at, to, why };
         change.log(transaction, &self.database, &self.branch)
     }
 }
@@ -252,6 +255,7 @@ impl Database {
         branch: &str,
         body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
+        self.refuse_in_transaction("a command of versions")?;
         let name = self.repository_name();
         let prefix = system::working_prefix(name, branch);
         let scopes: Vec<Scope> = view::working_entries(&self.reader(), &prefix)?

@@ -11,6 +11,7 @@ impl Database {
     /// # Errors
     /// `IllegalOperation` if this is a commit; `NamespaceNotFound` if the branch is gone.
     pub fn status(&self) -> Result<Status, Error> {
+        self.refuse_in_transaction("comparing a working state")?;
         let branch = self.writable_branch()?.to_owned();
         let reader = self.reader();
         if database::repository(&reader, self.repository_name())?.is_none() {

@@ -146,7 +146,7 @@ impl Database {
         branch::check_name(name)?;
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let commit = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 if database::repository(&reader, repository)?.is_none() {
@@ -182,7 +182,7 @@ impl Database {
     pub fn delete_tag(&self, name: &str) -> Result<TagInfo, Error> {
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let key = system::tag_key(repository, name);
             let reader = Reader::within(self.frond().engine(), transaction);
             let found = reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &key)?;

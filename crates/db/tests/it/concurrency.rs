@@ -55,6 +55,7 @@ fn find_and_modify_hands_out_each_number_once() {
         array_filters: None,
         hint: None,
         variables: None,
+        collation: None,
     };
     let mut numbers: Vec<i64> = thread::scope(|scope| {
         let take = || {

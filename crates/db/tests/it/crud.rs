@@ -168,6 +168,7 @@ fn deletes() {
         only_first: true,
         hint: None,
         variables: None,
+        collation: None,
     };
     let report = shop.delete("things", &[first], true, Durability::Synced).expect("a report");
     assert_eq!(report.count, 1);
@@ -185,6 +186,7 @@ fn modify(filter: &str, update: Option<&str>) -> FindAndModify {
         array_filters: None,
         hint: None,
         variables: None,
+        collation: None,
     }
 }
 
@@ -251,6 +253,7 @@ fn pipelines_variables_sorts_and_hints_in_writes() {
         only_first: false,
         hint: None,
         variables: let_values,
+        collation: None,
     };
     let report = shop.delete("things", &[statement], true, Durability::Relaxed).expect("right");
     assert_eq!(report.count, 1);

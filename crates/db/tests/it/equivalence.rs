@@ -19,6 +19,22 @@ const INDEXES: &[&str] = &[
     "{'key': {'b': 1, 'a': -1}}",
     "{'key': {'n.x': 1}}",
     "{'key': {'c': 1}, 'sparse': true}",
+    "{'key': {'h': 'hashed'}}",
+    "{'key': {'$**': 1}}",
+    "{'key': {'a': 1}, 'partialFilterExpression': {'c': {'$gt': 2}}, 'name': 'partial'}",
+    "{'key': {'h': 1, 'c': -1}}",
+    "{'key': {'a': 1, 'c': 1}, 'include': ['b']}",
+    "{'key': {'c': -1, 'a': 1}, 'clustering': true}",
+    "{'key': {'h': -1, 'n.x': 1}}",
+];
+
+/// Fields that are asked for, so that an index may give them alone.
+const PROJECTIONS: &[&str] = &[
+    "{'h': 1, 'c': 1}",
+    "{'_id': 0, 'c': 1}",
+    "{'a': 1, 'b': 1, 'c': 1}",
+    "{'_id': 1}",
+    "{'n.x': 1, '_id': 0}",
 ];
 
 fn scalar(random: &mut Random) -> DocumentBuf {
@@ -57,6 +73,9 @@ fn random_document(random: &mut Random, id: i32) -> DocumentBuf {
         } else {
             append_scalar(&mut builder, name, random);
         }
+    }
+    if random.one_in(2) {
+        append_scalar(&mut builder, "h", random);
     }
     match random.below(3) {
         0 => {
@@ -115,7 +134,7 @@ fn condition(random: &mut Random) -> DocumentBuf {
 
 fn random_filter(random: &mut Random) -> DocumentBuf {
     let mut builder = DocumentBuilder::new();
-    let paths = ["a", "b", "c", "n.x", "_id"];
+    let paths = ["a", "b", "c", "n.x", "h", "_id"];
     for path in paths {
         if random.one_in(3) {
             if random.one_in(2) {
@@ -129,7 +148,7 @@ fn random_filter(random: &mut Random) -> DocumentBuf {
         builder.begin_array("$or");
         for _ in 0..2 {
             let mut branch = DocumentBuilder::new();
-            branch.append(paths[random.below(4)], Value::from(&condition(random)));
+            branch.append(paths[random.below(5)], Value::from(&condition(random)));
             builder.push(Value::from(&branch.build()));
         }
         builder.end();
@@ -150,7 +169,13 @@ fn change(database: &Database, model: &mut BTreeMap<i32, DocumentBuf>, random: &
     let document = random_document(random, id);
     if random.one_in(4) {
         let filter = frond_doc::document! { "_id": id };
-        let statement = DeleteStatement { filter, only_first: true, hint: None, variables: None };
+        let statement = DeleteStatement {
+            filter,
+            only_first: true,
+            hint: None,
+            variables: None,
+            collation: None,
+        };
         let report = database.delete("things", &[statement], true, Durability::Relaxed);
         assert!(report.expect("the request is right").errors.is_empty());
         model.remove(&id);
@@ -166,6 +191,7 @@ fn change(database: &Database, model: &mut BTreeMap<i32, DocumentBuf>, random: &
         sort: None,
         constants: None,
         variables: None,
+        collation: None,
     };
     let report = database.update("things", &[replacement], true, Durability::Relaxed);
     let report = report.expect("the request is right");
@@ -189,8 +215,67 @@ fn check(
     ids.sort_unstable();
     let passes = |(_, document): &(&i32, &DocumentBuf)| filter.matches(document.view());
     let expected: Vec<i32> = model.iter().filter(passes).map(|(id, _)| *id).collect();
-    let explained = database.explain("things", request);
-    assert_eq!(ids, expected, "{request:?} by {:?}", explained.map(|plan| stages(&plan)));
+    let explained = database.explain("things", request).expect("the request is right");
+    assert_eq!(ids, expected, "{request:?} by {explained:?}");
+    assert_eq!(examined(&explained, "nReturned"), expected.len() as i64, "{request:?}");
+}
+
+/// The fields by name, since those that an index gives come in its order.
+fn by_name(document: Document<'_>) -> BTreeMap<String, String> {
+    document.iter().map(|(name, value)| (name.to_owned(), format!("{value:?}"))).collect()
+}
+
+/// What is projected, counted and distinct is what it is without an index.
+fn check_parts(
+    database: &Database,
+    plain: &FindRequest,
+    filter: &Filter,
+    model: &BTreeMap<i32, DocumentBuf>,
+    random: &mut Random,
+) {
+    let passing: Vec<&DocumentBuf> =
+        model.values().filter(|document| filter.matches(document.view())).collect();
+    let view = plain.filter.as_ref().map(DocumentBuf::view);
+    let (skip, limit) = (random.below(4) as u64, Some(1 + random.below(9) as u64));
+    let count = |skip, limit| database.count("things", view, skip, limit, None).expect("right");
+    assert_eq!(count(0, None), passing.len() as u64, "{plain:?}");
+    let left = (passing.len() as u64).saturating_sub(skip).min(limit.unwrap_or(0));
+    assert_eq!(count(skip, limit), left, "{plain:?}");
+    let projection = json(PROJECTIONS[random.below(PROJECTIONS.len())]);
+    let parsed = frond_query::Projection::parse(projection.view()).expect("right");
+    let request = FindRequest { projection: Some(projection), ..plain.clone() };
+    let found = run(database, "things", &request).expect("the request is right");
+    let mut found: Vec<_> = found.iter().map(|document| by_name(document.view())).collect();
+    let project = |document: &&DocumentBuf| {
+        by_name(parsed.apply(document.view(), filter).expect("right").view())
+    };
+    let mut expected: Vec<_> = passing.iter().map(project).collect();
+    found.sort();
+    expected.sort();
+    let explained = database.explain("things", &request).map(|plan| stages(&plan));
+    assert_eq!(found, expected, "{request:?} by {explained:?}");
+    for path in ["c", "h", "a", "n.x"] {
+        let distinct = database.distinct("things", path, view, None).expect("right");
+        let key = |value: &frond_doc::ValueBuf| frond_doc::key::of_value(value.as_value());
+        let mut distinct: Vec<_> = distinct.iter().map(key).collect();
+        let mut expected: Vec<_> = Vec::new();
+        for document in &passing {
+            frond_doc::path::Path::new(path).visit(document.view(), &mut |value| {
+                match value {
+                    Some(Value::Array(array)) => {
+                        expected.extend(array.iter().map(frond_doc::key::of_value));
+                    }
+                    Some(value) => expected.push(frond_doc::key::of_value(value)),
+                    None => {}
+                }
+                false
+            });
+        }
+        distinct.sort();
+        expected.sort();
+        expected.dedup();
+        assert_eq!(distinct, expected, "{path} {plain:?}");
+    }
 }
 
 #[test]
@@ -216,12 +301,24 @@ fn indexes_never_change_what_is_found() {
             let filter = Filter::parse(document.view()).expect("the filter is right");
             let plain = FindRequest { filter: Some(document), ..FindRequest::default() };
             check(&shop, &plain, &filter, None, &model);
-            let sorts = ["{'a': 1}", "{'b': -1}", "{'a': 1, 'b': 1}", "{'_id': -1}", "{'c': 1}"];
+            check_parts(&shop, &plain, &filter, &model, &mut random);
+            let sorts = [
+                "{'a': 1}",
+                "{'b': -1}",
+                "{'a': 1, 'b': 1}",
+                "{'_id': -1}",
+                "{'c': 1}",
+                "{'c': -1, 'a': 1}",
+                "{'h': 1}",
+            ];
             let sort = json(sorts[random.below(sorts.len())]);
             let pattern = SortPattern::parse(sort.view()).expect("the sort is right");
             let sorted = FindRequest { sort: Some(sort), ..plain.clone() };
             check(&shop, &sorted, &filter, Some(&pattern), &model);
-            for spec in specs.iter().filter(|spec| !spec.sparse) {
+            let is_whole = |spec: &&IndexSpec| {
+                !spec.sparse && spec.partial.is_none() && !spec.name.starts_with('$')
+            };
+            for spec in specs.iter().filter(is_whole) {
                 let hint = Some(frond_doc::ValueBuf::from(Value::String(&spec.name)));
                 check(&shop, &FindRequest { hint, ..plain.clone() }, &filter, None, &model);
             }

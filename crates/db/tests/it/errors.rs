@@ -42,8 +42,9 @@ fn a_failed_sync_closes() {
 
 #[test]
 fn documents_that_are_too_large_are_refused() {
-    let shop = shop();
     let bytes = frond_doc::document::DOCUMENT_BYTES_MAX;
+    let frond = shop().frond().clone().with_document_bytes_max(bytes as u64);
+    let shop = frond.database("shop").expect("a proper name");
     let text = "x".repeat(bytes);
     let mut builder = DocumentBuilder::new();
     builder.append("_id", Value::Int32(1)).append("text", Value::String(&text));

@@ -5,9 +5,10 @@
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, Durability, Frond, FrondOptions};
+use frond_doc::pieces::read_bson;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, path::Path};
-use frond_query::Update;
 use frond_query::update::UpdateContext;
+use frond_query::{Filter, Update};
 use frond_testkit::SimDisk;
 use frond_testkit::random::{Random, for_seeds};
 
@@ -42,7 +43,7 @@ fn document(sections: usize) -> DocumentBuf {
 
 fn path(random: &mut Random) -> String {
     let section = random.below(70);
-    match random.below(15) {
+    match random.below(19) {
         0 => "n".to_owned(),
         1 => "tags".to_owned(),
         2 => format!("tags.{}", random.below(420)),
@@ -57,13 +58,17 @@ fn path(random: &mut Random) -> String {
         11 => "sections".to_owned(),
         12 => format!("new{}.{}", random.below(3), random.below(3)),
         13 => format!("sections.{section}.new.a"),
+        14 => "sections.$[x].title".to_owned(),
+        15 => "sections.$[x].rows.$[]".to_owned(),
+        16 => format!("sections.$[].new{}", random.below(2)),
+        17 => "tags.$[x]".to_owned(),
         _ => format!("{}", random.below(3)),
     }
 }
 
 fn operator(random: &mut Random) -> (&'static str, String) {
     let number = random.below(5);
-    match random.below(13) {
+    match random.below(20) {
         0 => ("$set", format!("{number}")),
         1 => ("$set", format!("'{}'", "set ".repeat(number * 200))),
         2 => ("$set", format!("{{'a': {number}, 'b': ['{}']}}", "x".repeat(number * 300))),
@@ -76,6 +81,19 @@ fn operator(random: &mut Random) -> (&'static str, String) {
         9 => ("$pull", format!("{{'title': 'section {}'}}", random.below(60))),
         10 => ("$pull", format!("{{'$in': ['tag{}', 'tag{}', 3]}}", random.below(400), number)),
         11 => ("$pop", if random.one_in(2) { "1" } else { "-1" }.to_owned()),
+        12 => ("$addToSet", format!("'tag{}'", random.below(500))),
+        13 => ("$addToSet", format!("{{'$each': ['tag3', {number}, {number}, 'p']}}")),
+        14 => ("$pullAll", format!("['tag{}', {number}, 'p']", random.below(400))),
+        15 => (
+            "$push",
+            format!("{{'$each': ['s', 1], '$slice': {}}}", 350 - 700 * (number as i64 % 2)),
+        ),
+        16 => ("$push", format!("{{'$each': ['s'], '$position': 3, '$slice': -{}}}", 40 + number)),
+        17 => ("$push", "{'$each': [{'title': 'b'}, 'a'], '$sort': {'title': 1}}".to_owned()),
+        18 => {
+            let target = ["moved", "deep.moved", "deep.a.b", "text"][random.below(4)];
+            ("$rename", format!("'{target}'"))
+        }
         _ => ("$max", format!("{number}")),
     }
 }
@@ -86,11 +104,37 @@ fn stored(shop: &Database) -> DocumentBuf {
 
 /// Runs the update on both; whether it was taken.
 fn both(shop: &Database, plain: &mut DocumentBuf, text: &str) -> bool {
+    both_with(shop, plain, "{'_id': 1}", text, None)
+}
+
+/// What `$[x]` stands for, if it is there.
+fn array_filters(random: &mut Random, text: &str) -> Option<ValueBuf> {
+    let filter = match random.below(3) {
+        0 => format!("{{'x': {{'$in': ['tag{}', 'tag3', 'p', 2]}}}}", random.below(400)),
+        1 => format!("{{'x.title': 'section {}'}}", random.below(60)),
+        _ => format!("{{'x.rows': {{'$gte': {}}}}}", random.below(6)),
+    };
+    text.contains("$[x]").then(|| value(&format!("[{filter}]")))
+}
+
+/// As `both`, of the document that `filter` finds.
+fn both_with(
+    shop: &Database,
+    plain: &mut DocumentBuf,
+    filter: &str,
+    text: &str,
+    array_filters: Option<ValueBuf>,
+) -> bool {
     let update_value: ValueBuf = value(text);
-    let expected = Update::parse(update_value.as_value(), None)
-        .and_then(|update| update.apply(plain.view(), &CONTEXT));
-    let mut statement = statement("{'_id': 1}", "{}");
+    let filters = array_filters.as_ref().and_then(|filters| filters.as_value().as_array());
+    let position =
+        Filter::parse(json(filter).view()).expect("proper").matches_position(plain.view());
+    let context = UpdateContext { position: position.1, ..CONTEXT };
+    let expected = Update::parse(update_value.as_value(), filters)
+        .and_then(|update| update.apply(plain.view(), &context));
+    let mut statement = statement(filter, "{}");
     statement.update = update_value;
+    statement.array_filters = array_filters;
     let report = update(shop, "docs", statement);
     match expected {
         Ok(after) => {
@@ -140,7 +184,7 @@ fn updates_equal_those_of_plain_documents() {
         }
         let mut plain = document(60);
         assert_eq!(try_insert(&shop, "docs", &[plain.clone()]).count, 1);
-        for turn in 0..40 {
+        for turn in 0..60 {
             let mut texts: Vec<String> = Vec::new();
             for _ in 0..1 + random.below(2) {
                 let (operator, operand) = operator(&mut random);
@@ -150,11 +194,12 @@ fn updates_equal_those_of_plain_documents() {
                 }
             }
             let text = format!("{{{}}}", texts.join(", "));
-            let is_parsed = Update::parse(value(&text).as_value(), None).is_ok();
-            if !is_parsed {
+            let filters = array_filters(&mut random, &text);
+            let array = filters.as_ref().and_then(|filters| filters.as_value().as_array());
+            if Update::parse(value(&text).as_value(), array).is_err() {
                 continue; // Paths in conflict.
             }
-            let was_taken = both(&shop, &mut plain, &text);
+            let was_taken = both_with(&shop, &mut plain, "{'_id': 1}", &text, filters);
             taken += u32::from(was_taken);
             refused += u32::from(!was_taken);
             assert_eq!(stored(&shop).as_bytes(), plain.as_bytes(), "{text}");
@@ -215,6 +260,121 @@ fn updates_log_what_they_change() {
         }
         shop.commit("turn", "test").expect("committed");
     }
+}
+
+/// What `$` stands for is found by the filter; elements are changed one by one; little is logged.
+#[test]
+fn positional_updates_log_what_they_change() {
+    let shop = shop();
+    let mut plain = document(4_000);
+    assert_eq!(try_insert(&shop, "docs", std::slice::from_ref(&plain)).count, 1);
+    for (filter, text, filters) in [
+        ("{'tags': 'tag7'}", "{'$set': {'tags.$': 'other'}}", None),
+        (
+            "{'sections.title': 'section 9'}",
+            "{'$inc': {'sections.$.n': 1}, '$inc': {'n': 1}}",
+            None,
+        ),
+        (
+            "{'_id': 1}",
+            "{'$set': {'sections.$[x].title': 'y'}}",
+            Some("[{'x.title': 'section 77'}]"),
+        ),
+        ("{'_id': 1}", "{'$addToSet': {'tags': 'tag9999'}}", None),
+        ("{'_id': 1}", "{'$pullAll': {'tags': ['tag9', 'tag20', 'other']}}", None),
+        ("{'_id': 1}", "{'$push': {'tags': {'$each': ['a', 'b'], '$slice': -300}}}", None),
+        ("{'_id': 1}", "{'$rename': {'sections': 'deep.sections'}}", None),
+        ("{'_id': 1}", "{'$rename': {'deep.sections': 'sections'}}", None),
+    ] {
+        let before = logged(&shop);
+        assert!(both_with(&shop, &mut plain, filter, text, filters.map(value)), "{text}");
+        let bytes = logged(&shop) - before;
+        assert!(bytes < 24 << 10, "{text}: {bytes} bytes were logged");
+    }
+    assert!(stored(&shop) == plain);
+    // Both are found by the position alone: a conflict.
+    assert!(!both_with(
+        &shop,
+        &mut plain,
+        "{'sections.title': 'section 3'}",
+        "{'$set': {'sections.$.title': 1, 'sections.3.title': 2}}",
+        None
+    ));
+}
+
+/// A document above MongoDB's limit, in a collection with an index: in and out as a stream, updated
+/// in between, and counted with all its bytes.
+#[test]
+fn streamed_documents() {
+    let disk = SimDisk::new(3);
+    let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
+    let shop = frond.database("shop").expect("a proper name");
+    let spec = IndexSpec::parse(json("{'key': {'n': 1}}").view()).expect("a proper index");
+    shop.create_indexes("docs", &[spec]).expect("made");
+    let mut plain = document(22_000);
+    assert!(16 << 20 < plain.as_bytes().len());
+    let before = logged(&shop);
+    let id = shop.insert_streamed(
+        "docs",
+        &mut |writer| read_bson(&mut plain.as_bytes(), writer),
+        Durability::Synced,
+    );
+    assert_eq!(id.expect("inserted"), Value::Int32(1).to_buf());
+    assert!(logged(&shop) - before < 64 << 10, "its pieces aren't logged");
+    check_index(&shop, &plain);
+    assert!(both(&shop, &mut plain, "{'$set': {'sections.9000.title': 'y'}, '$inc': {'n': 1}}"));
+    check_index(&shop, &plain);
+    let stats = shop.collection_stats("docs").expect("there");
+    let size = stats.get("size").and_then(|size| size.as_integer()).expect("a number");
+    assert!(plain.as_bytes().len() as i64 <= size, "{size}");
+    frond.close().expect("closes");
+    drop((shop, frond));
+
+    let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens again");
+    let shop = frond.database("shop").expect("a proper name");
+    let mut shown = Vec::new();
+    shop.export("docs", Some(json("{'n': 2}").view()), &mut |stored| {
+        assert_eq!(stored.bytes(), plain.as_bytes().len() as u64);
+        let mut bson = Vec::new();
+        stored.write_bson(&mut bson)?;
+        shown.push(bson);
+        Ok::<(), frond_db::Error>(())
+    })
+    .expect("exported");
+    assert!(shown == [plain.as_bytes()]);
+    let again = shop.insert_streamed(
+        "docs",
+        &mut |writer| read_bson(&mut plain.as_bytes(), writer),
+        Durability::Relaxed,
+    );
+    assert_eq!(again.expect_err("a duplicate").code, frond_query::Code::DuplicateKey);
+    let limited = frond.clone().with_document_bytes_max(1 << 20).database("shop").expect("proper");
+    let refused = limited.insert_streamed(
+        "other",
+        &mut |writer| read_bson(&mut plain.as_bytes(), writer),
+        Durability::Relaxed,
+    );
+    assert_eq!(refused.expect_err("too large").code, frond_query::Code::BSONObjectTooLarge);
+    frond.engine().check().expect("every invariant holds");
+}
+
+/// A document that is inserted again, or nearly: what the store has isn't logged.
+#[test]
+fn stored_parts_are_not_logged_again() {
+    let shop = shop();
+    let plain = document(4_000);
+    assert_eq!(try_insert(&shop, "docs", std::slice::from_ref(&plain)).count, 1);
+    let before = logged(&shop);
+    let mut copy = DocumentBuilder::new();
+    copy.append("_id", Value::Int32(2)).append("other", Value::Int32(2));
+    plain.view().elements().skip(1).for_each(|element| {
+        copy.append_element(&element);
+    });
+    let copy = copy.build();
+    assert_eq!(try_insert(&shop, "docs", std::slice::from_ref(&copy)).count, 1);
+    assert!(logged(&shop) - before < 64 << 10);
+    let found = run(&shop, "docs", &request("{'_id': 2}")).expect("found");
+    assert!(found == [copy]);
 }
 
 fn logged(shop: &Database) -> u64 {

@@ -2,11 +2,14 @@
 
 mod aggregate;
 mod catalog;
+mod collation;
 mod concurrency;
 mod crud;
 mod durability;
 mod equivalence;
 mod errors;
+mod geo;
+mod index_kinds;
 mod indexes;
 mod large;
 mod queries;

@@ -70,6 +70,7 @@ pub fn statement(filter: &str, update: &str) -> UpdateStatement {
         constants: None,
         hint: None,
         variables: None,
+        collation: None,
     }
 }
 
@@ -81,8 +82,13 @@ pub fn update(database: &Database, collection: &str, statement: UpdateStatement)
 
 /// Deletes all documents that pass the filter; how many there were.
 pub fn delete(database: &Database, collection: &str, filter: &str) -> u64 {
-    let statement =
-        DeleteStatement { filter: json(filter), only_first: false, hint: None, variables: None };
+    let statement = DeleteStatement {
+        filter: json(filter),
+        only_first: false,
+        hint: None,
+        variables: None,
+        collation: None,
+    };
     let report = database.delete(collection, &[statement], true, Durability::Relaxed);
     let report = report.expect("the request is right");
     assert!(report.errors.is_empty(), "{:?}", report.errors);
@@ -124,6 +130,7 @@ pub fn aggregate(
     let request = AggregateRequest {
         pipeline: value(pipeline),
         variables: None,
+        collation: None,
         hint: None,
         in_memory_only: false,
         interrupt: Default::default(),

@@ -135,3 +135,34 @@ fn a_document_that_only_moved_is_no_conflict() {
         transaction.commit(Durability::Synced, None).expect("nobody else wrote it");
     }
 }
+
+#[test]
+fn commands_of_versions_are_no_part_of_a_transaction() {
+    let frond = open();
+    let outside = frond.database("shop").expect("opens");
+    insert(&outside, "things", "[{'_id': 1}]");
+    outside.commit("first", "").expect("something changed");
+    let transaction = frond.begin();
+    let inside = transaction.database("shop").expect("opens");
+    insert(&inside, "things", "[{'_id': 2}]");
+    let refusals = [
+        inside.commit("second", "").err(),
+        inside.create_branch("side", None).err(),
+        inside.create_tag("v1", None, None, false).err(),
+        inside.reset(None, true).err(),
+        inside.merge(&Default::default()).err(),
+        inside.status().err(),
+        inside.diff(None, None).err(),
+        inside.undo(None, None).err(),
+        inside.expire_reflog(0).err(),
+        inside.restore_collection("things", None).err(),
+        inside.set_branch_policy("main", Default::default()).err(),
+    ];
+    for (position, refusal) in refusals.into_iter().enumerate() {
+        let code = refusal.map(|error| error.code.number());
+        assert_eq!(code, Some(263), "command {position}");
+    }
+    assert_eq!(inside.log(None, None).expect("history can be read").len(), 1);
+    transaction.commit(Durability::Synced, None).expect("nobody else wrote");
+    assert_eq!(all(&outside, "things"), "[{'_id':1},{'_id':2}]");
+}

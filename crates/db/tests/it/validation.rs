@@ -144,6 +144,7 @@ fn views_read_as_their_pipelines_say() {
         array_filters: None,
         hint: None,
         variables: None,
+        collation: None,
     };
     let error = shop.find_and_modify("sums", &modify, frond_db::Durability::Relaxed).unwrap_err();
     assert_eq!(error.code.number(), 166);

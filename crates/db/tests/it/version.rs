@@ -4,14 +4,18 @@ mod basics;
 mod concurrency;
 mod cost;
 mod crash;
+mod erase;
+mod held_back;
 mod history;
 mod limits;
 mod merge_options;
 mod merging;
 mod model;
+mod policies;
 mod races;
 mod reclaim;
 mod remotes;
+mod replays;
 mod storm;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};
@@ -59,6 +63,7 @@ pub fn put(database: &Database, collection: &str, document: &DocumentBuf) -> Res
         sort: None,
         constants: None,
         variables: None,
+        collation: None,
     };
     let report = database.update(collection, &[statement], true, Durability::Relaxed)?;
     match report.errors.into_iter().next() {
@@ -70,7 +75,8 @@ pub fn put(database: &Database, collection: &str, document: &DocumentBuf) -> Res
 /// Removes the document with an `_id`.
 pub fn remove(database: &Database, collection: &str, id: i32) {
     let filter = document! { "_id": id };
-    let statement = DeleteStatement { filter, only_first: true, hint: None, variables: None };
+    let statement =
+        DeleteStatement { filter, only_first: true, hint: None, variables: None, collation: None };
     let report = database.delete(collection, &[statement], true, Durability::Relaxed);
     assert!(report.expect("a good delete").errors.is_empty());
 }

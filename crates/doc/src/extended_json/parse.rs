@@ -51,8 +51,8 @@ impl<'de> Visitor<'de> for Outermost<'_> {
 }
 
 /// Reads a name into a buffer that is used again.
-struct Name<'b> {
-    name: &'b mut String,
+pub(super) struct Name<'b> {
+    pub(super) name: &'b mut String,
 }
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
@@ -81,9 +81,9 @@ impl Visitor<'_> for Name<'_> {
 }
 
 /// Reads one value and appends it under its name.
-struct Element<'b> {
-    builder: &'b mut DocumentBuilder,
-    name: &'b str,
+pub(super) struct Element<'b> {
+    pub(super) builder: &'b mut DocumentBuilder,
+    pub(super) name: &'b str,
 }
 
 impl<'de> DeserializeSeed<'de> for Element<'_> {
@@ -164,7 +164,7 @@ impl<'de> Visitor<'de> for Element<'_> {
 }
 
 impl Element<'_> {
-    fn append<E>(self, value: Value<'_>) -> Result<(), E> {
+    pub(super) fn append<E>(self, value: Value<'_>) -> Result<(), E> {
         self.builder.append(self.name, value);
         Ok(())
     }

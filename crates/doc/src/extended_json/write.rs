@@ -128,7 +128,7 @@ fn double(number: f64) -> String {
 }
 
 /// Text in quotes, with what JSON can't hold escaped.
-fn write_text(text: &str, out: &mut String) {
+pub(crate) fn write_text(text: &str, out: &mut String) {
     out.push('"');
     let mut rest = text;
     while let Some(position) = rest.find(|it: char| it < ' ' || it == '"' || it == '\\') {

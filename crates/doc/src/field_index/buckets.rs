@@ -4,6 +4,8 @@
 //! into the first bucket with room from its own on, so that of two fields with one name the first
 //! is met first. The name itself is compared in the document, which the value needs anyway.
 
+use std::sync::Arc;
+
 use super::shape;
 use crate::document::Document;
 use crate::raw::{RawElement, RawElements, element_at};
@@ -17,7 +19,7 @@ pub const FIELD_COUNT_MAX: usize = 1 << 18;
 
 #[derive(Clone, Debug)]
 pub(super) struct Buckets {
-    buckets: Box<[Bucket]>,
+    buckets: Arc<[Bucket]>,
 }
 
 #[repr(align(64))]
@@ -45,7 +47,7 @@ impl Buckets {
             }
         }
         let count = fields.len() / BUCKET_FIELDS_EXPECTED + 1;
-        let mut buckets = vec![Bucket::default(); count].into_boxed_slice();
+        let mut buckets = vec![Bucket::default(); count];
         for (hash, offset) in fields {
             let mut position = first_bucket(hash, count);
             while usize::from(buckets[position].count) == BUCKET_FIELDS {
@@ -57,7 +59,7 @@ impl Buckets {
             bucket.tags[free] = tag(hash);
             bucket.count += 1;
         }
-        Some(Buckets { buckets })
+        Some(Buckets { buckets: buckets.into() })
     }
 
     pub(super) fn bytes(&self) -> usize {

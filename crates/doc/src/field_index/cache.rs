@@ -11,7 +11,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::shape::{SHAPES_BYTES_MAX, ShapeRegistry};
-use super::{FieldIndex, INDEXED_BYTES_MIN};
+use super::{Attached, FieldIndex, INDEXED_BYTES_MIN};
 use crate::document::{Document, DocumentBuf};
 
 /// Memory for indexes, if their owner doesn't say: of 16,000 documents of 1,000 fields.
@@ -28,14 +28,14 @@ pub struct FieldIndexes {
 #[derive(Debug)]
 struct Shared {
     shapes: ShapeRegistry,
-    cache: Cache<[u8; 32], Arc<FieldIndex>, ByBytes>,
+    cache: Cache<[u8; 32], FieldIndex, ByBytes>,
 }
 
 #[derive(Clone, Debug)]
 struct ByBytes;
 
-impl Weighter<[u8; 32], Arc<FieldIndex>> for ByBytes {
-    fn weight(&self, _: &[u8; 32], index: &Arc<FieldIndex>) -> u64 {
+impl Weighter<[u8; 32], FieldIndex> for ByBytes {
+    fn weight(&self, _: &[u8; 32], index: &FieldIndex) -> u64 {
         index.bytes() as u64 + 64
     }
 }
@@ -45,7 +45,7 @@ impl Weighter<[u8; 32], Arc<FieldIndex>> for ByBytes {
 pub struct LazyIndex {
     indexes: FieldIndexes,
     hash: [u8; 32],
-    index: OnceLock<Option<Arc<FieldIndex>>>,
+    index: OnceLock<Option<FieldIndex>>,
 }
 
 impl FieldIndexes {
@@ -71,7 +71,7 @@ impl FieldIndexes {
             return document;
         }
         let index = LazyIndex { indexes: self.clone(), hash, index: OnceLock::new() };
-        document.with_index(Arc::new(index))
+        document.with_index(Attached::Lazy(Arc::new(index)))
     }
 }
 
@@ -79,17 +79,17 @@ impl LazyIndex {
     /// The index; `None` if the document can't have one.
     #[inline]
     pub(crate) fn get(&self, document: &[u8]) -> Option<&FieldIndex> {
-        self.index.get_or_init(|| self.find_or_make(document)).as_deref()
+        self.index.get_or_init(|| self.find_or_make(document)).as_ref()
     }
 
     #[cold]
-    fn find_or_make(&self, document: &[u8]) -> Option<Arc<FieldIndex>> {
+    fn find_or_make(&self, document: &[u8]) -> Option<FieldIndex> {
         let shared = &*self.indexes.shared;
         if let Some(known) = shared.cache.get(&self.hash) {
             return Some(known);
         }
         let document = Document::from_validated(document);
-        let index = Arc::new(FieldIndex::of(document, &shared.shapes)?);
+        let index = FieldIndex::of(document, &shared.shapes)?;
         shared.cache.insert(self.hash, index.clone());
         Some(index)
     }

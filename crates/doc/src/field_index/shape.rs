@@ -14,13 +14,14 @@
 //! name, and nothing of what lies below a later one.
 
 use std::collections::HashMap;
+use std::iter::repeat_n;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::document::Document;
-use crate::raw::{RawElements, array_at, kind_of, split_name, value_bytes};
+use crate::raw::{RawElements, array_at, kind_of, length_at, split_name, value_bytes};
 use crate::value::ElementType;
 
 /// Most fields of a document with a shape, nested ones counted.
@@ -32,8 +33,11 @@ pub const SHAPES_BYTES_MAX: usize = 16 << 20;
 
 /// Ends a nested document in a shape's signature: no byte of a name in UTF-8.
 const NESTED_END: u8 = 0xff;
-/// Stands between the names of a path: no byte of a name.
-const SEPARATOR: u8 = 0;
+/// Ends a name in a shape's signature: no byte of a name.
+const NAME_END: u8 = 0;
+/// Stands between the names of a path, as in a dotted path: a name may have it too, but then no
+/// dotted path leads there.
+pub(crate) const SEPARATOR: u8 = b'.';
 /// Signatures that were met once: their number bounds what is remembered of them.
 const MET_ONCE_SLOTS: usize = 1 << 10;
 /// How many names at the front choose the shapes that are tried first.
@@ -42,7 +46,7 @@ const FRONT_FIELDS: usize = 4;
 /// Makes numbers that no two shapes of the process share.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
-/// The hash of a name, or of the names of a path with a zero between them.
+/// The hash of a name, or of a dotted path.
 #[inline]
 pub(crate) fn hash(name: &[u8]) -> u64 {
     xxh3_64(name)
@@ -69,6 +73,8 @@ struct Step {
     name_bytes: u16,
     /// The name and its zero, as far as they fit, and zeros: compared as one number.
     front: u128,
+    /// Which bits of a document count for that.
+    mask: u128,
     /// What of the name and its zero is longer.
     rest: Box<[u8]>,
 }
@@ -77,7 +83,29 @@ struct Step {
 enum StepKind {
     Field,
     Document,
-    End,
+    /// Of the nested document that the field of that ordinal is; the step's name is the field's.
+    End(u16),
+}
+const _: () = assert!(FIELD_COUNT_MAX <= u16::MAX as usize);
+
+/// Where an element of a document begins: two bytes in documents that are that short.
+pub(super) trait Offset: Copy + Default + Into<u32> {
+    /// Narrows what is known to fit.
+    fn of(offset: usize) -> Self;
+}
+
+impl Offset for u16 {
+    #[inline(always)]
+    fn of(offset: usize) -> u16 {
+        offset as u16
+    }
+}
+
+impl Offset for u32 {
+    #[inline(always)]
+    fn of(offset: usize) -> u32 {
+        offset as u32
+    }
 }
 
 /// How much of a name is compared as one number.
@@ -92,7 +120,9 @@ struct Slot {
     path_bytes: u16,
     /// How many names the path has; 0 if the slot is empty.
     depth: u16,
-    ordinal: u32,
+    ordinal: u16,
+    /// Whether no name of the path has a separator in it.
+    is_plain: bool,
 }
 
 /// A field of a shape.
@@ -115,9 +145,20 @@ impl Shape {
         self.name_bytes.len()
     }
 
-    /// The field at a path of so many names, with zeros between them.
+    /// The outermost field of that name.
     #[inline]
-    pub(crate) fn find(&self, path: &[u8], depth: usize, hash: u64) -> Option<Place> {
+    pub(crate) fn find_name(&self, name: &[u8]) -> Option<Place> {
+        self.find(name, hash(name), |slot| slot.depth == 1)
+    }
+
+    /// The field at a dotted path through documents, whose hash that is.
+    #[inline]
+    pub(crate) fn find_dotted(&self, path: &[u8], hash: u64) -> Option<Place> {
+        self.find(path, hash, |slot| slot.is_plain)
+    }
+
+    #[inline(always)]
+    fn find(&self, path: &[u8], hash: u64, fits: impl Fn(&Slot) -> bool) -> Option<Place> {
         let mask = self.table.len() - 1;
         let mut position = hash as usize & mask;
         loop {
@@ -125,11 +166,11 @@ impl Shape {
             if slot.depth == 0 {
                 return None;
             }
-            if slot.tag == tag(hash) && usize::from(slot.depth) == depth {
+            if slot.tag == tag(hash) && fits(slot) {
                 let offset = slot.path_offset as usize;
                 let there = self.names.get(offset..offset + usize::from(slot.path_bytes));
                 if there == Some(path) {
-                    return self.place(slot.ordinal);
+                    return self.place(slot.ordinal.into());
                 }
             }
             position = (position + 1) & mask;
@@ -170,7 +211,8 @@ impl Shape {
             while table[position].depth != 0 {
                 let slot = &table[position];
                 let offset = slot.path_offset as usize;
-                is_known |= names[offset..offset + usize::from(slot.path_bytes)] == *path;
+                is_known |= slot.depth == field.depth
+                    && names[offset..offset + usize::from(slot.path_bytes)] == *path;
                 position = (position + 1) & (slot_count - 1);
             }
             if !is_known {
@@ -179,7 +221,9 @@ impl Shape {
                     path_offset: names.len() as u32,
                     path_bytes: u16::try_from(path.len()).ok()?,
                     depth: field.depth,
-                    ordinal: ordinal as u32,
+                    ordinal: ordinal as u16,
+                    is_plain: path.iter().filter(|byte| **byte == SEPARATOR).count() + 1
+                        == usize::from(field.depth),
                 };
                 names.extend_from_slice(&path);
             }
@@ -193,67 +237,67 @@ impl Shape {
         })
     }
 
-    /// Walks `document` beside the shape. Whether it has exactly these names; then `offsets` has
-    /// those of its elements.
-    fn fits(&self, document: Document<'_>, offsets: &mut Vec<u32>) -> bool {
-        offsets.clear();
-        offsets.reserve(self.name_bytes.len());
+    /// Walks `document` beside the shape: the offsets of its elements if it has exactly these names.
+    pub(super) fn offsets<O: Offset>(&self, document: Document<'_>) -> Option<Arc<[O]>> {
         let bytes = document.as_bytes();
-        // Where the walk is, and where the documents around it go on.
-        let (mut offset, mut open) = (4, Vec::new());
+        let mut offsets: Arc<[O]> = repeat_n(O::default(), self.name_bytes.len()).collect();
+        let places = Arc::get_mut(&mut offsets)?;
+        let (mut offset, mut ordinal) = (size_of::<i32>(), 0);
         for step in &self.steps {
-            if step.kind == StepKind::End {
-                // Here the document that is walked must end: behind its last element lies a zero.
-                if bytes.get(offset) != Some(&0) {
-                    return false;
+            if let StepKind::End(opened) = step.kind {
+                // The nested document must end here: behind its last element lies a zero.
+                let opened: u32 = (*places.get(usize::from(opened))?).into();
+                let value_offset = opened as usize + usize::from(step.name_bytes) + 2;
+                let end = value_offset.checked_add(length_at(bytes, value_offset)?)?;
+                if bytes.get(offset) != Some(&0) || offset + 1 != end {
+                    return None;
                 }
-                offset = open.pop().unwrap_or(bytes.len());
+                offset = end;
                 continue;
             }
             if !step.is_named(bytes, offset + 1) {
-                return false;
+                return None;
             }
-            let Some(kind) = bytes.get(offset).and_then(|kind| kind_of(*kind)) else {
-                return false;
-            };
+            let kind = kind_of(*bytes.get(offset)?)?;
             let is_document = kind == ElementType::Document;
             if is_document != (step.kind == StepKind::Document) {
-                return false;
+                return None;
             }
+            *places.get_mut(ordinal)? = O::of(offset);
+            ordinal += 1;
             let value_offset = offset + usize::from(step.name_bytes) + 2;
-            let Some(value) = bytes.get(value_offset..) else { return false };
-            let Some(value_bytes) = value_bytes(kind, value) else { return false };
-            offsets.push(offset as u32);
-            offset = value_offset.saturating_add(value_bytes);
-            if is_document {
-                open.push(offset);
-                offset = value_offset + 4;
-            }
+            offset = match is_document {
+                true => value_offset + size_of::<i32>(),
+                false => {
+                    value_offset.checked_add(value_bytes(kind, bytes.get(value_offset..)?)?)?
+                }
+            };
         }
-        open.is_empty() && offset == bytes.len()
+        (bytes.get(offset) == Some(&0) && offset + 1 == bytes.len()).then_some(offsets)
     }
 }
 
 impl Step {
     /// Whether the name and its zero stand at `offset`.
-    #[inline]
+    #[inline(always)]
     fn is_named(&self, bytes: &[u8], offset: usize) -> bool {
-        let name_end = usize::from(self.name_bytes) + 1;
-        match array_at::<FRONT_BYTES>(bytes, offset) {
-            Some(front) => {
-                let unused = FRONT_BYTES.saturating_sub(name_end) as u32 * u8::BITS;
-                // The lowest bytes are the first ones.
-                let front = u128::from_le_bytes(front) & (u128::MAX >> unused);
-                let rest = || bytes.get(offset + FRONT_BYTES..).unwrap_or(&[]);
-                front == self.front && (self.rest.is_empty() || rest().starts_with(&self.rest))
-            }
-            // At the very end of the document.
-            None => {
-                let front = self.front.to_le_bytes();
-                let name = &front[..name_end.min(FRONT_BYTES)];
-                self.rest.is_empty() && bytes.get(offset..).unwrap_or(&[]).starts_with(name)
-            }
-        }
+        let Some(front) = array_at::<FRONT_BYTES>(bytes, offset) else {
+            return self.is_named_at_end(bytes, offset);
+        };
+        u128::from_le_bytes(front) & self.mask == self.front
+            && (self.rest.is_empty() || self.is_rest_at(bytes, offset + FRONT_BYTES))
+    }
+
+    fn is_rest_at(&self, bytes: &[u8], offset: usize) -> bool {
+        bytes.get(offset..).unwrap_or(&[]).starts_with(&self.rest)
+    }
+
+    /// At the very end of the document.
+    #[cold]
+    fn is_named_at_end(&self, bytes: &[u8], offset: usize) -> bool {
+        let front = self.front.to_le_bytes();
+        let name = &front[..(usize::from(self.name_bytes) + 1).min(FRONT_BYTES)];
+        self.rest.is_empty() && bytes.get(offset..).unwrap_or(&[]).starts_with(name)
     }
 
     fn bytes(&self) -> usize {
@@ -261,13 +305,18 @@ impl Step {
     }
 }
 
-/// The steps that a signature tells.
+/// The steps that a signature tells, without the outermost document's end.
 fn steps_of(signature: &[u8]) -> Option<Box<[Step]>> {
     let mut steps = Vec::new();
+    // Of each open document but the outermost the ordinal and the length of its name.
+    let (mut open, mut ordinal) = (Vec::new(), 0_u16);
     let mut rest = signature;
     while let Some((first, after)) = rest.split_first() {
         if *first == NESTED_END {
-            steps.push(Step { kind: StepKind::End, name_bytes: 0, front: 0, rest: Box::default() });
+            if let Some((opened, name_bytes)) = open.pop() {
+                let kind = StepKind::End(opened);
+                steps.push(Step { kind, name_bytes, front: 0, mask: 0, rest: Box::default() });
+            }
             rest = after;
             continue;
         }
@@ -277,12 +326,20 @@ fn steps_of(signature: &[u8]) -> Option<Box<[Step]>> {
         let (front, behind) = with_zero.split_at(with_zero.len().min(FRONT_BYTES));
         let mut padded = [0; FRONT_BYTES];
         padded[..front.len()].copy_from_slice(front);
+        let name_bytes = u16::try_from(name.len()).ok()?;
+        let unused = (FRONT_BYTES - front.len()) as u32 * u8::BITS;
         steps.push(Step {
             kind: if *is_document == 1 { StepKind::Document } else { StepKind::Field },
-            name_bytes: u16::try_from(name.len()).ok()?,
+            name_bytes,
             front: u128::from_le_bytes(padded),
+            // The lowest bytes are the first ones.
+            mask: u128::MAX >> unused,
             rest: behind.into(),
         });
+        if *is_document == 1 {
+            open.push((ordinal, name_bytes));
+        }
+        ordinal = ordinal.checked_add(1)?;
         rest = after;
     }
     Some(steps.into())
@@ -299,6 +356,8 @@ fn tag(hash: u64) -> u32 {
 #[derive(Debug)]
 pub struct ShapeRegistry {
     bytes_max: usize,
+    /// The shape met last: mostly the next document's too.
+    last: RwLock<Option<Arc<Shape>>>,
     known: RwLock<Known>,
 }
 
@@ -322,7 +381,7 @@ impl ShapeRegistry {
             by_front: HashMap::new(),
             met_once: vec![0; MET_ONCE_SLOTS].into(),
         };
-        ShapeRegistry { bytes_max, known: RwLock::new(known) }
+        ShapeRegistry { bytes_max, last: RwLock::default(), known: RwLock::new(known) }
     }
 
     /// How many shapes are known.
@@ -337,11 +396,25 @@ impl ShapeRegistry {
 
     /// The shape of a document, with the offset of each of its elements; `None` if it is too wide,
     /// or was not met before.
-    pub(crate) fn shape_of(
+    pub(super) fn shape_of<O: Offset>(
         &self,
         document: Document<'_>,
-        offsets: &mut Vec<u32>,
-    ) -> Option<Arc<Shape>> {
+    ) -> Option<(Arc<Shape>, Arc<[O]>)> {
+        let last = self.last.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(shape) = last
+            && let Some(offsets) = shape.offsets(document)
+        {
+            return Some((shape, offsets));
+        }
+        let found = self.find_or_make(document)?;
+        if let Ok(mut last) = self.last.try_write() {
+            *last = Some(found.0.clone());
+        }
+        Some(found)
+    }
+
+    #[cold]
+    fn find_or_make<O: Offset>(&self, document: Document<'_>) -> Option<(Arc<Shape>, Arc<[O]>)> {
         u32::try_from(document.as_bytes().len()).ok()?;
         let front = hash_of_front(document);
         let recent = {
@@ -349,14 +422,14 @@ impl ShapeRegistry {
             known.by_front.get(&front).cloned().unwrap_or_default()
         };
         for shape in recent.into_iter().flatten() {
-            if shape.fits(document, offsets) {
-                return Some(shape);
+            if let Some(offsets) = shape.offsets(document) {
+                return Some((shape, offsets));
             }
         }
         let walk = Walk::over(document)?;
-        *offsets = walk.offsets;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.shape(&walk.signature, front, self.bytes_max)
+        let shape = known.shape(&walk.signature, front, self.bytes_max)?;
+        Some((shape, walk.offsets.into_iter().map(O::of).collect()))
     }
 }
 
@@ -399,7 +472,7 @@ fn hash_of_front(document: Document<'_>) -> u64 {
 struct Walk {
     /// Per field the name, a zero, and whether a nested document follows; after that its end.
     signature: Vec<u8>,
-    offsets: Vec<u32>,
+    offsets: Vec<usize>,
 }
 
 impl Walk {
@@ -420,9 +493,9 @@ impl Walk {
                 continue;
             };
             let is_document = element.kind == ElementType::Document;
-            walk.offsets.push(offset as u32);
+            walk.offsets.push(offset);
             walk.signature.extend_from_slice(element.name);
-            walk.signature.extend_from_slice(&[SEPARATOR, u8::from(is_document)]);
+            walk.signature.extend_from_slice(&[NAME_END, u8::from(is_document)]);
             if FIELD_COUNT_MAX < walk.offsets.len() || NAME_BYTES_MAX < walk.signature.len() {
                 return None;
             }
@@ -438,7 +511,7 @@ impl Walk {
 /// A field as a signature tells it.
 struct SignatureField {
     name_bytes: u16,
-    /// The names from the outermost on with zeros between them; `None` below a field that is not
+    /// The names from the outermost on with separators between them; `None` below a field that is not
     /// the first of its name.
     path: Option<Vec<u8>>,
     depth: u16,

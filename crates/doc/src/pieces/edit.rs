@@ -13,7 +13,7 @@ use frond_store::ChunkStore;
 
 use super::build::{Builder, has_long_name, is_large};
 use super::item::{Body, Item, ItemRef, Layout, digits_of_names, refers};
-use super::{Container, Found, ITEM_VALUE_BYTES_MAX, LargeDocument, PiecesError};
+use super::{Container, Found, ITEM_VALUE_BYTES_MAX, LargeDocument, NAME_BYTES_MAX, PiecesError};
 use crate::document::DocumentBuf;
 use crate::error::DocError;
 use crate::raw::RawElement;
@@ -53,8 +53,42 @@ impl LargeDocument {
             let name = if found.is_in_array() { &[] } else { element.name };
             items.push(builder.item(name, element.kind, element.value)?);
         }
+        self.splice_made(store, found, position, removed, &items).map(Some)
+    }
+
+    /// As [`LargeDocument::splice`] with a single item of this document, which comes from elsewhere
+    /// in it and gets that name: what it refers to isn't read. `None` if the name is too long.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::splice`].
+    pub fn splice_item(
+        &self,
+        store: &dyn ChunkStore,
+        found: &Found,
+        position: u64,
+        removed: u64,
+        item: &Item,
+        name: &str,
+    ) -> Result<Option<Edited>, PiecesError> {
+        if NAME_BYTES_MAX < name.len() {
+            return Ok(None);
+        }
+        let name = if found.is_in_array() { "" } else { name };
+        let item = Item { name: Bytes::copy_from_slice(name.as_bytes()), ..item.clone() };
+        self.splice_made(store, found, position, removed, &[item]).map(Some)
+    }
+
+    fn splice_made(
+        &self,
+        store: &dyn ChunkStore,
+        found: &Found,
+        position: u64,
+        removed: u64,
+        items: &[Item],
+    ) -> Result<Edited, PiecesError> {
+        let builder = Builder { store, format: self.root.sequence.format };
         let (container, _) = *found.levels.last().expect("a path begins in the outermost");
-        let mut changed = self.splice_items(store, &container, position, removed, &items)?;
+        let mut changed = self.splice_items(store, &container, position, removed, items)?;
         for (around, position) in found.levels.iter().rev().skip(1) {
             let old = around.sequence.get(store, *position)?;
             let old = old.ok_or_else(|| PiecesError::damaged("an item is gone"))?;
@@ -68,9 +102,9 @@ impl LargeDocument {
         }
         let head = builder.head(changed)?;
         if is_large(changed.bytes) {
-            return Ok(Some(Edited::Large(head)));
+            return Ok(Edited::Large(head));
         }
-        head.read(store).map(|document| Some(Edited::Small(document)))
+        head.read(store).map(Edited::Small)
     }
 
     fn splice_items(

@@ -33,6 +33,11 @@ impl Found {
         self.container().layout == Layout::Array
     }
 
+    /// Whether the way to the last container, and that itself, are documents.
+    pub fn is_in_documents(&self) -> bool {
+        self.levels.iter().all(|(container, _)| container.layout == Layout::Document)
+    }
+
     /// Whether it is such an array or a document, and no array with other names.
     pub fn is_plain(&self) -> bool {
         self.container().layout != Layout::NamedArray
@@ -171,9 +176,19 @@ impl LargeDocument {
     /// As [`LargeDocument::read`].
     pub fn value_of(&self, store: &dyn ChunkStore, item: &Item) -> Result<ValueBuf, PiecesError> {
         let mut bytes = Vec::new();
-        append_value(store, self.root.sequence.format, item.view(), &mut bytes, 1)?;
+        self.append_value_of(store, item, &mut bytes)?;
         let value = crate::raw::decode_value(item.kind, &bytes);
         Ok(value.ok_or_else(|| PiecesError::damaged("a value of another type"))?.to_buf())
+    }
+
+    /// Appends the bytes of an item's value.
+    pub(super) fn append_value_of(
+        &self,
+        store: &dyn ChunkStore,
+        item: &Item,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), PiecesError> {
+        append_value(store, self.root.sequence.format, item.view(), bytes, 1)
     }
 
     /// Reads a container's BSON.

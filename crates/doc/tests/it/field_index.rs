@@ -12,7 +12,7 @@ use frond_testkit::random::{Random, for_seeds};
 
 use crate::generate;
 
-const NAMES: [&str; 9] = ["a", "b", "c", "", "ß", "a\0b", "aa", "filler", "\u{1}"];
+const NAMES: [&str; 10] = ["a", "b", "c", "", "ß", "a\0b", "aa", "filler", "\u{1}", "a.b"];
 const PATHS: [&str; 14] = [
     "a", "b", "a.b", "b.a", "a.a.b", "", "ß", "a.b.", ".", "a.0", "b.1.a", "a.0.0", "a.a", "c.c.c",
 ];
@@ -66,6 +66,14 @@ fn indexed_documents_equal_scanned_ones() {
             for path in &paths {
                 let expected = reached(path, &plain);
                 assert_eq!(reached(path, &indexed), expected, "{path:?} of {plain:?}");
+            }
+            let ready = plain.clone().indexed(indexes.shapes());
+            for path in PATHS {
+                let expected = format!("{:?}", Path::new(path).get(plain.view()));
+                for document in [&plain, &indexed, &ready] {
+                    let found = document.view().field_at(path).and_then(|it| it.decode());
+                    assert_eq!(format!("{found:?}"), expected, "{path:?} of {plain:?}");
+                }
             }
             for name in NAMES {
                 let expected = format!("{:?}", plain.get(name));
@@ -132,6 +140,27 @@ fn wide_documents() {
         }
         let is_narrow = count < FIELD_COUNT_MAX;
         assert_eq!(indexes.shapes().count(), usize::from(is_narrow), "{count} fields");
+    }
+}
+
+/// A name with dots is no path, and hides none.
+#[test]
+fn names_with_dots() {
+    let mut builder = DocumentBuilder::new();
+    builder.append("filler", Value::String(&"x".repeat(300)));
+    builder.append("a.b", Value::Int32(1)).begin_document("a");
+    builder.append("b", Value::Int32(2)).append("c.d", Value::Int32(3)).end();
+    let plain = builder.build();
+    let indexes = FieldIndexes::new(1 << 20);
+    FieldIndex::of(plain.view(), indexes.shapes());
+    let ready = plain.clone().indexed(indexes.shapes());
+    assert!(ready.view().is_indexed());
+    for document in [&plain, &ready] {
+        let at = |path| document.view().field_at(path).and_then(|found| found.decode());
+        assert_eq!(document.get("a.b"), Some(Value::Int32(1)));
+        assert_eq!(at("a.b"), Some(Value::Int32(2)));
+        assert_eq!(at("a.c.d"), None);
+        assert_eq!(Path::new("a.b").get(document.view()), Some(Value::Int32(2)));
     }
 }
 

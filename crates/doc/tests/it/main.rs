@@ -4,3 +4,4 @@ mod field_index;
 mod generate;
 mod keys;
 mod pieces;
+mod streams;

@@ -3,7 +3,8 @@
 //! storing those bytes gives; damage never panics. Method: random documents around the threshold,
 //! random splices in random containers, each done on both.
 
-use frond_doc::pieces::{Edited, Element, LARGE_DOCUMENT_BYTES, LargeDocument, build};
+use frond_doc::extended_json::Form;
+use frond_doc::pieces::{Edited, Element, HEAD_FLAG, LARGE_DOCUMENT_BYTES, LargeDocument, build};
 use frond_doc::raw::RawElements;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
 use frond_store::memory::MemoryStore;
@@ -53,7 +54,7 @@ fn value(random: &mut Random, depth: usize) -> ValueBuf {
     }
 }
 
-fn document(random: &mut Random, depth: usize, field_count: usize) -> DocumentBuf {
+pub fn document(random: &mut Random, depth: usize, field_count: usize) -> DocumentBuf {
     let mut builder = DocumentBuilder::new();
     for position in 0..random.below(field_count) {
         let name = format!("{}{position}", random.choose(&["f", "field_", "ß"]));
@@ -294,12 +295,15 @@ fn damage_is_survived() {
         }
         let head = Chunk::new(ChunkKind::Blob, &[sequence.root], &payload);
         store.put_many(std::slice::from_ref(&head)).expect("the memory store takes everything");
-        let content = Content::Chunk { hash: head.hash(), bytes: 16 };
-        let value = TreeValue { flags: 0, content };
+        let stated = if random.one_in(20) { random.next() } else { payload[8].into() };
+        let content = Content::Chunk { hash: head.hash(), bytes: stated };
+        let value = TreeValue { flags: HEAD_FLAG, content };
         if let Ok(Some(large)) = LargeDocument::open(store, format, &value) {
             if let Ok(document) = large.read(store) {
                 document.iter().count();
             }
+            large.write_bson(store, &mut Vec::new()).ok();
+            large.write_json(store, Form::Relaxed, &mut Vec::new()).ok();
             large.get(store, &["a", "b"]).ok();
             large.project(store, &[b"a", b"b"]).ok();
             if let Ok(found) = large.find(store, &["a", "b"]) {

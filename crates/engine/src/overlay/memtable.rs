@@ -192,6 +192,11 @@ impl Memtable {
         }
     }
 
+    /// Gives the memory back; for when nobody may read it any more.
+    pub fn clear(&self) {
+        self.trees.clear();
+    }
+
     /// About how much memory the entries take.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Atomic::Relaxed)

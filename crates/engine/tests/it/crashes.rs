@@ -215,6 +215,8 @@ fn check_every_crash(seeds: u64, steps: usize, options: EngineOptions) -> [u64; 
         let operations = disk.operations();
         assert!(operations > 40);
         work.iter_mut().zip(notes.work).for_each(|(sum, done)| *sum += done);
+        // For long runs: how many crashes there were.
+        println!("{operations} crashes");
         for operation in 0..operations {
             let mut disk = SimDisk::new(seed);
             disk.crash_after(operation);

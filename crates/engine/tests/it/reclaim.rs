@@ -11,8 +11,10 @@ use frond_tree::{Content as Where, Edit, Tree, TreeError, Value};
 
 use crate::rig::{Content, content, make_trees, open, quiet, small_nodes};
 
-const THOROUGH: ReclaimOptions = ReclaimOptions { thorough: true, bytes_a_second: None };
-const QUICK: ReclaimOptions = ReclaimOptions { thorough: false, bytes_a_second: None };
+const THOROUGH: ReclaimOptions =
+    ReclaimOptions { thorough: true, bytes_a_second: None, purge: false };
+const QUICK: ReclaimOptions =
+    ReclaimOptions { thorough: false, bytes_a_second: None, purge: false };
 
 fn stored(engine: &Engine) -> u64 {
     engine.store().counters().bytes_stored

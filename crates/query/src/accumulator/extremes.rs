@@ -5,9 +5,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use frond_doc::{Value, ValueBuf, order};
+use frond_doc::{Value, ValueBuf};
 
-use super::{State, Window, array_of, cost, key_of, replaced};
+use super::{State, Window, array_of, cost, replaced};
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Evaluated;
 
@@ -32,12 +33,13 @@ impl Extreme {
         self,
         values: impl Iterator<Item = Value<'v>>,
         count_max: usize,
+        by: &Collation,
     ) -> Vec<Value<'v>> {
         let is_there = |value: &Value<'_>| !matches!(value, Value::Null | Value::Undefined);
         let mut values: Vec<Value<'v>> = values.filter(is_there).collect();
         match self {
-            Extreme::Min => values.sort_by(|left, right| order::compare(*left, *right)),
-            Extreme::Max => values.sort_by(|left, right| order::compare(*right, *left)),
+            Extreme::Min => values.sort_by(|left, right| by.compare(*left, *right)),
+            Extreme::Max => values.sort_by(|left, right| by.compare(*right, *left)),
         }
         values.truncate(count_max);
         values
@@ -47,12 +49,13 @@ impl Extreme {
 /// `$min` or `$max` of a group.
 pub(super) struct One {
     extreme: Extreme,
+    collation: Collation,
     best: Option<ValueBuf>,
 }
 
 impl One {
-    pub(super) fn new(extreme: Extreme) -> One {
-        One { extreme, best: None }
+    pub(super) fn new(extreme: Extreme, collation: &Collation) -> One {
+        One { extreme, collation: collation.clone(), best: None }
     }
 }
 
@@ -63,7 +66,7 @@ impl State for One {
         }
         let best = self.best.as_ref().map(ValueBuf::as_value);
         let new = value.or_null();
-        if best.is_some_and(|best| order::compare(new, best) != self.extreme.better()) {
+        if best.is_some_and(|best| self.collation.compare(new, best) != self.extreme.better()) {
             return Ok(0);
         }
         let cost = replaced(best, new);
@@ -82,14 +85,16 @@ type Ordered = BTreeMap<(Bytes, u64), ValueBuf>;
 /// `$minN` or `$maxN` of a group: never more than `n` values.
 pub(super) struct Several {
     extreme: Extreme,
+    collation: Collation,
     count_max: usize,
     next: u64,
     values: Ordered,
 }
 
 impl Several {
-    pub(super) fn new(extreme: Extreme, count_max: usize) -> Several {
-        Several { extreme, count_max, next: 0, values: Ordered::new() }
+    pub(super) fn new(extreme: Extreme, count_max: usize, collation: &Collation) -> Several {
+        let collation = collation.clone();
+        Several { extreme, collation, count_max, next: 0, values: Ordered::new() }
     }
 
     /// The value that goes when a better one comes.
@@ -106,7 +111,7 @@ impl State for Several {
         if value.is_nullish() {
             return Ok(0);
         }
-        let key = key_of(value.or_null());
+        let key = self.collation.key_of(value.or_null());
         let mut bytes = key.len() + cost(value.or_null());
         if self.count_max <= self.values.len() {
             let Some(worst) = self.worst().cloned() else { return Ok(0) };
@@ -133,14 +138,20 @@ impl State for Several {
 /// `$min`, `$max` (no count), `$minN`, `$maxN` of a window: all its values.
 pub(super) struct WindowExtreme {
     extreme: Extreme,
+    collation: Collation,
     count_max: Option<usize>,
     next: u64,
     values: Ordered,
 }
 
 impl WindowExtreme {
-    pub(super) fn new(extreme: Extreme, count_max: Option<usize>) -> WindowExtreme {
-        WindowExtreme { extreme, count_max, next: 0, values: Ordered::new() }
+    pub(super) fn new(
+        extreme: Extreme,
+        count_max: Option<usize>,
+        collation: &Collation,
+    ) -> WindowExtreme {
+        let collation = collation.clone();
+        WindowExtreme { extreme, collation, count_max, next: 0, values: Ordered::new() }
     }
 }
 
@@ -149,7 +160,7 @@ impl State for WindowExtreme {
         if value.is_nullish() {
             return Ok(0);
         }
-        let key = key_of(value.or_null());
+        let key = self.collation.key_of(value.or_null());
         let bytes = key.len() + cost(value.or_null());
         self.values.extend(value.into_buf().map(|value| ((key, self.next), value)));
         self.next += 1;
@@ -166,7 +177,7 @@ impl Window for WindowExtreme {
         if value.is_nullish() {
             return;
         }
-        let key = key_of(value.or_null());
+        let key = self.collation.key_of(value.or_null());
         remove_oldest(&mut self.values, key);
     }
 

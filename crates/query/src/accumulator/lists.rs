@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
-use super::{State, Window, array_of, cost, key_of};
+use super::{State, Window, array_of, cost};
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Elements, Evaluated, not_mergeable};
 
@@ -59,16 +60,22 @@ impl Window for WindowList {
 }
 
 /// `$addToSet` of a group, in the order in which values first came.
-#[derive(Default)]
 pub(super) struct Set {
+    collation: Collation,
     keys: HashSet<Bytes>,
     values: Vec<ValueBuf>,
+}
+
+impl Set {
+    pub(super) fn new(collation: &Collation) -> Set {
+        Set { collation: collation.clone(), keys: HashSet::new(), values: Vec::new() }
+    }
 }
 
 impl State for Set {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
         let Some(borrowed) = value.value() else { return Ok(0) };
-        let key = key_of(borrowed);
+        let key = self.collation.key_of(borrowed);
         let cost = key.len() + cost(borrowed);
         if !self.keys.insert(key) {
             return Ok(0);
@@ -83,19 +90,27 @@ impl State for Set {
 }
 
 /// `$addToSet` of a window: each value and how often it is in, in the order of the values.
-#[derive(Default)]
-pub(super) struct WindowSet(BTreeMap<Bytes, (usize, ValueBuf)>);
+pub(super) struct WindowSet {
+    collation: Collation,
+    values: BTreeMap<Bytes, (usize, ValueBuf)>,
+}
+
+impl WindowSet {
+    pub(super) fn new(collation: &Collation) -> WindowSet {
+        WindowSet { collation: collation.clone(), values: BTreeMap::new() }
+    }
+}
 
 impl State for WindowSet {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
         let Some(borrowed) = value.value() else { return Ok(0) };
-        let key = key_of(borrowed);
-        if let Some((count, _)) = self.0.get_mut(&key) {
+        let key = self.collation.key_of(borrowed);
+        if let Some((count, _)) = self.values.get_mut(&key) {
             *count += 1;
             return Ok(0);
         }
         let cost = key.len() + cost(borrowed);
-        self.0.insert(key, (1, borrowed.to_buf()));
+        self.values.insert(key, (1, borrowed.to_buf()));
         Ok(cost)
     }
 
@@ -107,17 +122,17 @@ impl State for WindowSet {
 impl Window for WindowSet {
     fn remove(&mut self, value: Evaluated<'_>) {
         let Some(value) = value.value() else { return };
-        let key = key_of(value);
-        if let Some((count, _)) = self.0.get_mut(&key) {
+        let key = self.collation.key_of(value);
+        if let Some((count, _)) = self.values.get_mut(&key) {
             *count -= 1;
             if *count == 0 {
-                self.0.remove(&key);
+                self.values.remove(&key);
             }
         }
     }
 
     fn current(&self) -> Result<Evaluated<'static>, QueryError> {
-        array_of(self.0.values().map(|(_, value)| value))
+        array_of(self.values.values().map(|(_, value)| value))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Arrays: sizes, positions, parts. What runs an expression for each element is in `iterate`.
 
-use frond_doc::{Array, Value, order};
+use frond_doc::{Array, Value};
 
 use super::evaluated::{Elements, Evaluated, check_bytes, elements};
 use super::failure;
@@ -8,6 +8,7 @@ use super::node::Answer;
 use super::number::as_i32;
 use super::substring::position;
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 
 /// A 32-bit integer; the codes are for what is no number, and for a number that is none.
@@ -146,19 +147,19 @@ pub(super) fn concat_arrays(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
 }
 
 /// `$in`
-pub(super) fn is_in<'a>(wanted: Evaluated<'a>, array: Evaluated<'a>) -> Answer<'a> {
+pub(super) fn is_in<'a>(wanted: Evaluated<'a>, array: Evaluated<'a>, by: &Collation) -> Answer<'a> {
     let array = elements(&array, 40081, |name| {
         format!("$in requires an array as a second argument, found: {name}")
     })?;
     let found = match wanted.value() {
-        Some(wanted) => array.iter().any(|element| order::equal(element, wanted)),
+        Some(wanted) => array.iter().any(|element| by.equal(element, wanted)),
         None => false,
     };
     Ok(found.into())
 }
 
 /// `$indexOfArray`
-pub(super) fn index_of_array(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+pub(super) fn index_of_array<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
     let missing = Evaluated::Missing;
     let mut arguments = arguments.iter();
     let array = arguments.next().unwrap_or(&missing);
@@ -175,7 +176,7 @@ pub(super) fn index_of_array(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     let (start, end) = (start.unwrap_or(0), end.unwrap_or(usize::MAX));
     let found = wanted.value().and_then(|wanted| {
         let inside = array.iter().enumerate().skip(start).take(end.saturating_sub(start));
-        let mut equal = inside.filter(|(_, element)| order::equal(*element, wanted));
+        let mut equal = inside.filter(|(_, element)| by.equal(*element, wanted));
         equal.next().and_then(|(position, _)| i32::try_from(position).ok())
     });
     Ok(found.unwrap_or(-1).into())

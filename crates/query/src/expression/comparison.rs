@@ -1,22 +1,23 @@
 //! `$cmp`, `$eq`, `$gt`, `$gte`, `$lt`, `$lte`, `$ne`, and `$and`, `$or`, `$not`.
 //!
 //! Values of all types compare, in MongoDB's order of types. "Missing" comes after MinKey and
-//! before everything else.
+//! before everything else. Strings compare by the collation.
 
 use std::cmp::Ordering;
 
-use frond_doc::{Value, order};
+use frond_doc::Value;
 
 use super::evaluated::Evaluated;
 use super::node::{Answer, Node, Operation};
 use super::parse::Parser;
 use super::scope::Scope;
+use crate::collation::Collation;
 use crate::error::QueryError;
 
 /// Compares two values, either of which may be missing.
-fn compare(left: Option<Value<'_>>, right: Option<Value<'_>>) -> Ordering {
+fn compare(left: Option<Value<'_>>, right: Option<Value<'_>>, by: &Collation) -> Ordering {
     match (left, right) {
-        (Some(left), Some(right)) => order::compare(left, right),
+        (Some(left), Some(right)) => by.compare(left, right),
         (None, None | Some(Value::Undefined)) | (Some(Value::Undefined), None) => Ordering::Equal,
         (None, Some(Value::MinKey)) => Ordering::Greater,
         (Some(Value::MinKey), None) => Ordering::Less,
@@ -25,43 +26,43 @@ fn compare(left: Option<Value<'_>>, right: Option<Value<'_>>) -> Ordering {
     }
 }
 
-fn ordering(left: &Evaluated<'_>, right: &Evaluated<'_>) -> Ordering {
-    compare(left.value(), right.value())
+fn ordering(left: &Evaluated<'_>, right: &Evaluated<'_>, by: &Collation) -> Ordering {
+    compare(left.value(), right.value(), by)
 }
 
 /// `$cmp`
-pub(super) fn cmp<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
-    Ok((ordering(&left, &right) as i32).into())
+pub(super) fn cmp<'a>(left: Evaluated<'a>, right: Evaluated<'a>, by: &Collation) -> Answer<'a> {
+    Ok((ordering(&left, &right, by) as i32).into())
 }
 
 /// `$eq`
-pub(super) fn eq<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
-    Ok(ordering(&left, &right).is_eq().into())
+pub(super) fn eq<'a>(left: Evaluated<'a>, right: Evaluated<'a>, by: &Collation) -> Answer<'a> {
+    Ok(ordering(&left, &right, by).is_eq().into())
 }
 
 /// `$ne`
-pub(super) fn ne<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
-    Ok(ordering(&left, &right).is_ne().into())
+pub(super) fn ne<'a>(left: Evaluated<'a>, right: Evaluated<'a>, by: &Collation) -> Answer<'a> {
+    Ok(ordering(&left, &right, by).is_ne().into())
 }
 
 /// `$gt`
-pub(super) fn gt<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
-    Ok(ordering(&left, &right).is_gt().into())
+pub(super) fn gt<'a>(left: Evaluated<'a>, right: Evaluated<'a>, by: &Collation) -> Answer<'a> {
+    Ok(ordering(&left, &right, by).is_gt().into())
 }
 
 /// `$gte`
-pub(super) fn gte<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
-    Ok(ordering(&left, &right).is_ge().into())
+pub(super) fn gte<'a>(left: Evaluated<'a>, right: Evaluated<'a>, by: &Collation) -> Answer<'a> {
+    Ok(ordering(&left, &right, by).is_ge().into())
 }
 
 /// `$lt`
-pub(super) fn lt<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
-    Ok(ordering(&left, &right).is_lt().into())
+pub(super) fn lt<'a>(left: Evaluated<'a>, right: Evaluated<'a>, by: &Collation) -> Answer<'a> {
+    Ok(ordering(&left, &right, by).is_lt().into())
 }
 
 /// `$lte`
-pub(super) fn lte<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
-    Ok(ordering(&left, &right).is_le().into())
+pub(super) fn lte<'a>(left: Evaluated<'a>, right: Evaluated<'a>, by: &Collation) -> Answer<'a> {
+    Ok(ordering(&left, &right, by).is_le().into())
 }
 
 /// `$not`

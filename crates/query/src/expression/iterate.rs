@@ -1,6 +1,6 @@
 //! `$map`, `$filter`, `$reduce`, `$sortArray`: an expression for each element.
 
-use frond_doc::{Value, order};
+use frond_doc::Value;
 
 use super::check_depth;
 use super::evaluated::{Elements, Evaluated, elements};
@@ -219,12 +219,13 @@ impl Operation for SortArray {
             format!("The input argument to $sortArray must be an array, but was of type: {name}")
         })?;
         let mut values: Vec<Value<'_>> = array.iter().collect();
+        let by = scope.collation();
         match &self.by {
-            SortBy::Whole { descending: false } => values.sort_by(|a, b| order::compare(*a, *b)),
-            SortBy::Whole { descending: true } => values.sort_by(|a, b| order::compare(*b, *a)),
+            SortBy::Whole { descending: false } => values.sort_by(|a, b| by.compare(*a, *b)),
+            SortBy::Whole { descending: true } => values.sort_by(|a, b| by.compare(*b, *a)),
             // An element that is no document has none of the fields.
             SortBy::Fields(pattern) => values.sort_by_cached_key(|value| {
-                pattern.key(value.as_document().unwrap_or(frond_doc::Document::empty()))
+                pattern.key_by(value.as_document().unwrap_or(frond_doc::Document::empty()), by)
             }),
         }
         Elements::collect(values)

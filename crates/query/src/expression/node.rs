@@ -8,6 +8,7 @@ use frond_doc::{DocumentBuilder, Value, ValueBuf};
 use super::evaluated::{Elements, Evaluated, check_bytes};
 use super::path;
 use super::scope::Scope;
+use crate::collation::Collation;
 use crate::error::QueryError;
 
 /// What every function of an expression answers.
@@ -18,6 +19,11 @@ pub(crate) type One = for<'a> fn(Evaluated<'a>) -> Answer<'a>;
 pub(crate) type Two = for<'a> fn(Evaluated<'a>, Evaluated<'a>) -> Answer<'a>;
 /// An operator with a list of arguments.
 pub(crate) type Many = for<'a> fn(Vec<Evaluated<'a>>) -> Answer<'a>;
+
+/// An operator with two arguments that compares strings.
+pub(crate) type TwoCollated = for<'a> fn(Evaluated<'a>, Evaluated<'a>, &Collation) -> Answer<'a>;
+/// An operator with a list of arguments that compares strings.
+pub(crate) type ManyCollated = for<'a> fn(Vec<Evaluated<'a>>, &Collation) -> Answer<'a>;
 
 /// An operator that doesn't evaluate all its arguments first, or takes them by name.
 pub(crate) trait Operation: fmt::Debug + Send + Sync {
@@ -43,6 +49,10 @@ pub(crate) enum Node {
     Two(Two, Box<(Node, Node)>),
     /// An operator with a list of arguments.
     Many(Many, Vec<Node>),
+    /// An operator with two arguments that compares strings.
+    TwoCollated(TwoCollated, Box<(Node, Node)>),
+    /// An operator with a list of arguments that compares strings.
+    ManyCollated(ManyCollated, Vec<Node>),
     /// An operator with rules of its own.
     Special(Arc<dyn Operation>),
 }
@@ -60,6 +70,8 @@ impl fmt::Debug for Node {
             Node::One(_, node) => f.debug_tuple("One").field(node).finish(),
             Node::Two(_, nodes) => f.debug_tuple("Two").field(nodes).finish(),
             Node::Many(_, nodes) => f.debug_tuple("Many").field(nodes).finish(),
+            Node::TwoCollated(_, nodes) => f.debug_tuple("TwoCollated").field(nodes).finish(),
+            Node::ManyCollated(_, nodes) => f.debug_tuple("ManyCollated").field(nodes).finish(),
             Node::Special(operation) => operation.fmt(f),
         }
     }
@@ -101,16 +113,28 @@ impl Node {
             Node::Two(function, arguments) => {
                 function(arguments.0.evaluate(scope)?, arguments.1.evaluate(scope)?)
             }
-            Node::Many(function, arguments) => {
-                let mut values = Vec::with_capacity(arguments.len());
-                for argument in arguments {
-                    values.push(argument.evaluate(scope)?);
-                }
-                function(values)
+            Node::Many(function, arguments) => function(evaluated(arguments, scope)?),
+            Node::TwoCollated(function, arguments) => {
+                let first = arguments.0.evaluate(scope)?;
+                function(first, arguments.1.evaluate(scope)?, scope.collation())
+            }
+            Node::ManyCollated(function, arguments) => {
+                function(evaluated(arguments, scope)?, scope.collation())
             }
             Node::Special(operation) => operation.evaluate(scope),
         }
     }
+}
+
+fn evaluated<'a>(
+    arguments: &'a [Node],
+    scope: &Scope<'a>,
+) -> Result<Vec<Evaluated<'a>>, QueryError> {
+    let mut values = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        values.push(argument.evaluate(scope)?);
+    }
+    Ok(values)
 }
 
 /// Appends the fields of a document of expressions; those that are missing are left out.

@@ -172,6 +172,15 @@ impl Parser {
                 check_count(operator.name, nodes.len(), least, most)?;
                 Ok(Node::Many(function, nodes))
             }
+            Shape::TwoCollated(function) => {
+                let [first, second] = self.exactly(operator.name, argument)?;
+                Ok(Node::TwoCollated(function, Box::new((first, second))))
+            }
+            Shape::ManyCollated(least, most, function) => {
+                let nodes = self.arguments(argument)?;
+                check_count(operator.name, nodes.len(), least, most)?;
+                Ok(Node::ManyCollated(function, nodes))
+            }
             Shape::Special(parse) => parse(operator.name, argument, self),
             Shape::Refused => {
                 let message =

@@ -9,14 +9,17 @@ use frond_doc::{Document, Value, ValueBuf};
 
 use super::{Evaluated, Expression, failure};
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 
-/// Variables: `$$NOW`, and those of a command's `let` and of `$lookup`. Cloning is cheap.
+/// What holds for a whole command: variables (`$$NOW`, those of its `let` and of `$lookup`), and the
+/// collation by which strings are compared. Cloning is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     now_millis: i64,
     /// Later ones hide earlier ones; `None` is a variable whose value is "missing".
     values: Arc<Vec<(String, Option<ValueBuf>)>>,
+    collation: Collation,
 }
 
 impl Variables {
@@ -25,7 +28,7 @@ impl Variables {
     /// # Errors
     /// If a name isn't one for variables, or a value is no constant expression.
     pub fn new(now_millis: i64, let_values: Option<Document<'_>>) -> Result<Variables, QueryError> {
-        let mut variables = Variables { now_millis, values: Arc::default() };
+        let mut variables = Variables { now_millis, ..Variables::default() };
         let Some(let_values) = let_values else {
             return Ok(variables);
         };
@@ -47,7 +50,17 @@ impl Variables {
     /// These variables and `more`, which hide those of the same names.
     pub(crate) fn with(&self, more: Vec<(String, Option<ValueBuf>)>) -> Variables {
         let values = self.values.iter().cloned().chain(more).collect();
-        Variables { now_millis: self.now_millis, values: Arc::new(values) }
+        Variables { values: Arc::new(values), ..self.clone() }
+    }
+
+    /// These variables, and strings compared by `collation`.
+    pub fn with_collation(self, collation: Collation) -> Variables {
+        Variables { collation, ..self }
+    }
+
+    /// How strings compare.
+    pub fn collation(&self) -> &Collation {
+        &self.collation
     }
 
     /// Whether somebody binds `name`.
@@ -122,6 +135,11 @@ impl<'a> Scope<'a> {
     /// This scope with more variables.
     pub(crate) fn bind(&self, binding: &'a Binding<'a>) -> Scope<'a> {
         Scope { bindings: Some(binding), ..*self }
+    }
+
+    /// How strings compare.
+    pub(crate) fn collation(&self) -> &'a Collation {
+        &self.variables.collation
     }
 
     /// The value of a variable, for as long as the scope lives.

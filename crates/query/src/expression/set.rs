@@ -1,16 +1,18 @@
 //! Arrays as sets: `$setUnion`, `$setIntersection`, `$setDifference`, `$setEquals`, `$setIsSubset`,
 //! `$anyElementTrue`, `$allElementsTrue`.
 //!
-//! Elements are compared by their keys, under which equal values (1, 1.0) are the same bytes.
+//! Elements are compared by their keys in the collation, under which equal values (1, 1.0) are the
+//! same bytes.
 //! Results of several arrays are in ascending order, as MongoDB gives them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use frond_doc::{Value, key};
+use frond_doc::Value;
 
 use super::evaluated::{Elements, Evaluated, elements};
 use super::node::Answer;
+use crate::collation::Collation;
 use crate::error::QueryError;
 
 fn keys(
@@ -18,15 +20,16 @@ fn keys(
     code: i32,
     which: &str,
     value: &Evaluated<'_>,
+    by: &Collation,
 ) -> Result<BTreeSet<Bytes>, QueryError> {
     let array = elements(value, code, |name| {
         format!("{which} of {operator} must be an array, but is of type: {name}")
     })?;
-    Ok(array.iter().map(key::of_value).collect())
+    Ok(array.iter().map(|element| by.key_of(element)).collect())
 }
 
 /// `$setUnion`
-pub(super) fn union(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+pub(super) fn union<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
     if arguments.iter().any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
@@ -36,14 +39,14 @@ pub(super) fn union(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
             format!("All operands of $setUnion must be arrays. One argument is of type: {name}")
         })?;
         for element in array.iter() {
-            all.entry(key::of_value(element)).or_insert(element);
+            all.entry(by.key_of(element)).or_insert(element);
         }
     }
     Elements::collect(all.into_values())
 }
 
 /// `$setIntersection`
-pub(super) fn intersection(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+pub(super) fn intersection<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
     if arguments.iter().any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
@@ -55,7 +58,7 @@ pub(super) fn intersection(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
             )
         })?;
         let own: BTreeMap<_, _> =
-            array.iter().map(|element| (key::of_value(element), element)).collect();
+            array.iter().map(|element| (by.key_of(element), element)).collect();
         common = Some(match common {
             None => own,
             Some(mut common) => {
@@ -68,7 +71,11 @@ pub(super) fn intersection(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
 }
 
 /// `$setDifference`: in the first array's order.
-pub(super) fn difference<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
+pub(super) fn difference<'a>(
+    left: Evaluated<'a>,
+    right: Evaluated<'a>,
+    by: &Collation,
+) -> Answer<'a> {
     if left.is_nullish() || right.is_nullish() {
         return Ok(Evaluated::NULL);
     }
@@ -79,15 +86,15 @@ pub(super) fn difference<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answe
     };
     let array = elements(&left, 17048, |name| describe("First", name))?;
     let without = elements(&right, 17049, |name| describe("Second", name))?;
-    let mut seen: BTreeSet<Bytes> = without.iter().map(key::of_value).collect();
-    Elements::collect(array.iter().filter(|element| seen.insert(key::of_value(*element))))
+    let mut seen: BTreeSet<Bytes> = without.iter().map(|element| by.key_of(element)).collect();
+    Elements::collect(array.iter().filter(|element| seen.insert(by.key_of(*element))))
 }
 
 /// `$setEquals`
-pub(super) fn equals(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+pub(super) fn equals<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
     let mut first = None;
     for argument in &arguments {
-        let own = keys("$setEquals", 17044, "All operands", argument)?;
+        let own = keys("$setEquals", 17044, "All operands", argument, by)?;
         if *first.get_or_insert_with(|| own.clone()) != own {
             return Ok(false.into());
         }
@@ -96,9 +103,13 @@ pub(super) fn equals(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
 }
 
 /// `$setIsSubset`
-pub(super) fn is_subset<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
-    let left = keys("$setIsSubset", 17046, "both operands", &left)?;
-    let right = keys("$setIsSubset", 17042, "both operands", &right)?;
+pub(super) fn is_subset<'a>(
+    left: Evaluated<'a>,
+    right: Evaluated<'a>,
+    by: &Collation,
+) -> Answer<'a> {
+    let left = keys("$setIsSubset", 17046, "both operands", &left, by)?;
+    let right = keys("$setIsSubset", 17042, "both operands", &right, by)?;
     Ok(left.is_subset(&right).into())
 }
 

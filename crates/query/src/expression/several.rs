@@ -39,7 +39,9 @@ impl Operation for Several {
                 let skipped = array.elements().count().saturating_sub(count);
                 Elements::collect(array.iter().skip(skipped))
             }
-            Kind::Extreme(extreme) => Elements::collect(extreme.several(array.iter(), count)),
+            Kind::Extreme(extreme) => {
+                Elements::collect(extreme.several(array.iter(), count, scope.collation()))
+            }
         }
     }
 }

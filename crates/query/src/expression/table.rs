@@ -1,6 +1,6 @@
 //! Every operator of expressions, supported or refused by name, in the order of their names.
 
-use super::node::{Many, Node, One, Two};
+use super::node::{Many, ManyCollated, Node, One, Two, TwoCollated};
 use super::parse::Parser;
 use super::{
     arithmetic, array, bits, comparison, conditional, convert, date, hash, iterate, object, pairs,
@@ -18,6 +18,10 @@ pub(super) enum Shape {
     Two(Two),
     /// At least, at most, and the function.
     Many(usize, usize, Many),
+    /// As `Two`, of what compares strings.
+    TwoCollated(TwoCollated),
+    /// As `Many`, of what compares strings.
+    ManyCollated(usize, usize, ManyCollated),
     /// By rules of its own.
     Special(Parse),
     /// MongoDB has it, Frond doesn't.
@@ -41,7 +45,10 @@ const fn row(name: &'static str, shape: Shape) -> Operator {
     Operator { name, shape }
 }
 
-use Shape::{Many as M, One as O, Refused as R, Special as S, Two as T};
+use Shape::{
+    Many as M, ManyCollated as MC, One as O, Refused as R, Special as S, Two as T,
+    TwoCollated as TC,
+};
 
 const ANY: usize = usize::MAX;
 
@@ -69,7 +76,7 @@ static OPERATORS: &[Operator] = &[
     row("$bitXor", M(0, ANY, bits::xor)),
     row("$bsonSize", O(object::bson_size)),
     row("$ceil", O(rounding::ceil)),
-    row("$cmp", T(comparison::cmp)),
+    row("$cmp", TC(comparison::cmp)),
     row("$concat", M(0, ANY, string::concat)),
     row("$concatArrays", M(0, ANY, array::concat_arrays)),
     row("$cond", S(conditional::cond)),
@@ -90,7 +97,7 @@ static OPERATORS: &[Operator] = &[
     row("$dayOfYear", S(date::part)),
     row("$degreesToRadians", O(trigonometry::degrees_to_radians)),
     row("$divide", T(arithmetic::divide)),
-    row("$eq", T(comparison::eq)),
+    row("$eq", TC(comparison::eq)),
     row("$exp", O(arithmetic::exp)),
     row("$filter", S(iterate::filter)),
     row("$first", O(array::first)),
@@ -98,12 +105,12 @@ static OPERATORS: &[Operator] = &[
     row("$floor", O(rounding::floor)),
     row("$function", R),
     row("$getField", S(object::get_field)),
-    row("$gt", T(comparison::gt)),
-    row("$gte", T(comparison::gte)),
+    row("$gt", TC(comparison::gt)),
+    row("$gte", TC(comparison::gte)),
     row("$hour", S(date::part)),
     row("$ifNull", S(conditional::if_null)),
-    row("$in", T(array::is_in)),
-    row("$indexOfArray", M(2, 4, array::index_of_array)),
+    row("$in", TC(array::is_in)),
+    row("$indexOfArray", MC(2, 4, array::index_of_array)),
     row("$indexOfBytes", M(2, 4, substring::index_of_bytes)),
     row("$indexOfCP", M(2, 4, substring::index_of_code_points)),
     row("$isArray", O(array::is_array)),
@@ -118,8 +125,8 @@ static OPERATORS: &[Operator] = &[
     row("$ln", O(arithmetic::ln)),
     row("$log", T(arithmetic::log)),
     row("$log10", O(arithmetic::log10)),
-    row("$lt", T(comparison::lt)),
-    row("$lte", T(comparison::lte)),
+    row("$lt", TC(comparison::lt)),
+    row("$lte", TC(comparison::lte)),
     row("$ltrim", S(string::trim)),
     row("$map", S(iterate::map)),
     row("$max", S(total::max)),
@@ -134,7 +141,7 @@ static OPERATORS: &[Operator] = &[
     row("$mod", T(arithmetic::modulo)),
     row("$month", S(date::part)),
     row("$multiply", M(0, ANY, arithmetic::multiply)),
-    row("$ne", T(comparison::ne)),
+    row("$ne", TC(comparison::ne)),
     row("$not", O(comparison::not)),
     row("$objectToArray", O(pairs::object_to_array)),
     row("$or", S(comparison::or)),
@@ -153,12 +160,12 @@ static OPERATORS: &[Operator] = &[
     row("$round", M(1, 2, rounding::round)),
     row("$rtrim", S(string::trim)),
     row("$second", S(date::part)),
-    row("$setDifference", T(set::difference)),
-    row("$setEquals", M(2, ANY, set::equals)),
+    row("$setDifference", TC(set::difference)),
+    row("$setEquals", MC(2, ANY, set::equals)),
     row("$setField", S(object::set_field)),
-    row("$setIntersection", M(0, ANY, set::intersection)),
-    row("$setIsSubset", T(set::is_subset)),
-    row("$setUnion", M(0, ANY, set::union)),
+    row("$setIntersection", MC(0, ANY, set::intersection)),
+    row("$setIsSubset", TC(set::is_subset)),
+    row("$setUnion", MC(0, ANY, set::union)),
     row("$sin", O(trigonometry::sin)),
     row("$sinh", O(trigonometry::sinh)),
     row("$size", O(array::size)),

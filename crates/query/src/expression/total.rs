@@ -3,7 +3,7 @@
 //! A single argument that is an array stands for its elements; of several, each stands for itself.
 //! The arithmetic is that of `$group`'s accumulators.
 
-use frond_doc::{Value, order};
+use frond_doc::Value;
 
 use super::evaluated::Evaluated;
 use super::node::{Answer, Node, Operation};
@@ -11,6 +11,7 @@ use super::number::{Number, Sum};
 use super::parse::Parser;
 use super::scope::Scope;
 use crate::accumulator::Spread;
+use crate::collation::Collation;
 use crate::error::QueryError;
 
 #[derive(Clone, Copy, Debug)]
@@ -34,20 +35,20 @@ impl Operation for Total {
         if let [only] = self.arguments.as_slice() {
             let value = only.evaluate(scope)?;
             if let Some(Value::Array(array)) = value.value() {
-                return Ok(self.kind.of(array.iter()));
+                return Ok(self.kind.of(array.iter(), scope.collation()));
             }
-            return Ok(self.kind.of(value.value().into_iter()));
+            return Ok(self.kind.of(value.value().into_iter(), scope.collation()));
         }
         let mut values = Vec::with_capacity(self.arguments.len());
         for argument in &self.arguments {
             values.push(argument.evaluate(scope)?);
         }
-        Ok(self.kind.of(values.iter().filter_map(Evaluated::value)))
+        Ok(self.kind.of(values.iter().filter_map(Evaluated::value), scope.collation()))
     }
 }
 
 impl Kind {
-    fn of<'v>(self, values: impl Iterator<Item = Value<'v>>) -> Evaluated<'static> {
+    fn of<'v>(self, values: impl Iterator<Item = Value<'v>>, by: &Collation) -> Evaluated<'static> {
         let not_null = |value: &Value<'_>| !matches!(value, Value::Null | Value::Undefined);
         let extreme = match self {
             Kind::Sum | Kind::Avg => {
@@ -62,8 +63,8 @@ impl Kind {
                 let is_sample = matches!(self, Kind::StdDevSamp);
                 return spread.deviation(is_sample).map_or(Evaluated::NULL, Evaluated::from);
             }
-            Kind::Min => values.filter(not_null).min_by(|a, b| order::compare(*a, *b)),
-            Kind::Max => values.filter(not_null).max_by(|a, b| order::compare(*a, *b)),
+            Kind::Min => values.filter(not_null).min_by(|a, b| by.compare(*a, *b)),
+            Kind::Max => values.filter(not_null).max_by(|a, b| by.compare(*a, *b)),
         };
         extreme.map_or(Evaluated::NULL, Evaluated::copy)
     }

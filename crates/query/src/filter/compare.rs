@@ -10,6 +10,8 @@ use std::cmp::Ordering;
 
 use frond_doc::{Value, ValueBuf, order};
 
+use crate::collation::Collation;
+
 /// How a value must stand to the operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Relation {
@@ -46,17 +48,28 @@ impl Relation {
 pub(crate) struct Comparison {
     relation: Relation,
     operand: ValueBuf,
+    collation: Collation,
 }
 
 impl Comparison {
     /// Makes a comparison.
     pub(crate) fn new(relation: Relation, operand: ValueBuf) -> Comparison {
-        Comparison { relation, operand }
+        Comparison { relation, operand, collation: Collation::SIMPLE }
     }
 
     /// Makes an equality.
     pub(crate) fn equal(operand: ValueBuf) -> Comparison {
         Comparison::new(Relation::Equal, operand)
+    }
+
+    /// Compares strings by `collation`.
+    pub(crate) fn collate(&mut self, collation: &Collation) {
+        self.collation = collation.clone();
+    }
+
+    /// How strings compare.
+    pub(crate) fn collation(&self) -> &Collation {
+        &self.collation
     }
 
     /// The relation.
@@ -86,7 +99,7 @@ impl Comparison {
             };
         }
         match (is_nan(value), is_nan(operand)) {
-            (false, false) => self.relation.holds(order::compare(value, operand)),
+            (false, false) => self.relation.holds(self.collation.compare(value, operand)),
             (true, true) => self.relation.allows_equal(),
             _ => false,
         }

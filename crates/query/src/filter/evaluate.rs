@@ -170,6 +170,8 @@ pub(super) fn test(test: &Test, value: Option<Value<'_>>, run: &Run<'_>) -> bool
         Test::ElementValue(_) | Test::ElementDocument(_) => value
             .as_array()
             .is_some_and(|array| array.iter().any(|element| is_element(test, element, run))),
+        Test::Geo(geo) => geo.matches(value),
+        Test::Near(near) => near.distance(value).is_some(),
         Test::Never => false,
     }
 }

@@ -93,6 +93,11 @@ fn described(condition: &Condition) -> (&'static str, &'static str) {
         Condition::Test(Test::ElementValue(_) | Test::ElementDocument(_)) => {
             ("$elemMatch", "array did not satisfy the child predicate")
         }
+        Condition::Test(Test::Geo(_)) => (
+            "$geoWithin",
+            "none of the considered geometries were contained within the expression's geometry",
+        ),
+        Condition::Test(Test::Near(_)) => ("$near", "no geometry was near"),
         Condition::Test(Test::Never) => ("$all", "array did not contain the values"),
         Condition::All(_) => ("$and", "a condition did not hold"),
         Condition::Not(_) => ("$not", "child expression matched"),

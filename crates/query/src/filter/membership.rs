@@ -1,19 +1,21 @@
 //! `$in` and `$nin`: one of many values, or patterns.
 
-use frond_doc::{Value, ValueBuf, order};
+use frond_doc::{Value, ValueBuf};
 
 use super::operators::Operand;
 use super::parse::{bad_value, is_operators};
 use super::pattern::Pattern;
 use super::tree::{Condition, Test};
+use crate::collation::Collation;
 use crate::error::QueryError;
 
 /// The values and patterns of a `$in`.
 ///
-/// *Invariants*: `values` ascend strictly in MongoDB's order, so that a lookup is a binary search.
+/// *Invariants*: `values` ascend strictly in the collation's order, so that a lookup is a binary search.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
     values: Vec<ValueBuf>,
+    collation: Collation,
     patterns: Vec<Pattern>,
     /// Whether null is among the values: an absent field matches then.
     has_null: bool,
@@ -36,10 +38,26 @@ impl Membership {
                 _ => values.push(value.to_buf()),
             }
         }
-        values.sort_by(|left, right| order::compare(left.as_value(), right.as_value()));
-        values.dedup_by(|left, right| order::equal(left.as_value(), right.as_value()));
         let has_null = values.iter().any(|value| value.as_value() == Value::Null);
-        Ok(Membership { values, patterns, has_null })
+        let mut membership =
+            Membership { values, collation: Collation::SIMPLE, patterns, has_null };
+        membership.collate(&Collation::SIMPLE);
+        Ok(membership)
+    }
+
+    /// Compares strings by `collation`.
+    pub(super) fn collate(&mut self, collation: &Collation) {
+        let compare = |left: &ValueBuf, right: &ValueBuf| {
+            collation.compare(left.as_value(), right.as_value())
+        };
+        self.values.sort_by(compare);
+        self.values.dedup_by(|left, right| compare(left, right).is_eq());
+        self.collation = collation.clone();
+    }
+
+    /// How strings compare.
+    pub(crate) fn collation(&self) -> &Collation {
+        &self.collation
     }
 
     /// The values, ascending.
@@ -55,7 +73,8 @@ impl Membership {
     /// Whether `value` (`None`: absent) is one of the values; patterns are asked by the caller.
     pub(crate) fn contains(&self, value: Option<Value<'_>>) -> bool {
         let Some(value) = value else { return self.has_null };
-        self.values.binary_search_by(|known| order::compare(known.as_value(), value)).is_ok()
+        let compare = |known: &ValueBuf| self.collation.compare(known.as_value(), value);
+        self.values.binary_search_by(compare).is_ok()
     }
 }
 

@@ -3,9 +3,9 @@
 use frond_doc::{Document, Value};
 
 use super::compare::{Comparison, Relation};
-use super::parse::{bad_value, unsupported};
+use super::parse::bad_value;
 use super::tree::{Condition, Test};
-use super::{array, membership, number, parse, pattern, shape};
+use super::{array, geo, membership, number, parse, pattern, shape};
 use crate::error::QueryError;
 
 /// What a family needs to parse one operator.
@@ -31,11 +31,9 @@ enum Operator {
     Condition(Parse),
     /// Belongs to another operator, which reads it; is checked here.
     Companion(fn(Operand<'_>) -> Result<(), QueryError>),
-    /// MongoDB has it.
-    Unsupported,
 }
 
-use Operator::{Companion, Unsupported};
+use Operator::Companion;
 
 /// Sorted by name.
 const OPERATORS: &[(&str, Operator)] = &[
@@ -47,26 +45,27 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("$elemMatch", Operator::Condition(array::element)),
     ("$eq", Operator::Condition(equal)),
     ("$exists", Operator::Condition(shape::exists)),
-    ("$geoIntersects", Unsupported),
-    ("$geoWithin", Unsupported),
+    ("$geoIntersects", Operator::Condition(geo::region)),
+    ("$geoWithin", Operator::Condition(geo::region)),
     ("$gt", Operator::Condition(comparison)),
     ("$gte", Operator::Condition(comparison)),
     ("$in", Operator::Condition(membership::is_in)),
     ("$lt", Operator::Condition(comparison)),
     ("$lte", Operator::Condition(comparison)),
-    ("$maxDistance", Unsupported),
-    ("$minDistance", Unsupported),
+    ("$maxDistance", Companion(geo::limit)),
+    ("$minDistance", Companion(geo::limit)),
     ("$mod", Operator::Condition(number::remainder)),
     ("$ne", Operator::Condition(not_equal)),
-    ("$near", Unsupported),
-    ("$nearSphere", Unsupported),
+    ("$near", Operator::Condition(geo::near)),
+    ("$nearSphere", Operator::Condition(geo::near)),
     ("$nin", Operator::Condition(membership::is_not_in)),
     ("$not", Operator::Condition(not)),
     ("$options", Companion(pattern::options)),
     ("$regex", Operator::Condition(pattern::regex)),
     ("$size", Operator::Condition(shape::size)),
     ("$type", Operator::Condition(shape::type_is)),
-    ("$within", Unsupported),
+    ("$uniqueDocs", Companion(geo::limit)),
+    ("$within", Operator::Condition(geo::region)),
 ];
 
 /// Parses one operator; `None` if it says nothing by itself.
@@ -78,7 +77,6 @@ pub(super) fn parse(operand: Operand<'_>) -> Result<Option<Condition>, QueryErro
     match OPERATORS[place].1 {
         Operator::Condition(parse) => parse(operand).map(Some),
         Companion(check) => check(operand).map(|()| None),
-        Unsupported => Err(unsupported(operand.name)),
     }
 }
 

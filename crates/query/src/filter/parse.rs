@@ -91,11 +91,6 @@ fn sample(value: Value<'_>) -> Result<Node, QueryError> {
     Ok(Node::Sample(rate))
 }
 
-/// An operator that MongoDB has and Frond has not.
-pub(super) fn unsupported(name: &str) -> QueryError {
-    QueryError::new(Code::CommandNotSupported, format!("the operator {name} is not supported"))
-}
-
 fn branches(name: &str, value: Value<'_>, depth: usize) -> Result<Vec<Node>, QueryError> {
     let Some(array) = value.as_array() else {
         return Err(bad_value(format!("{name} must be an array")));

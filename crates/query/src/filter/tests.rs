@@ -260,7 +260,6 @@ fn refused() {
         (r#"{"a": {"$all": 1}}"#, 2, "$all needs an array"),
         (r#"{"a": {"$all": [{"$gt": 1}]}}"#, 2, "no $ expressions in $all"),
         (r#"{"a": {"$elemMatch": 1}}"#, 2, "$elemMatch needs an Object"),
-        (r#"{"a": {"$near": [1, 1]}}"#, 115, "$near"),
         (r#"{"$where": "1"}"#, 2, "no globalScriptEngine in $where"),
         (r#"{"$text": {"$search": "a"}}"#, 27, "text index required"),
     ] {

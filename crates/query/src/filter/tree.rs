@@ -7,12 +7,15 @@ use frond_doc::field_scan::ScannedNames;
 use frond_doc::path::Path;
 
 use super::compare::Comparison;
+use super::geo::GeoTest;
 use super::membership::Membership;
 use super::number::{BitTest, Remainder};
 use super::pattern::Pattern;
 use super::schema::Schema;
 use super::shape::TypeSet;
+use crate::collation::Collation;
 use crate::expression::Expression;
+use crate::geometry::near::Near;
 
 /// Filters deeper than this are refused, as MongoDB does; it bounds every recursion over a tree.
 pub(crate) const TREE_DEPTH_MAX: usize = 100;
@@ -86,6 +89,10 @@ pub(crate) enum Test {
     ElementValue(Box<Condition>),
     /// `$elemMatch` with a filter: one element is a document that passes.
     ElementDocument(Box<Node>),
+    /// `$geoWithin`, `$geoIntersects`.
+    Geo(GeoTest),
+    /// `$near`, `$nearSphere`: a place within its limits.
+    Near(Arc<Near>),
     /// `$all: []`: holds for nothing.
     Never,
 }
@@ -113,7 +120,54 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Compares strings by `collation`; expressions have theirs from the variables, and a schema
+    /// compares by bytes always. Recursion is bounded by [`TREE_DEPTH_MAX`].
+    pub(crate) fn collate(&mut self, collation: &Collation) {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter_mut().for_each(|node| node.collate(collation));
+            }
+            Node::Field(field) => field.condition.collate(collation),
+            Node::Constant(_) | Node::Expression(_) | Node::Schema(_) | Node::Sample(_) => {}
+        }
+    }
+
+    /// Adds the paths that the filter asks for, and tells whether it asks for nothing else.
+    pub(crate) fn add_paths<'n>(&'n self, paths: &mut Vec<&'n str>) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter().all(|node| node.add_paths(paths))
+            }
+            Node::Field(field) => {
+                paths.push(&field.dotted);
+                true
+            }
+            Node::Constant(_) => true,
+            Node::Expression(_) | Node::Schema(_) | Node::Sample(_) => false,
+        }
+    }
+}
+
 impl Test {
+    fn collate(&mut self, collation: &Collation) {
+        match self {
+            Test::Compare(comparison) => comparison.collate(collation),
+            Test::In(membership) => membership.collate(collation),
+            Test::ElementValue(condition) => condition.collate(collation),
+            Test::ElementDocument(node) => node.collate(collation),
+            Test::Pattern(_)
+            | Test::Exists
+            | Test::Type(_)
+            | Test::Remainder(_)
+            | Test::Bits(_)
+            | Test::Size(_)
+            | Test::Geo(_)
+            | Test::Near(_)
+            | Test::Never => {}
+        }
+    }
+
     /// Whether the test asks arrays as a whole only, so that their elements are not asked.
     pub(crate) fn is_on_whole_arrays(&self) -> bool {
         matches!(
@@ -127,6 +181,17 @@ impl Condition {
     /// The condition that a value equals `value`.
     pub(crate) fn equal(value: ValueBuf) -> Condition {
         Condition::Test(Test::Compare(Comparison::equal(value)))
+    }
+
+    /// Compares strings by `collation`.
+    pub(crate) fn collate(&mut self, collation: &Collation) {
+        match self {
+            Condition::All(conditions) => {
+                conditions.iter_mut().for_each(|condition| condition.collate(collation));
+            }
+            Condition::Not(inner) => inner.collate(collation),
+            Condition::Test(test) => test.collate(collation),
+        }
     }
 
     /// The opposite.

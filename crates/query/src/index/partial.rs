@@ -8,6 +8,7 @@
 use frond_doc::{Document, Value};
 
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::filter::tree::{Condition, Field, Node, Test};
 use crate::filter::{Comparison, Filter, Relation};
@@ -94,6 +95,11 @@ fn condition_implies(query: &Condition, partial: &Condition) -> bool {
 }
 
 fn test_implies(query: &Test, partial: &Test) -> bool {
+    if let (Some(query), Some(partial)) = (collation_of(query), collation_of(partial))
+        && query != partial
+    {
+        return false;
+    }
     match (query, partial) {
         (Test::Never, _) => true,
         (query, Test::Exists) => demands_presence(query),
@@ -105,11 +111,12 @@ fn test_implies(query: &Test, partial: &Test) -> bool {
                 && (!query.matches(None) || partial.contains(None))
         }
         (Test::In(query), Test::Compare(partial)) => {
-            query.patterns().is_empty()
-                && query
-                    .values()
-                    .iter()
-                    .all(|value| comparison_implies(&Comparison::equal(value.clone()), partial))
+            let mut values = query.values().iter().map(|value| {
+                let mut equal = Comparison::equal(value.clone());
+                equal.collate(query.collation());
+                equal
+            });
+            query.patterns().is_empty() && values.all(|equal| comparison_implies(&equal, partial))
         }
         (Test::In(query), Test::In(partial)) => {
             query.patterns().is_empty()
@@ -121,6 +128,15 @@ fn test_implies(query: &Test, partial: &Test) -> bool {
             query.types().iter().all(|kind| partial.types().contains(kind))
         }
         _ => false,
+    }
+}
+
+/// How a test compares strings, if it does.
+fn collation_of(test: &Test) -> Option<&Collation> {
+    match test {
+        Test::Compare(comparison) => Some(comparison.collation()),
+        Test::In(membership) => Some(membership.collation()),
+        _ => None,
     }
 }
 
@@ -143,14 +159,19 @@ fn comparison_implies(query: &Comparison, partial: &Comparison) -> bool {
         return false;
     }
     use Relation::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
+    let with = |relation| {
+        let mut other = Comparison::new(relation, asked.to_buf());
+        other.collate(partial.collation());
+        other
+    };
     match (query.relation(), partial.relation()) {
         (Equal, _) => partial.matches(Some(found)),
         // Strictly above `found` is above `asked` if `found` itself is, or is equal to it.
-        (Greater, Greater) => Comparison::new(GreaterOrEqual, asked.to_buf()).matches(Some(found)),
+        (Greater, Greater) => with(GreaterOrEqual).matches(Some(found)),
         (Greater | GreaterOrEqual, GreaterOrEqual) | (GreaterOrEqual, Greater) => {
             partial.matches(Some(found))
         }
-        (Less, Less) => Comparison::new(LessOrEqual, asked.to_buf()).matches(Some(found)),
+        (Less, Less) => with(LessOrEqual).matches(Some(found)),
         (Less | LessOrEqual, LessOrEqual) | (LessOrEqual, Less) => partial.matches(Some(found)),
         _ => false,
     }

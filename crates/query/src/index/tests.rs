@@ -1,6 +1,6 @@
 //! Tables: under which keys documents are filed, and what partial indexes hold.
 
-use frond_doc::{DocumentBuf, Value, extended_json, key};
+use frond_doc::{DocumentBuf, extended_json, key};
 
 use super::{FLAG_MULTIKEY, IndexShape, ShapeOptions, decode, partial};
 use crate::filter::Filter;
@@ -81,6 +81,7 @@ fn check_parts(pattern: &str, options: &str, document: &str, expected: &str) {
         sparse: false,
         partial: option("partial"),
         wildcard_projection: option("projection"),
+        ..ShapeOptions::default()
     };
     let shape = IndexShape::parse(json(pattern).view(), options).expect(pattern);
     let keys = shape.keys(json(document).view()).expect(document).keys;
@@ -153,6 +154,7 @@ fn refused_keys() {
             sparse: false,
             partial: option("partial"),
             wildcard_projection: option("projection"),
+            ..ShapeOptions::default()
         };
         let error = IndexShape::parse(json(pattern).view(), options).expect_err(pattern);
         assert_eq!(error.code.number(), code, "{pattern} {}", error.message);

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use frond_doc::{DocumentBuilder, Value, ValueBuf, document, order};
+use frond_doc::{DocumentBuilder, Value, ValueBuf, document};
 
 use super::group::group;
 use super::parse::StageParser;
 use super::sort::Sort;
 use super::stage::Stage;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Parser, Variables, failure};
 use crate::sort::SortPattern;
@@ -27,7 +28,7 @@ fn constant(value: Value<'_>, what: &str, code: i32) -> Result<ValueBuf, QueryEr
     expression.evaluate(empty, &Variables::default())?.ok_or_else(refuse)
 }
 
-fn boundaries(value: Value<'_>) -> Result<Vec<ValueBuf>, QueryError> {
+fn boundaries(value: Value<'_>, by: &Collation) -> Result<Vec<ValueBuf>, QueryError> {
     let Value::Array(array) = value else {
         let name = value.element_type().alias();
         let message =
@@ -51,7 +52,7 @@ fn boundaries(value: Value<'_>) -> Result<Vec<ValueBuf>, QueryError> {
                            type.";
             return Err(failure(40193, message));
         }
-        if order::compare(low, high).is_ge() {
+        if by.compare(low, high).is_ge() {
             let message = "The 'boundaries' option to $bucket must be sorted in ascending order.";
             return Err(failure(40194, message));
         }
@@ -139,13 +140,14 @@ pub(super) fn parse(
                        expression object.";
         return Err(failure(40202, message));
     }
-    let limits = boundaries(limits)?;
+    let limits = boundaries(limits, parser.collation())?;
     let default =
         options.get("default").map(|value| constant(value, "default", 40195)).transpose()?;
     if let (Some(default), Some(first), Some(last)) = (&default, limits.first(), limits.last()) {
         let default = default.as_value();
-        let is_inside = order::compare(first.as_value(), default).is_le()
-            && order::compare(default, last.as_value()).is_lt();
+        let by = parser.collation();
+        let is_inside = by.compare(first.as_value(), default).is_le()
+            && by.compare(default, last.as_value()).is_lt();
         if is_inside {
             let message = "The $bucket 'default' field must be less than the lowest boundary or \
                            greater than or equal to the highest boundary.";

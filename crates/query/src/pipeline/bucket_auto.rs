@@ -7,7 +7,7 @@
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, key, order};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, order};
 
 use super::Documents;
 use super::granularity::Granularity;
@@ -43,7 +43,7 @@ impl Stage for BucketAuto {
                 let scope = Scope::new(document.view(), &variables);
                 let by = self.group.id(&scope)?;
                 self.check(by.or_null())?;
-                let key = key::of_value(by.or_null());
+                let key = variables.collation().key_of(by.or_null());
                 drop(by);
                 sorter.add(key, document)?;
                 count += 1;
@@ -149,16 +149,17 @@ impl Cutter {
         let mut limit =
             series.map(|series| rounded(high.as_value(), |number| series.above(number)));
         let mut next_value = None;
+        let by = self.variables.collation().clone();
         while let Some(next) = self.rest.peek() {
             let next = match next {
                 Ok((_, document)) => document.clone(),
                 Err(error) => return Err(error.clone()),
             };
             let value = self.value(&next)?;
-            let is_equal = order::equal(value.as_value(), high.as_value());
+            let is_equal = by.equal(value.as_value(), high.as_value());
             let is_below = limit
                 .as_ref()
-                .is_some_and(|limit| order::compare(value.as_value(), limit.as_value()).is_lt());
+                .is_some_and(|limit| by.compare(value.as_value(), limit.as_value()).is_lt());
             if !is_equal && !is_below {
                 next_value = Some(value);
                 break;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use frond_doc::path::Path;
-use frond_doc::{Document, DocumentBuf, Value, ValueBuf, key, order};
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf, order};
 
 use super::Documents;
 use super::parse::{StageParser, failed_to_parse, one};
@@ -21,6 +21,7 @@ use super::set_path::set_path;
 use super::stage::{Context, Stage, lazily};
 use super::time_unit::TimeUnit;
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::number::Number;
 use crate::expression::{failure, parse_path};
@@ -69,8 +70,9 @@ impl Stage for Densify {
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
         let bytes_max = context.resources.memory_bytes_max;
+        let collation = context.variables.collation().clone();
         Ok(lazily(move || {
-            let partitions = self.partitions(input, bytes_max)?;
+            let partitions = self.partitions(input, bytes_max, &collation)?;
             let mut made = 0;
             let mut out = Vec::new();
             let full = full_range(&partitions);
@@ -95,6 +97,7 @@ impl Densify {
         &self,
         input: Documents<'_>,
         bytes_max: usize,
+        collation: &Collation,
     ) -> Result<BTreeMap<Vec<u8>, Members>, QueryError> {
         let mut partitions: BTreeMap<Vec<u8>, Members> = BTreeMap::new();
         let mut bytes = 0;
@@ -109,7 +112,7 @@ impl Densify {
             let mut partition = Vec::new();
             for path in &self.partition {
                 let value = at(document.view(), path);
-                key::append(&mut partition, value.unwrap_or(Value::Null), false);
+                collation.append_key(&mut partition, value.unwrap_or(Value::Null), false);
             }
             let members = partitions.entry(partition).or_default();
             match at(document.view(), &self.field) {

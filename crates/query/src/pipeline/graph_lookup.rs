@@ -16,6 +16,7 @@ use super::Documents;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::set_path;
 use super::stage::{Context, Rows, Stage};
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Elements, Expression, Scope, check_depth, failure, parse_path};
 use crate::filter::Filter;
@@ -36,9 +37,9 @@ struct GraphLookup {
 /// Values to look for, each once.
 type Frontier = BTreeMap<Bytes, ValueBuf>;
 
-fn add(frontier: &mut Frontier, value: Value<'_>) {
+fn add(frontier: &mut Frontier, value: Value<'_>, by: &Collation) {
     let value = if value == Value::Undefined { Value::Null } else { value };
-    frontier.entry(key::of_value(value)).or_insert_with(|| value.to_buf());
+    frontier.entry(by.key_of(value)).or_insert_with(|| value.to_buf());
 }
 
 impl Stage for GraphLookup {
@@ -59,11 +60,12 @@ impl Stage for GraphLookup {
 impl GraphLookup {
     fn apply(&self, document: &DocumentBuf, context: &Context) -> Result<DocumentBuf, QueryError> {
         let scope = Scope::new(document.view(), &context.variables);
+        let by = context.variables.collation();
         let mut frontier = Frontier::new();
         let start = self.start.evaluate_in(&scope)?;
         match start.or_null() {
-            Value::Array(array) => array.iter().for_each(|value| add(&mut frontier, value)),
-            value => add(&mut frontier, value),
+            Value::Array(array) => array.iter().for_each(|value| add(&mut frontier, value, by)),
+            value => add(&mut frontier, value, by),
         }
         let mut asked: HashSet<Bytes> = HashSet::new();
         let mut met: HashSet<Bytes> = HashSet::new();
@@ -87,9 +89,9 @@ impl GraphLookup {
                 self.from.visit(foreign.view(), &mut |value| {
                     match value {
                         Some(Value::Array(array)) => {
-                            array.iter().for_each(|value| add(&mut frontier, value));
+                            array.iter().for_each(|value| add(&mut frontier, value, by));
                         }
-                        Some(value) => add(&mut frontier, value),
+                        Some(value) => add(&mut frontier, value, by),
                         None => {}
                     }
                     false

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::builder::position_name;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
 use super::Documents;
 use super::parse::{StageParser, one};
@@ -125,7 +125,7 @@ impl Group {
     ) -> Result<(), QueryError> {
         let scope = Scope::new(document, variables);
         let id = self.id.evaluate_in(&scope)?;
-        let key = key::of_value(id.or_null());
+        let key = variables.collation().key_of(id.or_null());
         let position = match groups.positions.get(&key) {
             Some(position) => *position,
             None => {
@@ -193,7 +193,7 @@ impl Group {
                 entry.append(position_name(position, &mut digits), value);
             }
         }
-        Ok((key::of_value(id.or_null()), entry.build()))
+        Ok((variables.collation().key_of(id.or_null()), entry.build()))
     }
 
     /// The group of the next key among those that were sorted; there is one.

@@ -15,13 +15,14 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use frond_doc::path::Path;
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::set_path;
 use super::stage::{Context, Rows, Stage};
 use super::{Documents, MEMORY_BYTES_MAX, Pipeline};
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{
     Elements, Evaluated, Expression, Scope, check_depth, check_name, failure, parse_path,
@@ -125,13 +126,16 @@ impl Lookup {
     ) -> Result<Evaluated<'static>, QueryError> {
         let inner = self.inner(document, context)?;
         let mut pipeline = self.pipeline.clone();
-        let documents: Documents<'static> = match &self.collection {
-            Some(collection) => {
+        let (database, collection) = (self.database.as_deref(), self.collection.as_deref());
+        let history = pipeline.as_mut().and_then(Pipeline::take_history);
+        let documents: Documents<'static> = match (history, collection) {
+            (Some(stage), _) => context.collections.history(database, collection, &stage)?,
+            (None, Some(collection)) => {
                 let filter = pipeline.as_mut().map_or_else(Filter::all, Pipeline::take_filter);
                 let filter = filter.with_variables(inner.variables.clone());
-                context.collections.find(self.database.as_deref(), collection, &filter)?
+                context.collections.find(database, collection, &filter)?
             }
-            None => Box::new(std::iter::empty()),
+            (None, None) => Box::new(std::iter::empty()),
         };
         collect(match pipeline {
             Some(pipeline) => pipeline.run_in(documents, &inner)?,
@@ -157,7 +161,7 @@ impl Lookup {
         context: &Context,
         out: &mut VecDeque<DocumentBuf>,
     ) -> Result<(), QueryError> {
-        let wanted = Wanted::new(equality, documents);
+        let wanted = Wanted::new(equality, documents, context.variables.collation());
         let collection = self.collection.as_deref().unwrap_or_default();
         let filter = wanted.filter(equality)?;
         let mut found: Vec<Vec<DocumentBuf>> = vec![Vec::new(); documents.len()];
@@ -256,6 +260,7 @@ impl BatchRun<'_> {
 
 /// The local values of a batch, and which documents have them.
 struct Wanted {
+    collation: Collation,
     /// By key, so that the filter doesn't depend on chance.
     values: BTreeMap<Bytes, ValueBuf>,
     positions: HashMap<Bytes, Vec<usize>>,
@@ -264,9 +269,13 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(equality: &Equality, documents: &[DocumentBuf]) -> Wanted {
-        let mut wanted =
-            Wanted { values: BTreeMap::new(), positions: HashMap::new(), nulls: Vec::new() };
+    fn new(equality: &Equality, documents: &[DocumentBuf], collation: &Collation) -> Wanted {
+        let mut wanted = Wanted {
+            collation: collation.clone(),
+            values: BTreeMap::new(),
+            positions: HashMap::new(),
+            nulls: Vec::new(),
+        };
         for (position, document) in documents.iter().enumerate() {
             let mut is_empty = true;
             equality.local.visit(document.view(), &mut |value| {
@@ -299,7 +308,7 @@ impl Wanted {
             }
             return;
         }
-        let key = key::of_value(value);
+        let key = self.collation.key_of(value);
         self.values.entry(key.clone()).or_insert_with(|| value.to_buf());
         let positions = self.positions.entry(key).or_default();
         if positions.last() != Some(&position) {
@@ -334,14 +343,14 @@ impl Wanted {
         if !is_alone {
             builder.end().end();
         }
-        Filter::parse(builder.build().view())
+        Ok(Filter::parse(builder.build().view())?.with_collation(&self.collation))
     }
 
     /// The documents that join a foreign one.
     fn positions(&self, equality: &Equality, foreign: Document<'_>) -> Vec<usize> {
         let mut found = Vec::new();
         let mut add = |value: Value<'_>| {
-            if let Some(positions) = self.positions.get(&key::of_value(value)) {
+            if let Some(positions) = self.positions.get(&self.collation.key_of(value)) {
                 found.extend_from_slice(positions);
             }
         };
@@ -453,6 +462,11 @@ pub(super) fn parse(
         Some(stages) => Some(parser.nested("$lookup", stages, &names)?),
         None => None,
     };
+    if equality.is_some() && pipeline.as_ref().is_some_and(Pipeline::is_history) {
+        return Err(failed_to_parse(
+            "$lookup with a pipeline that tells of history takes no 'localField' and 'foreignField'",
+        ));
+    }
     let is_source = equality.is_none() && pipeline.as_ref().is_some_and(Pipeline::is_source);
     if options.from.is_none() && !is_source {
         return Err(failed_to_parse("must specify 'from' field for a $lookup"));

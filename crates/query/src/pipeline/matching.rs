@@ -47,5 +47,12 @@ pub(super) fn parse(
     let Value::Document(filter) = argument else {
         return Err(failure(15959, "the match filter must be an expression in an object"));
     };
-    one(Match(Filter::parse(filter)?))
+    let filter = Filter::parse(filter)?;
+    if filter.near().is_some() {
+        let message = "$geoNear, $near, and $nearSphere are not allowed in this context, as these \
+                       operators require sorting geospatial data. If you do not need sort, consider using \
+                       $geoWithin instead.";
+        return Err(failure(5_626_500, message));
+    }
+    one(Match(filter))
 }

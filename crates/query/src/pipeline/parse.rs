@@ -5,9 +5,11 @@ use std::sync::Arc;
 use frond_doc::{Array, Value};
 
 use super::Pipeline;
+use super::history;
 use super::stage::Stage;
 use super::table::{self, Support};
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Parser, failure};
 
@@ -29,12 +31,23 @@ pub(super) struct StageParser {
     /// The stage within which this pipeline stands.
     inside: Option<&'static str>,
     nested: usize,
+    collation: Collation,
 }
 
 impl StageParser {
     /// Parses pipelines that are updates.
     pub(super) fn of_update() -> StageParser {
         StageParser { inside: Some(UPDATE), ..StageParser::default() }
+    }
+
+    /// Parses pipelines whose strings compare by `collation`.
+    pub(super) fn with_collation(collation: &Collation) -> StageParser {
+        StageParser { collation: collation.clone(), ..StageParser::default() }
+    }
+
+    /// How strings compare.
+    pub(super) fn collation(&self) -> &Collation {
+        &self.collation
     }
 
     /// Parses a pipeline.
@@ -56,6 +69,13 @@ impl StageParser {
                     "A pipeline stage specification object must contain exactly one field.";
                 return Err(failure(40323, message));
             };
+            if let Some(known) = history::NAMES.into_iter().find(|known| *known == name)
+                && matches!(self.inside, Some("$lookup" | "$unionWith"))
+            {
+                self.check_place(known, position, count)?;
+                parsed.append(&mut history::parse(name, argument, self)?);
+                continue;
+            }
             let row = table::find(name);
             let Some(row) = row else {
                 let message = format!("Unrecognized pipeline stage name: '{name}'");
@@ -85,7 +105,7 @@ impl StageParser {
             return Err(QueryError::new(Code::InvalidOptions, message));
         }
         let refused = match (name, self.inside) {
-            ("$out" | "$merge" | "$facet" | "$documents", Some("$facet")) => {
+            ("$out" | "$merge" | "$facet" | "$documents" | "$geoNear", Some("$facet")) => {
                 Some((40600, "a $facet stage"))
             }
             ("$out" | "$merge", Some("$lookup")) => Some((51047, "a $lookup's sub-pipeline")),
@@ -99,8 +119,9 @@ impl StageParser {
             let message = format!("{name} can only be the final stage in the pipeline");
             return Err(failure(40601, message));
         }
-        if name == "$documents" && position != 0 {
-            let message = "$documents is only valid as the first stage in a pipeline";
+        let is_first_only = matches!(name, "$documents" | "$geoNear");
+        if (is_first_only || history::NAMES.contains(&name)) && position != 0 {
+            let message = format!("{name} is only valid as the first stage in a pipeline");
             return Err(failure(40602, message));
         }
         Ok(())
@@ -122,6 +143,7 @@ impl StageParser {
             expressions: Parser::default(),
             inside: Some(stage),
             nested: self.nested + 1,
+            collation: self.collation.clone(),
         };
         let stages = inner.stages(stages)?;
         let pipeline = Pipeline { stages, free: inner.expressions.free().clone() };

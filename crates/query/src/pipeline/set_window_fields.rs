@@ -120,9 +120,10 @@ impl SetWindowFields {
             let message = "An expression used to partition cannot evaluate to value of type array";
             return Err(QueryError::new(Code::TypeMismatch, message));
         }
-        key::append(&mut key, partition.or_null(), false);
+        let collation = variables.collation();
+        collation.append_key(&mut key, partition.or_null(), false);
         if let Some(sort) = &self.sort {
-            key.extend_from_slice(&sort.key(document));
+            key.extend_from_slice(&sort.key_by(document, collation));
         }
         Ok(key)
     }

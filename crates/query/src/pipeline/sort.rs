@@ -24,14 +24,19 @@ impl Stage for Sort {
     ) -> Result<Documents<'a>, QueryError> {
         let wanted = context.wanted.unwrap_or(usize::MAX);
         let resources = context.resources.clone();
+        let collation = context.variables.collation().clone();
         Ok(lazily(move || {
             let mut sorter = Sorter::new("Sort", &resources, wanted);
             for document in input {
                 let document = document?;
-                sorter.add(self.0.key(document.view()), document)?;
+                sorter.add(self.0.key_by(document.view(), &collation), document)?;
             }
             Ok(Box::new(sorter.finish()?.map(|entry| Ok(entry?.1))))
         }))
+    }
+
+    fn order(&self) -> Option<&SortPattern> {
+        Some(&self.0)
     }
 
     fn rows(&self) -> Rows {

@@ -3,10 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use frond_doc::DocumentBuf;
+
+use super::geo_near::GeoNear;
 use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::filter::Filter;
+use crate::sort::SortPattern;
 
 /// What stages see besides the documents.
 #[derive(Clone)]
@@ -46,6 +50,16 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The stage itself, if it is a `$geoNear`.
+    fn geo_near(&self) -> Option<&GeoNear> {
+        None
+    }
+
+    /// The order, if this is a `$sort`.
+    fn order(&self) -> Option<&SortPattern> {
+        None
+    }
+
     /// The collection that this stage writes: (database, collection).
     fn output(&self) -> Option<(Option<String>, String)> {
         None
@@ -54,6 +68,11 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     /// Whether this stage makes its own documents.
     fn is_source(&self) -> bool {
         false
+    }
+
+    /// The stage as it was written, if it tells of history.
+    fn history(&self) -> Option<&DocumentBuf> {
+        None
     }
 
     /// How many documents come out.

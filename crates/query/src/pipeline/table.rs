@@ -10,9 +10,9 @@ use frond_doc::Value;
 use super::parse::StageParser;
 use super::stage::Stage;
 use super::{
-    bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, limit,
-    lookup, matching, merge, out, project, redact, replace_root, sample, set_window_fields, skip,
-    sort, sort_by_count, union_with, unwind,
+    bucket, bucket_auto, count, densify, documents, facet, fill, geo_near, graph_lookup, group,
+    limit, lookup, matching, merge, out, project, redact, replace_root, sample, set_window_fields,
+    skip, sort, sort_by_count, union_with, unwind,
 };
 use crate::error::QueryError;
 
@@ -60,7 +60,7 @@ static STAGES: &[Row] = &[
     row("$documents", P(documents::parse)),
     row("$facet", P(facet::parse)),
     row("$fill", P(fill::parse)),
-    row("$geoNear", R),
+    row("$geoNear", P(geo_near::parse)),
     row("$graphLookup", P(graph_lookup::parse)),
     row("$group", P(group::parse)),
     row("$indexStats", R),

@@ -28,12 +28,15 @@ impl Stage for UnionWith {
         let context = Context { wanted: None, ..context.clone() };
         Ok(Box::new(input.chain(lazily(move || {
             let mut pipeline = self.pipeline.clone();
-            let documents = match &self.collection {
-                Some(collection) => {
+            let (database, collection) = (self.database.as_deref(), self.collection.as_deref());
+            let history = pipeline.take_history();
+            let documents = match (history, &self.collection) {
+                (Some(stage), _) => context.collections.history(database, collection, &stage)?,
+                (None, Some(collection)) => {
                     let filter = pipeline.take_filter().with_variables(context.variables.clone());
-                    context.collections.find(self.database.as_deref(), collection, &filter)?
+                    context.collections.find(database, collection, &filter)?
                 }
-                None => Box::new(std::iter::empty()),
+                (None, None) => Box::new(std::iter::empty()),
             };
             pipeline.run_in(documents, &context)
         }))))
@@ -67,7 +70,7 @@ pub(super) fn parse(
              as first stage",
         ));
     }
-    if database.is_some() && collection.is_none() {
+    if database.is_some() && collection.is_none() && !pipeline.is_history() {
         return Err(failed_to_parse("$unionWith.db needs a $unionWith.coll"));
     }
     let (database, collection) = (database.map(str::to_owned), collection.map(str::to_owned));

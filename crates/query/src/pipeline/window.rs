@@ -8,7 +8,7 @@
 mod bounds;
 mod series;
 
-use frond_doc::{Document, DocumentBuf, Value, ValueBuf, order};
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 
 use super::parse::{StageParser, failed_to_parse};
 use super::time_unit::TimeUnit;
@@ -193,7 +193,7 @@ fn ranks(partition: &Partition<'_>, is_dense: bool) -> Column {
     for (position, value) in values.iter().enumerate() {
         let is_peer = position > 0 && {
             let before = values[position - 1].unwrap_or(Value::Null);
-            order::equal(before, value.unwrap_or(Value::Null))
+            partition.variables.collation().equal(before, value.unwrap_or(Value::Null))
         };
         if !is_peer {
             rank = if is_dense { rank + 1 } else { position + 1 };

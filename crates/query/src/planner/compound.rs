@@ -1,17 +1,20 @@
-//! From the intervals of an index's fields to bounds of its compound keys.
+//! From the intervals of an index's parts to bounds of its compound keys.
 //!
-//! Fields whose intervals are single values are fixed, in all combinations; the first field with a
-//! real range ends the bounds; fields behind it are left to the filter.
+//! 1. Parts whose intervals are single values are fixed, in all combinations.
+//! 2. The first part with a real range ends the *ranges* of keys that are scanned.
+//! 3. Parts behind it are *checked* in each key: a key that has another value there is passed over without
+//!    its document being read, and the scan goes on behind what can't fit ([`super::PartCheck`]).
 
 use bytes::Bytes;
 use frond_doc::key::Bounds;
 
-use super::IndexFacts;
-use super::conditions::{self, Demand, Rules};
+use super::conditions::{self, Demand};
 use super::interval::{Cut, Interval, Intervals};
+use super::parts::{self, Part};
+use super::{FieldBounds, IndexFacts, PartCheck};
 use crate::filter::tree::Node;
 use crate::index::partial;
-use crate::sort::{SortField, SortPattern};
+use crate::sort::SortPattern;
 
 /// More bounds than this are not made: the scan takes in what lies between them.
 const BOUNDS_COUNT_MAX: usize = 10_000;
@@ -20,93 +23,177 @@ const BOUNDS_COUNT_MAX: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     /// Disjoint, ascending.
-    pub(super) bounds: Vec<Bounds>,
-    /// Whether the filter limits the scan at all.
+    pub(super) ranges: Vec<Bounds>,
+    /// What parts behind those of the ranges must be.
+    pub(super) checks: Vec<PartCheck>,
+    /// What each part may be.
+    pub(super) fields: Vec<FieldBounds>,
+    /// Whether the filter limits the ranges at all.
     pub(super) is_bounded: bool,
-    /// Whether all fields are fixed to one value.
+    /// Whether all parts are fixed to one value.
     pub(super) is_point: bool,
-    /// How many of the first fields have one value in the whole scan.
+    /// Whether each document that has a key within passes. (Checks are part of it.)
+    pub(super) is_exact: bool,
+    /// Whether one document may have several keys within.
+    pub(super) may_repeat: bool,
+    parts: Vec<Part>,
+    /// How many of the first parts have one value in the whole scan.
     fixed_count: usize,
+    /// How many of the first parts have one value in each range.
+    pointed_count: usize,
 }
 
-/// How `facts`'s index can be scanned for `root`; `None` if the index may lack documents that pass.
-pub(super) fn scan(root: &Node, facts: &IndexFacts) -> Option<Scan> {
-    let shape = &facts.shape;
-    if !shape.is_of_values() {
+/// How a scan can give an order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Direction {
+    /// From the greatest key to the least.
+    pub(super) is_backwards: bool,
+    /// Whether only each range is in order, so that they have to be merged.
+    pub(super) is_merged: bool,
+}
+
+/// The ways in which `facts`'s index can be scanned for `root`; none if it may lack documents that pass.
+pub(super) fn scans(root: &Node, facts: &IndexFacts) -> Vec<Scan> {
+    if facts.shape.partial().is_some_and(|partial| !partial::node_implies(root, partial.root())) {
+        return Vec::new();
+    }
+    let variants = parts::variants(root, facts);
+    variants.into_iter().filter_map(|parts| scan(root, facts, parts)).collect()
+}
+
+fn scan(root: &Node, facts: &IndexFacts, parts: Vec<Part>) -> Option<Scan> {
+    let demands: Vec<Option<Demand>> = parts.iter().map(|part| part.demand(root)).collect();
+    let is_answered =
+        parts.iter().zip(&demands).all(|(part, demand)| part.is_answered(demand.as_ref()));
+    let is_there = |demand: &Demand| demand.is_present;
+    if !is_answered || facts.shape.is_sparse() && !demands.iter().flatten().any(is_there) {
         return None;
     }
-    if shape.partial().is_some_and(|partial| !partial::node_implies(root, partial.root())) {
-        return None;
-    }
-    let fields = shape.sort_fields();
-    let demand = |(place, field): (usize, &SortField)| {
-        conditions::of_node(root, &field.path, Rules::new(&field.path, facts.is_multikey(place)))
+    let used = usable(&parts, &demands);
+    let intervals: Vec<Intervals> = used
+        .iter()
+        .map(|demand| demand.map_or_else(Intervals::all, |it| it.intervals.clone()))
+        .collect();
+    let mut made = ranges_of(&parts, &intervals);
+    let is_exact = is_exact(root, &parts, &demands, &used);
+    let field = |(part, intervals): (&Part, &Intervals)| FieldBounds {
+        name: part.name.clone(),
+        descending: part.descending,
+        intervals: intervals.clone(),
     };
-    let demands: Vec<Option<Demand>> = fields.iter().enumerate().map(demand).collect();
-    if shape.is_sparse() && !demands.iter().flatten().any(|demand| demand.is_present) {
-        return None;
-    }
-    let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
-    let mut fixed_count = 0;
-    for (place, (field, demand)) in fields.iter().zip(&demands).enumerate() {
+    let fields = parts.iter().zip(&intervals).map(field).collect();
+    made.ranges.sort_by(|left, right| left.start.cmp(&right.start));
+    let is_point = made.fixed_count == parts.len();
+    Some(Scan {
+        ranges: made.ranges,
+        checks: made.checks,
+        fields,
+        is_bounded: made.is_bounded,
+        is_point,
+        is_exact,
+        may_repeat: parts[made.fixed_count..].iter().any(|part| part.is_multikey),
+        fixed_count: made.fixed_count,
+        pointed_count: made.pointed_count,
+        parts,
+    })
+}
+
+/// The demands that may be used together: of two parts below one array only the first, since different
+/// elements, which have different keys, may fulfil them.
+fn usable<'d>(parts: &[Part], demands: &'d [Option<Demand>]) -> Vec<Option<&'d Demand>> {
+    let mut used: Vec<Option<&Demand>> = Vec::with_capacity(parts.len());
+    let top = |part: &Part| part.path.split('.').next().unwrap_or_default().to_owned();
+    for (part, demand) in parts.iter().zip(demands) {
         let demand = demand.as_ref().filter(|demand| !demand.intervals.is_all());
-        let may_go_on = !facts.is_multikey(place) || !shares_array(facts, place);
-        let Some(demand) = demand.filter(|_| may_go_on) else {
-            return Some(finish(prefixes, place, fixed_count, false));
+        let shares = |(earlier, used): (&Part, &Option<&Demand>)| {
+            used.is_some() && !earlier.is_constant() && top(earlier) == top(part)
         };
-        let intervals = demand.intervals.as_slice();
-        let is_small = intervals.len().saturating_mul(prefixes.len()) <= BOUNDS_COUNT_MAX;
-        if !demand.intervals.are_points() || !is_small {
-            let bounds = ranges(&prefixes, field, &demand.intervals, is_small);
-            let bounds = ascending(bounds);
-            return Some(Scan { bounds, is_bounded: true, is_point: false, fixed_count });
+        let is_shared = part.is_multikey && parts.iter().zip(&used).any(shares);
+        used.push(demand.filter(|_| !is_shared));
+    }
+    used
+}
+
+/// Whether a document passes if one of its keys lies within, checks included.
+fn is_exact(
+    root: &Node,
+    parts: &[Part],
+    demands: &[Option<Demand>],
+    used: &[Option<&Demand>],
+) -> bool {
+    let mut paths = Vec::new();
+    for ((part, demand), used) in parts.iter().zip(demands).zip(used) {
+        match (demand, used) {
+            (None, _) => {}
+            (Some(demand), Some(_)) if demand.is_exact => paths.push(part.path.as_str()),
+            (Some(_), _) => return false,
         }
-        if intervals.len() == 1 && fixed_count == place {
+    }
+    conditions::asks_only(root, &paths)
+}
+
+/// What becomes of the intervals.
+struct Made {
+    ranges: Vec<Bounds>,
+    checks: Vec<PartCheck>,
+    is_bounded: bool,
+    fixed_count: usize,
+    pointed_count: usize,
+}
+
+fn ranges_of(parts: &[Part], intervals: &[Intervals]) -> Made {
+    let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
+    let (mut fixed_count, mut place) = (0, 0);
+    let mut ranges = None;
+    for (part, intervals) in parts.iter().zip(intervals) {
+        if intervals.is_all() {
+            break;
+        }
+        let count = intervals.as_slice().len();
+        let is_small = count.saturating_mul(prefixes.len()) <= BOUNDS_COUNT_MAX;
+        if !intervals.are_points() || !is_small {
+            ranges = Some((behind(&prefixes, part, intervals, is_small), is_small));
+            break;
+        }
+        if count == 1 && fixed_count == place {
             fixed_count += 1;
         }
-        prefixes = extended(&prefixes, field, intervals);
+        prefixes = extended(&prefixes, part, intervals.as_slice());
+        place += 1;
     }
-    let is_whole = fixed_count == fields.len();
-    Some(finish(prefixes, fields.len(), fixed_count, is_whole))
-}
-
-/// Whether an earlier field lies below the same top-level field, and so perhaps in the same array:
-/// the two conditions may be fulfilled by different elements, which have different keys.
-fn shares_array(facts: &IndexFacts, place: usize) -> bool {
-    let top = |field: &SortField| field.path.split('.').next().map(str::to_owned);
-    let fields = facts.shape.sort_fields();
-    let this = top(&fields[place]);
-    fields[..place].iter().any(|earlier| top(earlier) == this)
-}
-
-/// Bounds of fixed fields alone.
-fn finish(prefixes: Vec<Vec<u8>>, count: usize, fixed_count: usize, is_point: bool) -> Scan {
-    let bounds = match count {
-        0 => vec![Bounds::all()],
-        _ => prefixes.iter().map(|prefix| Bounds::prefix(prefix)).collect(),
+    let pointed_count = place;
+    let (ranges, checked_from) = match ranges {
+        Some((ranges, true)) => (ranges, place + 1),
+        // The part is checked too: its ranges take in what lies between its intervals.
+        Some((ranges, false)) => (ranges, place),
+        None if place == 0 => (vec![Bounds::all()], 0),
+        None => (prefixes.iter().map(|prefix| Bounds::prefix(prefix)).collect(), place),
     };
-    Scan { bounds: ascending(bounds), is_bounded: count > 0, is_point, fixed_count }
+    let is_bounded = ranges != [Bounds::all()];
+    let mut checks = Vec::new();
+    for place in checked_from..parts.len() {
+        if !intervals[place].is_all() {
+            let allowed = behind(&[Vec::new()], &parts[place], &intervals[place], true);
+            checks.push(PartCheck::new(place, allowed));
+        }
+    }
+    Made { ranges, checks, is_bounded, fixed_count, pointed_count }
 }
 
-fn extended(prefixes: &[Vec<u8>], field: &SortField, points: &[Interval]) -> Vec<Vec<u8>> {
+fn extended(prefixes: &[Vec<u8>], part: &Part, points: &[Interval]) -> Vec<Vec<u8>> {
     let mut longer = Vec::with_capacity(prefixes.len() * points.len());
     for prefix in prefixes {
         for point in points.iter().filter_map(Interval::as_point) {
             let mut key = prefix.clone();
-            key.extend(point.iter().map(|byte| if field.descending { !byte } else { *byte }));
+            key.extend(point.iter().map(|byte| if part.descending { !byte } else { *byte }));
             longer.push(key);
         }
     }
     longer
 }
 
-/// Bounds that end with intervals of `field`; if there are too many, with what they span.
-fn ranges(
-    prefixes: &[Vec<u8>],
-    field: &SortField,
-    intervals: &Intervals,
-    is_small: bool,
-) -> Vec<Bounds> {
+/// Bounds that end with intervals of `part`; if there are too many, with what they span.
+fn behind(prefixes: &[Vec<u8>], part: &Part, intervals: &Intervals, is_small: bool) -> Vec<Bounds> {
     let intervals = intervals.as_slice();
     let spanned = match intervals {
         [first, .., last] if !is_small => {
@@ -117,7 +204,7 @@ fn ranges(
     let mut bounds = Vec::with_capacity(prefixes.len() * spanned.len());
     for prefix in prefixes {
         for interval in &spanned {
-            let (start, end) = match field.descending {
+            let (start, end) = match part.descending {
                 false => (interval.start.clone(), interval.end.clone()),
                 true => (interval.end.inverted(), interval.start.inverted()),
             };
@@ -138,26 +225,42 @@ fn position_after(prefix: &[u8], cut: &Cut) -> Option<Bytes> {
     }
 }
 
-fn ascending(mut bounds: Vec<Bounds>) -> Vec<Bounds> {
-    bounds.sort_by(|left, right| left.start.cmp(&right.start));
-    bounds
-}
-
 impl Scan {
-    /// Whether the scan gives the order of `sort`, forwards (`Some(false)`) or backwards.
-    pub(super) fn direction_for(&self, sort: &SortPattern, facts: &IndexFacts) -> Option<bool> {
-        // Of an array the least element counts in a sort, and a scan may meet another one first.
-        if facts.flags != 0 || sort.fields.is_empty() {
+    /// How the scan gives the order of `sort`.
+    pub(super) fn direction_for(&self, sort: &SortPattern) -> Option<Direction> {
+        if sort.fields.is_empty() {
             return None;
         }
-        let (fixed, rest) = facts.shape.sort_fields().split_at(self.fixed_count);
-        let is_fixed = |path: &str| fixed.iter().any(|field| field.path == path);
-        let mut wanted = sort.fields.iter().filter(|field| !is_fixed(&field.path));
+        if let Some(is_backwards) = self.matches(sort, self.fixed_count) {
+            return Some(Direction { is_backwards, is_merged: false });
+        }
+        if self.pointed_count == self.fixed_count || self.ranges.len() > super::MERGED_COUNT_MAX {
+            return None;
+        }
+        let is_backwards = self.matches(sort, self.pointed_count)?;
+        Some(Direction { is_backwards, is_merged: true })
+    }
+
+    /// Whether keys with the same first `fixed_count` parts come in the order of `sort`, and which way.
+    ///
+    /// Of an array the least element counts in a sort, and a scan may meet another one first: so parts
+    /// that may be in arrays give no order.
+    fn matches(&self, sort: &SortPattern, fixed_count: usize) -> Option<bool> {
+        let (fixed, rest) = self.parts.split_at(fixed_count);
+        // Only what is the same in the whole scan may be left out, also if ranges are merged.
+        let is_fixed = |path: &str| {
+            let is_it = |(place, part): (usize, &Part)| {
+                part.path == path && part.is_ordered(&sort.collation) && place < self.fixed_count
+            };
+            fixed.iter().enumerate().any(is_it)
+        };
         let mut given = rest.iter();
         let mut direction = None;
-        for wanted in &mut wanted {
-            let given = given.next().filter(|given| given.path == wanted.path)?;
-            let backwards = given.descending != wanted.descending;
+        for wanted in sort.fields.iter().filter(|field| !is_fixed(&field.path)) {
+            let part = given
+                .next()
+                .filter(|part| part.path == wanted.path && part.is_ordered(&sort.collation))?;
+            let backwards = part.descending != wanted.descending;
             if *direction.get_or_insert(backwards) != backwards {
                 return None;
             }

@@ -1,12 +1,16 @@
 //! What a filter demands of one path, as intervals of an index's keys.
 //!
-//! Whatever is not understood demands nothing, so that intervals are never too narrow.
+//! Whatever is not understood demands nothing, so that intervals are never too narrow. A demand is
+//! *exact* if a document without arrays on the path passes whenever its key lies within: then keys can be
+//! counted instead of documents, and the opposite of the condition has intervals too.
 
 use frond_doc::{Value, ValueBuf};
 
 use super::interval::{Cut, Interval, Intervals};
+use crate::collation::{Collation, holds_string};
+use crate::expression::hashed_key;
 use crate::filter::tree::{Condition, Node, Test};
-use crate::filter::{Comparison, Pattern, Relation};
+use crate::filter::{Comparison, Membership, Pattern, Relation};
 
 /// What every passing document has at a path.
 #[derive(Clone, Debug)]
@@ -15,11 +19,13 @@ pub(super) struct Demand {
     pub(super) intervals: Intervals,
     /// Whether something must be there, so that a sparse index has the document.
     pub(super) is_present: bool,
+    /// Whether a document with one value at the path passes if its key lies in the intervals.
+    pub(super) is_exact: bool,
 }
 
 /// What must be known of the index's path to read conditions on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(super) struct Rules<'i> {
     /// How two demands on the path meet.
     pub(super) meeting: Meeting,
     /// Whether a part of the path is a number. `a.0` of `{a: [{}]}` is a document to the index; to a
@@ -29,31 +35,48 @@ pub(super) struct Rules {
     /// Whether the path has one part only, so that it reaches something in every document: then a
     /// value that isn't null is a value. `a.b` reaches nothing at all in `{a: [1]}`.
     pub(super) is_top_level: bool,
+    /// Whether the index files hashes.
+    pub(super) is_hashed: bool,
+    /// By which the index's keys of strings are ordered.
+    pub(super) collation: &'i Collation,
 }
 
-impl Rules {
+impl<'i> Rules<'i> {
     /// The rules for an index's field.
-    pub(super) fn new(path: &str, multikey: bool) -> Rules {
+    pub(super) fn new(path: &str, multikey: bool, collation: &'i Collation) -> Rules<'i> {
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let meeting = if multikey { Meeting::ManyValues } else { Meeting::OneValue };
         Rules {
             meeting,
             has_number: path.split('.').any(is_number),
             is_top_level: !path.contains('.'),
+            is_hashed: false,
+            collation,
         }
     }
 
-    fn many_values(self) -> Rules {
+    /// These rules, for an index that files hashes.
+    pub(super) fn hashed(self) -> Rules<'i> {
+        Rules { is_hashed: true, ..self }
+    }
+
+    /// Whether a filter compares `operand` by other rules than the index's.
+    fn is_foreign(self, operand: Value<'_>, filter: &Collation) -> bool {
+        is_foreign(operand, filter, self.collation)
+    }
+
+    fn many_values(self) -> Rules<'i> {
         Rules { meeting: Meeting::ManyValues, ..self }
     }
 
-    fn one_value(self) -> Rules {
+    fn one_value(self) -> Rules<'i> {
         Rules { meeting: Meeting::OneValue, ..self }
     }
 
     /// What one test demands, if it can be trusted.
     fn check(self, demand: Demand) -> Option<Demand> {
-        (demand.is_present || !self.has_number).then_some(demand)
+        let is_exact = demand.is_exact && !self.has_number && !self.is_hashed;
+        (demand.is_present || !self.has_number).then_some(Demand { is_exact, ..demand })
     }
 }
 
@@ -68,16 +91,21 @@ pub(super) enum Meeting {
 
 impl Demand {
     fn new(intervals: Vec<Interval>, is_present: bool) -> Demand {
-        Demand { intervals: Intervals::union_of(intervals), is_present }
+        Demand { intervals: Intervals::union_of(intervals), is_present, is_exact: false }
     }
 
     fn anything(is_present: bool) -> Demand {
-        Demand { intervals: Intervals::all(), is_present }
+        Demand { intervals: Intervals::all(), is_present, is_exact: false }
+    }
+
+    fn exact_if(self, is_exact: bool) -> Demand {
+        Demand { is_exact, ..self }
     }
 
     /// Both demands.
     fn and(self, other: Demand, meeting: Meeting) -> Demand {
         let is_present = self.is_present || other.is_present;
+        let is_exact = self.is_exact && other.is_exact && meeting == Meeting::OneValue;
         let intervals = match meeting {
             Meeting::OneValue => self.intervals.intersection(&other.intervals),
             Meeting::ManyValues if other.intervals.width() < self.intervals.width() => {
@@ -85,19 +113,46 @@ impl Demand {
             }
             Meeting::ManyValues => self.intervals,
         };
-        Demand { intervals, is_present }
+        Demand { intervals, is_present, is_exact }
     }
 
     /// One of the two demands.
     fn or(self, other: Demand) -> Demand {
+        let is_exact = self.is_exact && other.is_exact;
         let mut intervals = self.intervals.into_vec();
         intervals.extend(other.intervals.into_vec());
-        Demand::new(intervals, self.is_present && other.is_present)
+        Demand::new(intervals, self.is_present && other.is_present).exact_if(is_exact)
+    }
+}
+
+/// Whether `node` asks for nothing but conditions on `paths`, so that exact demands on each of them
+/// decide whether a document passes.
+pub(super) fn asks_only(node: &Node, paths: &[&str]) -> bool {
+    match node {
+        Node::And(nodes) => nodes.iter().all(|inner| asks_only(inner, paths)),
+        Node::Or(nodes) => {
+            // Branches on several paths can't be told by intervals of each.
+            let mut named = nodes.iter().filter_map(only_path);
+            let first = named.next();
+            first.is_some_and(|first| {
+                paths.contains(&first) && nodes.iter().all(|inner| only_path(inner) == Some(first))
+            })
+        }
+        Node::Field(field) => paths.contains(&field.dotted.as_str()),
+        _ => false,
+    }
+}
+
+/// The only path that a node without logic asks for.
+fn only_path(node: &Node) -> Option<&str> {
+    match node {
+        Node::Field(field) => Some(&field.dotted),
+        _ => None,
     }
 }
 
 /// What `node` demands of the values at `path`; `None` if nothing.
-pub(super) fn of_node(node: &Node, path: &str, rules: Rules) -> Option<Demand> {
+pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<Demand> {
     match node {
         Node::And(nodes) => nodes
             .iter()
@@ -108,7 +163,9 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules) -> Option<Demand> {
                 nodes.iter().map(|inner| of_node(inner, path, rules)).collect();
             branches?.into_iter().reduce(Demand::or)
         }
-        Node::Field(field) if field.dotted == path => of_condition(&field.condition, rules),
+        Node::Field(field) if field.dotted == path => {
+            Some(of_condition(&field.condition, rules).unwrap_or(Demand::anything(false)))
+        }
         Node::Field(field) => {
             let below = path.strip_prefix(field.dotted.as_str())?.strip_prefix('.')?;
             of_elements(&field.condition, below, rules)
@@ -122,7 +179,7 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules) -> Option<Demand> {
 }
 
 /// What an `$elemMatch` on an outer path demands of the path `below` its elements.
-fn of_elements(condition: &Condition, below: &str, rules: Rules) -> Option<Demand> {
+fn of_elements(condition: &Condition, below: &str, rules: Rules<'_>) -> Option<Demand> {
     match condition {
         Condition::All(inner) => inner
             .iter()
@@ -138,48 +195,78 @@ fn of_elements(condition: &Condition, below: &str, rules: Rules) -> Option<Deman
     }
 }
 
-fn of_condition(condition: &Condition, rules: Rules) -> Option<Demand> {
+fn of_condition(condition: &Condition, rules: Rules<'_>) -> Option<Demand> {
     match condition {
         Condition::All(inner) => inner
             .iter()
-            .filter_map(|inner| of_condition(inner, rules))
+            // What isn't understood makes the whole inexact.
+            .map(|inner| of_condition(inner, rules).unwrap_or(Demand::anything(false)))
             .reduce(|left, right| left.and(right, rules.meeting)),
         Condition::Test(test) => rules.check(of_test(test, rules)),
         Condition::Not(inner) => rules.check(of_negation(inner, rules)?),
     }
 }
 
-fn of_negation(inner: &Condition, rules: Rules) -> Option<Demand> {
-    match inner {
+fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<Demand> {
+    let is_present = match inner {
         // Absent: null, or undefined where the path leads into an empty array.
         Condition::Test(Test::Exists) => {
             let absent = [Value::Undefined, Value::Null].map(Interval::point);
-            Some(Demand::new(absent.to_vec(), false))
+            return (!rules.is_hashed).then(|| Demand::new(absent.to_vec(), false));
         }
-        Condition::Test(Test::Compare(comparison)) if comparison.matches(None) => {
-            Some(Demand::anything(rules.is_top_level))
+        Condition::Test(Test::Compare(comparison)) => {
+            comparison.matches(None) && rules.is_top_level
         }
-        Condition::Test(Test::In(membership)) if membership.contains(None) => {
-            Some(Demand::anything(rules.is_top_level))
+        Condition::Test(Test::In(membership)) => membership.contains(None) && rules.is_top_level,
+        _ => false,
+    };
+    // None of the values lies within exact intervals, so that each key lies outside.
+    let inner = of_condition(inner, rules.one_value());
+    // `a.b` reaches nothing in `{a: [1]}`, not even null, though its key is that of null.
+    let may_be_null = rules.is_top_level || rules.meeting == Meeting::OneValue;
+    let is_told = |inner: &Demand| inner.is_exact || (may_be_null && is_null(&inner.intervals));
+    match inner.filter(is_told) {
+        Some(inner) => {
+            // Of several values one may lie outside, and another not.
+            let is_exact = inner.is_exact && rules.meeting == Meeting::OneValue;
+            let outside = inner.intervals.complement();
+            Some(Demand { intervals: outside, is_present, is_exact })
         }
-        _ => None,
+        None if is_present => Some(Demand::anything(true)),
+        None => None,
     }
 }
 
-fn of_test(test: &Test, rules: Rules) -> Demand {
+/// Whether the intervals are null alone: of `{$ne: null}`, whose documents have another key.
+fn is_null(intervals: &Intervals) -> bool {
+    *intervals == Intervals::union_of(vec![Interval::point(Value::Null)])
+}
+
+fn of_test(test: &Test, rules: Rules<'_>) -> Demand {
     match test {
-        Test::Compare(comparison) => of_comparison(comparison),
-        Test::In(membership) => {
-            let mut intervals = Vec::new();
-            for value in membership.values() {
-                intervals.extend(equal(value.as_value()));
+        Test::Compare(comparison) if rules.is_hashed => match comparison.relation() {
+            Relation::Equal if !rules.is_foreign(comparison.operand(), comparison.collation()) => {
+                let hashed = vec![hashed(comparison.operand())];
+                Demand::new(hashed, !comparison.matches(None))
             }
-            for pattern in membership.patterns() {
-                intervals.extend(matching(pattern));
-            }
-            Demand::new(intervals, !membership.contains(None))
+            _ => Demand::anything(!comparison.matches(None)),
+        },
+        Test::Compare(comparison) => of_comparison(comparison, rules.collation),
+        Test::In(membership)
+            if rules.is_hashed
+                && membership.patterns().is_empty()
+                && !membership
+                    .values()
+                    .iter()
+                    .any(|value| rules.is_foreign(value.as_value(), membership.collation())) =>
+        {
+            let values = membership.values().iter().map(|value| hashed(value.as_value()));
+            Demand::new(values.collect(), !membership.contains(None))
         }
-        Test::Pattern(pattern) => Demand::new(matching(pattern), true),
+        Test::In(membership) if rules.is_hashed => Demand::anything(!membership.contains(None)),
+        Test::In(membership) => of_membership(membership, rules.collation),
+        _ if rules.is_hashed => Demand::anything(true),
+        Test::Pattern(pattern) => Demand::new(matching(pattern, rules.collation), true),
         Test::Type(types) => {
             let samples = types.types().iter().map(|kind| sample(*kind));
             match samples.collect::<Option<Vec<ValueBuf>>>() {
@@ -191,15 +278,66 @@ fn of_test(test: &Test, rules: Rules) -> Demand {
             }
         }
         Test::Remainder(_) => Demand::new(vec![Interval::bracket(Value::Int32(0))], true),
-        Test::Exists | Test::Bits(_) | Test::Size(_) | Test::ElementDocument(_) => {
-            Demand::anything(true)
-        }
+        Test::Exists
+        | Test::Bits(_)
+        | Test::Size(_)
+        | Test::ElementDocument(_)
+        | Test::Geo(_)
+        | Test::Near(_) => Demand::anything(true),
         // One single element fulfils all of it, also on a multikey index.
         Test::ElementValue(condition) => match of_condition(condition, rules.one_value()) {
-            Some(demand) => Demand { is_present: true, ..demand },
+            Some(demand) => Demand { is_present: true, is_exact: false, ..demand },
             None => Demand::anything(true),
         },
-        Test::Never => Demand::new(Vec::new(), true),
+        Test::Never => Demand::new(Vec::new(), true).exact_if(true),
+    }
+}
+
+fn of_membership(membership: &Membership, collation: &Collation) -> Demand {
+    let mut intervals = Vec::new();
+    let mut is_exact = membership.patterns().is_empty();
+    for value in membership.values() {
+        if is_foreign(value.as_value(), membership.collation(), collation) {
+            return Demand::anything(!membership.contains(None));
+        }
+        is_exact &= is_told_by_key(value.as_value());
+        intervals.extend(equal(collation.comparable(value.as_value()).as_value()));
+    }
+    for pattern in membership.patterns() {
+        intervals.extend(matching(pattern, collation));
+    }
+    Demand::new(intervals, !membership.contains(None)).exact_if(is_exact)
+}
+
+fn hashed(value: Value<'_>) -> Interval {
+    Interval::point(Value::Int64(hashed_key(value)))
+}
+
+/// The value that a condition demands, if it says nothing else and the value's key tells all.
+pub(super) fn only_value(condition: &Condition) -> Option<Value<'_>> {
+    match condition {
+        Condition::Test(Test::Compare(comparison)) if comparison.relation() == Relation::Equal => {
+            Some(comparison.operand()).filter(|operand| is_told_by_key(*operand))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a value that has this value's key is equal to it in every comparison, and only such a
+/// value. Null isn't: its key is that of an absent field too.
+fn is_told_by_key(value: Value<'_>) -> bool {
+    match value {
+        Value::Double(number) => !number.is_nan(),
+        Value::Decimal128(_) => !frond_doc::order::equal(value, Value::Double(f64::NAN)),
+        Value::Int32(_)
+        | Value::Int64(_)
+        | Value::String(_)
+        | Value::ObjectId(_)
+        | Value::Boolean(_)
+        | Value::DateTime(_)
+        | Value::Timestamp(_)
+        | Value::Binary(_) => true,
+        _ => false,
     }
 }
 
@@ -224,12 +362,24 @@ fn sample(kind: frond_doc::ElementType) -> Option<ValueBuf> {
     )
 }
 
-fn of_comparison(comparison: &Comparison) -> Demand {
+/// Whether a filter compares `operand` by other rules than an index's keys: strings may lie anywhere
+/// among its keys of strings then.
+fn is_foreign(operand: Value<'_>, filter: &Collation, index: &Collation) -> bool {
+    holds_string(operand) && filter != index
+}
+
+fn of_comparison(comparison: &Comparison, collation: &Collation) -> Demand {
     let operand = comparison.operand();
     let is_present = !comparison.matches(None);
     let relation = comparison.relation();
+    if is_foreign(operand, comparison.collation(), collation) {
+        return Demand::anything(is_present);
+    }
+    let comparable = collation.comparable(operand);
+    let operand = comparable.as_value();
+    let is_exact = is_told_by_key(operand);
     if relation == Relation::Equal {
-        return Demand::new(equal(operand), is_present);
+        return Demand::new(equal(operand), is_present).exact_if(is_exact);
     }
     // Arrays are compared as wholes, which keys don't hold; MinKey and MaxKey with all types.
     if matches!(operand, Value::Array(_) | Value::MinKey | Value::MaxKey) {
@@ -244,7 +394,13 @@ fn of_comparison(comparison: &Comparison) -> Demand {
         Relation::LessOrEqual => interval.end = Cut::After(key),
         Relation::Equal => {}
     }
-    Demand::new(vec![interval], is_present)
+    // What is no number lies before all numbers, and is below none.
+    if matches!(relation, Relation::Less | Relation::LessOrEqual) && operand.is_number() && is_exact
+    {
+        interval.start =
+            Cut::Before(frond_doc::key::of_value(Value::Double(f64::NEG_INFINITY)).to_vec());
+    }
+    Demand::new(vec![interval], is_present).exact_if(is_exact)
 }
 
 /// The keys of documents that have `value`: of an array, its first element's, or undefined if it is
@@ -257,11 +413,12 @@ fn equal(value: Value<'_>) -> Vec<Interval> {
     intervals
 }
 
-/// Strings that may match, and patterns as values.
-fn matching(pattern: &Pattern) -> Vec<Interval> {
+/// Strings that may match, and patterns as values. A pattern asks strings themselves, of which collated
+/// keys don't tell the beginning.
+fn matching(pattern: &Pattern, collation: &Collation) -> Vec<Interval> {
     let (source, options) = pattern.source();
     let itself = Value::Regex(frond_doc::Regex { pattern: source, options });
-    let strings = match pattern.prefix() {
+    let strings = match pattern.prefix().filter(|_| collation.is_simple()) {
         Some(prefix) => {
             let mut key = frond_doc::key::of_value(Value::String(&prefix)).to_vec();
             key.pop(); // The end of the text: what follows the prefix is free.

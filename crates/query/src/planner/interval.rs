@@ -145,6 +145,25 @@ impl Intervals {
         Intervals(both)
     }
 
+    /// What lies in none of them.
+    pub(super) fn complement(&self) -> Intervals {
+        let mut outside = Vec::with_capacity(self.0.len() + 1);
+        let all = Interval::all();
+        let mut start = all.start;
+        for interval in &self.0 {
+            outside.push(Interval { start, end: interval.start.clone() });
+            start = interval.end.clone();
+        }
+        outside.push(Interval { start, end: all.end });
+        Intervals::union_of(outside)
+    }
+
+    /// Whether some value of the type of `value` lies within.
+    pub(super) fn meets_type(&self, value: Value<'_>) -> bool {
+        let bracket = Intervals(vec![Interval::bracket(value)]);
+        !self.intersection(&bracket).0.is_empty()
+    }
+
     /// The intervals, ascending.
     pub(super) fn as_slice(&self) -> &[Interval] {
         &self.0

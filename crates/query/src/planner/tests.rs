@@ -3,7 +3,7 @@
 use frond_doc::key::Bounds;
 use frond_doc::{DocumentBuf, extended_json, key};
 
-use super::{IndexFacts, Plan, plan};
+use super::{IndexFacts, IndexScan, PartCheck, Plan, Question, Standing, plan};
 use crate::filter::Filter;
 use crate::index::{FLAG_MULTIKEY, IndexShape, field_flag};
 use crate::sort::{SortField, SortPattern};
@@ -29,6 +29,7 @@ fn index(text: &str) -> IndexFacts {
         name: text.to_owned(),
         shape: IndexShape::of_values(&fields, words.contains("sparse")).into(),
         flags: if words.contains("multikey") { multikey } else { 0 },
+        covers: words.contains("covers"),
     }
 }
 
@@ -41,14 +42,32 @@ fn shown(indexes: &[&str], filter: &str, order: &str) -> String {
         [all] if *all == Bounds::all() => 1000,
         _ => bounds.len() as u64 * 10,
     };
-    match plan(&filter, Some(&order), &indexes, &mut count) {
+    let question = Question {
+        filter: &filter,
+        sort: Some(&order),
+        limit: None,
+        distinct: None,
+        indexes: &indexes,
+    };
+    told(&plan(question, &mut count))
+}
+
+fn told(plan: &Plan) -> String {
+    match plan {
         Plan::CollectionScan => "collection".to_owned(),
-        Plan::IdScan { bounds } => format!("id {}", bounds.len()),
-        Plan::IndexScan { index, bounds, descending, sorted } => {
-            let mut text = format!("index {index}: {}", bounds.len());
-            text += if descending { ", backwards" } else { "" };
-            text += if sorted { ", sorted" } else { "" };
+        Plan::IdScan(scan) => format!("id {}", scan.ranges.len()),
+        Plan::IndexScan(scan) => {
+            let mut text = format!("index {}: {}", scan.index, scan.ranges.len());
+            text += &", checked".repeat(scan.checks.len());
+            text += if scan.descending { ", backwards" } else { "" };
+            text += if scan.sorted { ", sorted" } else { "" };
+            text += if scan.is_merged { ", merged" } else { "" };
+            text += if scan.is_exact { ", exact" } else { "" };
             text
+        }
+        Plan::Union { branches, is_merged } => {
+            let branches: Vec<String> = branches.iter().map(told).collect();
+            format!("{}[{}]", if *is_merged { "merged" } else { "" }, branches.join("; "))
         }
     }
 }
@@ -57,34 +76,56 @@ fn shown(indexes: &[&str], filter: &str, order: &str) -> String {
 fn plans() {
     let a = r#"{"a": 1}"#;
     let ab = r#"{"a": 1, "b": -1}"#;
+    let (b, c) = (r#"{"b": 1}"#, r#"{"c": 1}"#);
+    let (ac, bc) = (r#"{"a": 1, "c": 1}"#, r#"{"b": 1, "c": 1}"#);
     for (indexes, filter, order, expected) in [
         (&[a][..], "{}", "{}", "collection"),
         (&[a], r#"{"b": 1}"#, "{}", "collection"),
         (&[], r#"{"_id": 1}"#, "{}", "id 1"),
         (&[], r#"{"_id": {"$in": [1, 2, 3]}}"#, "{}", "id 3"),
         (&[], r#"{"$or": [{"_id": 1}, {"_id": 2}]}"#, "{}", "id 2"),
-        (&[a], r#"{"a": 1}"#, "{}", "index 0: 1"),
-        (&[a], r#"{"a": {"$in": [1, 2]}}"#, "{}", "index 0: 2"),
-        (&[a], r#"{"$or": [{"a": 1}, {"a": {"$gt": 5}}]}"#, "{}", "index 0: 2"),
+        (&[a], r#"{"a": 1}"#, "{}", "index 0: 1, exact"),
+        (&[a], r#"{"a": null}"#, "{}", "index 0: 1"),
+        (&[a], r#"{"a": 1, "b": 2}"#, "{}", "index 0: 1"),
+        (&[a], r#"{"a": {"$in": [1, 2]}}"#, "{}", "index 0: 2, exact"),
+        (&[a], r#"{"$or": [{"a": 1}, {"a": {"$gt": 5}}]}"#, "{}", "index 0: 2, exact"),
         (&[a], r#"{"$or": [{"a": 1}, {"b": 1}]}"#, "{}", "collection"),
-        (&[a], r#"{"a": {"$ne": 1}}"#, "{}", "collection"),
+        (&[a, b], r#"{"$or": [{"a": 1}, {"b": 1}]}"#, "{}", "[index 0: 1; index 1: 1]"),
+        (
+            &[ac, bc],
+            r#"{"$or": [{"a": 1}, {"b": 1}]}"#,
+            c,
+            "merged[index 0: 1, sorted; index 1: 1, sorted]",
+        ),
+        (&[a, b], r#"{"c": 1, "$or": [{"a": 1}, {"b": 1}]}"#, "{}", "[index 0: 1; index 1: 1]"),
+        (&[a], r#"{"a": {"$ne": 1}}"#, "{}", "index 0: 2, exact"),
+        (&[a], r#"{"a": {"$not": {"$gt": 1}}}"#, "{}", "index 0: 2, exact"),
         (&[a], r#"{"a": {"$regex": "^abc"}}"#, "{}", "index 0: 2"),
-        (&[ab], r#"{"a": {"$regex": "^abc"}, "b": 5}"#, "{}", "index 0: 2"),
+        (&[ab], r#"{"a": {"$regex": "^abc"}, "b": 5}"#, "{}", "index 0: 2, checked"),
+        (&[ab], r#"{"a": {"$gt": 1}, "b": 5}"#, "{}", "index 0: 1, checked, exact"),
         (&[a], r#"{"a": {"$exists": true}}"#, "{}", "collection"),
-        (&[a], "{}", a, "index 0: 1, sorted"),
-        (&[a], "{}", r#"{"a": -1}"#, "index 0: 1, backwards, sorted"),
+        (&[a], "{}", a, "index 0: 1, sorted, exact"),
+        (&[a], "{}", r#"{"a": -1}"#, "index 0: 1, backwards, sorted, exact"),
         (&[a], "{}", r#"{"_id": 1}"#, "collection"),
-        (&[ab], r#"{"a": 1}"#, r#"{"b": 1}"#, "index 0: 1, backwards, sorted"),
-        (&[ab], r#"{"a": 1}"#, r#"{"a": 1, "b": -1}"#, "index 0: 1, sorted"),
-        (&[ab], r#"{"a": {"$in": [1, 2]}}"#, r#"{"b": 1}"#, "index 0: 2"),
-        (&[ab], r#"{"a": {"$in": [1, 2]}, "b": {"$in": [3, 4]}}"#, "{}", "index 0: 4"),
+        (&[ab], r#"{"a": 1}"#, r#"{"b": 1}"#, "index 0: 1, backwards, sorted, exact"),
+        (&[ab], r#"{"a": 1}"#, r#"{"a": 1, "b": -1}"#, "index 0: 1, sorted, exact"),
+        (
+            &[ab],
+            r#"{"a": {"$in": [1, 2]}}"#,
+            r#"{"b": 1}"#,
+            "index 0: 2, backwards, sorted, merged, exact",
+        ),
+        (&[ab], r#"{"a": {"$in": [1, 2]}}"#, r#"{"b": 1, "a": 1}"#, "index 0: 2, exact"),
+        (&[ab], r#"{"a": {"$in": [1, 2]}, "b": {"$in": [3, 4]}}"#, "{}", "index 0: 4, exact"),
         (&[ab], "{}", r#"{"a": 1, "b": 1}"#, "collection"),
-        (&[ab, a], "{}", r#"{"a": -1, "b": 1}"#, "index 0: 1, backwards, sorted"),
+        (&[ab, a], "{}", r#"{"a": -1, "b": 1}"#, "index 0: 1, backwards, sorted, exact"),
         (&[r#"{"a": 1} multikey"#], "{}", a, "collection"),
+        (&[r#"{"a": 1} multikey"#], r#"{"a": {"$gt": 1, "$lt": 3}}"#, "{}", "index 0: 1"),
         (&[r#"{"a": 1} sparse"#], r#"{"a": null}"#, "{}", "collection"),
-        (&[r#"{"a": 1} sparse"#], r#"{"a": {"$gt": 1}}"#, "{}", "index 0: 1"),
+        (&[r#"{"a": 1} sparse"#], r#"{"a": {"$gt": 1}}"#, "{}", "index 0: 1, exact"),
         (&[r#"{"a": 1} sparse"#], "{}", a, "collection"),
-        (&[a], r#"{"a": {"$in": []}}"#, "{}", "index 0: 0"),
+        (&[r#"{"a": 1} covers"#], "{}", "{}", "collection"),
+        (&[a], r#"{"a": {"$in": []}}"#, "{}", "index 0: 0, exact"),
         (&[a], r#"{"a": {"$elemMatch": {"$gt": 1, "$lt": 3}}}"#, "{}", "index 0: 1"),
         (&[r#"{"a.b": 1}"#], r#"{"a": {"$elemMatch": {"b": 3}}}"#, "{}", "index 0: 1"),
     ] {
@@ -100,10 +141,18 @@ fn bounds_of_two_conditions_meet_only_without_arrays() {
     let two = key::of_value(frond_doc::Value::Int32(2));
     let nine = key::of_value(frond_doc::Value::Int32(9));
     for (text, holds_nine) in [(r#"{"a": 1}"#, false), (r#"{"a": 1} multikey"#, true)] {
-        let Plan::IndexScan { bounds, .. } = plan(&filter, None, &[index(text)], &mut cheap) else {
+        let indexes = [index(text)];
+        let question = Question {
+            filter: &filter,
+            sort: None,
+            limit: None,
+            distinct: None,
+            indexes: &indexes,
+        };
+        let Plan::IndexScan(IndexScan { ranges, .. }) = plan(question, &mut cheap) else {
             panic!("{text} should be used");
         };
-        let [bounds] = bounds.as_slice() else { panic!("{bounds:?} should be one") };
+        let [bounds] = ranges.as_slice() else { panic!("{ranges:?} should be one") };
         let holds = |key: &[u8]| {
             bounds.start.as_deref().is_none_or(|start| start <= key)
                 && bounds.end.as_deref().is_none_or(|end| key < end)
@@ -136,5 +185,64 @@ fn sort_keys() {
     ] {
         let error = SortPattern::parse(json(pattern).view()).expect_err(pattern);
         assert_eq!(error.code.number(), code, "{pattern}");
+    }
+}
+
+#[test]
+fn checks_tell_where_to_go_on() {
+    let bounds = |start: &'static [u8], end: &'static [u8]| Bounds {
+        start: Some(start.into()),
+        end: Some(end.into()),
+    };
+    let check = PartCheck::new(1, vec![bounds(b"f", b"h"), bounds(b"b", b"d")]);
+    for (part, forwards, backwards) in [
+        (&b"a"[..], Standing::Outside(Some(b"b"[..].into())), Standing::Outside(None)),
+        (b"b", Standing::Within, Standing::Within),
+        (b"d", Standing::Outside(Some(b"f"[..].into())), Standing::Outside(Some(b"d"[..].into()))),
+        (b"g", Standing::Within, Standing::Within),
+        (b"h", Standing::Outside(None), Standing::Outside(Some(b"h"[..].into()))),
+    ] {
+        assert_eq!(check.standing(part, false), forwards, "{part:?}");
+        assert_eq!(check.standing(part, true), backwards, "{part:?}");
+    }
+}
+
+#[test]
+fn bounds_are_told_as_mongodb_tells_them() {
+    for (pattern, filter, expected) in [
+        (r#"{"a": 1}"#, r#"{"a": 5}"#, "a [5, 5]"),
+        (r#"{"a": 1}"#, r#"{"a": {"$gt": 5, "$lte": 9.5}}"#, "a (5, 9.5]"),
+        (r#"{"a": 1}"#, r#"{"a": {"$gte": 5}}"#, "a [5, inf.0]"),
+        (r#"{"a": 1}"#, r#"{"a": {"$lt": 5}}"#, "a [-inf.0, 5)"),
+        (r#"{"a": -1}"#, r#"{"a": {"$lt": 5}}"#, "a (5, -inf.0]"),
+        (r#"{"a": 1}"#, r#"{"a": {"$gt": "x"}}"#, "a (\"x\", {})"),
+        (r#"{"a": 1, "b": 1}"#, r#"{"a": 5}"#, "a [5, 5]; b [MinKey, MaxKey]"),
+        (
+            r#"{"a": 1, "b": -1}"#,
+            r#"{"a": {"$in": [1, 2]}}"#,
+            "a [1, 1] [2, 2]; b [MaxKey, MinKey]",
+        ),
+        (r#"{"a": 1}"#, r#"{"a": {"$ne": 5}}"#, "a [MinKey, 5) (5, MaxKey]"),
+        (r#"{"a": 1}"#, r#"{"a": true}"#, "a [true, true]"),
+        (r#"{"a": 1}"#, r#"{"a": null}"#, "a [null, null]"),
+        (r#"{"a": 1}"#, r#"{"a": {"$regex": "^ab"}}"#, "a [\"ab\", \"ac\") [/^ab/, /^ab/]"),
+    ] {
+        let indexes = [index(pattern)];
+        let parsed = Filter::parse(json(filter).view()).expect(filter);
+        let question = Question {
+            filter: &parsed,
+            sort: None,
+            limit: None,
+            distinct: None,
+            indexes: &indexes,
+        };
+        let mut cheap = |index: Option<usize>, _: &[Bounds]| if index.is_some() { 1 } else { 1000 };
+        let Plan::IndexScan(scan) = plan(question, &mut cheap) else {
+            panic!("{pattern} should be used for {filter}");
+        };
+        let told =
+            |field: &super::FieldBounds| format!("{} {}", field.name, field.texts(false).join(" "));
+        let told: Vec<String> = scan.fields.iter().map(told).collect();
+        assert_eq!(told.join("; "), expected, "{pattern} {filter}");
     }
 }

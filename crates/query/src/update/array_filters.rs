@@ -6,6 +6,7 @@ use frond_doc::{Array, Document, DocumentBuilder, Value};
 
 use super::tree::{Branch, Step};
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::text;
@@ -78,6 +79,13 @@ impl ArrayFilters {
                 text::value(Value::Document(update))
             ))),
             None => Ok(()),
+        }
+    }
+
+    /// Compares strings by `collation`.
+    pub(super) fn collate(&mut self, collation: &Collation) {
+        for filter in self.0.values_mut() {
+            *filter = filter.clone().with_collation(collation);
         }
     }
 

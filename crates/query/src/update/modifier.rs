@@ -7,9 +7,10 @@ use super::arithmetic::{self, BitOperation};
 use super::pull::{self, PullCondition};
 use super::push::{self, Push};
 use super::walk::{Scope, Trail};
+use crate::collation::Collation;
 use crate::error::QueryError;
+use frond_doc::Timestamp;
 use frond_doc::path::Path;
-use frond_doc::{Timestamp, order};
 
 /// A change of one value.
 #[derive(Clone, Debug)]
@@ -97,6 +98,13 @@ impl Modifier {
         }
     }
 
+    /// Compares strings by `collation` where the modifier has a condition of its own.
+    pub(super) fn collate(&mut self, collation: &Collation) {
+        if let Modifier::Pull(condition) = self {
+            condition.collate(collation);
+        }
+    }
+
     /// Writes the changed value.
     pub(super) fn apply(
         &self,
@@ -128,19 +136,27 @@ impl Modifier {
             Modifier::Multiply(by) => {
                 return arithmetic::apply_multiply(slot, by.as_value(), scope);
             }
-            Modifier::Minimum(value) => put_if(slot, value, |ordering| ordering.is_lt()),
-            Modifier::Maximum(value) => put_if(slot, value, |ordering| ordering.is_gt()),
+            Modifier::Minimum(value) => {
+                put_if(slot, value, scope.collation, |ordering| ordering.is_lt());
+            }
+            Modifier::Maximum(value) => {
+                put_if(slot, value, scope.collation, |ordering| ordering.is_gt());
+            }
             Modifier::Bit(operations) => {
                 return arithmetic::apply_bits(slot, operations, scope);
             }
             Modifier::Push(push) => return push::apply_push(slot, push, scope, trail),
-            Modifier::AddToSet(values) => return push::apply_add_to_set(slot, values),
+            Modifier::AddToSet(values) => {
+                return push::apply_add_to_set(slot, values, scope.collation);
+            }
             Modifier::Pull(condition) => {
                 return pull::apply_pull(slot, "$pull", &|value| condition.matches(value));
             }
             Modifier::PullAll(values) => {
                 return pull::apply_pull(slot, "$pullAll", &|value| {
-                    values.iter().any(|unwanted| order::equal(unwanted.as_value(), value))
+                    let is =
+                        |unwanted: &ValueBuf| scope.collation.equal(unwanted.as_value(), value);
+                    values.iter().any(is)
                 });
             }
             Modifier::PopFirst => return pull::apply_pop(slot, pull::End::First, trail),
@@ -151,10 +167,15 @@ impl Modifier {
 }
 
 /// Puts `value` where nothing is, or where its order to what is there is as wanted.
-fn put_if(slot: Slot<'_, '_>, value: &ValueBuf, wanted: fn(std::cmp::Ordering) -> bool) {
+fn put_if(
+    slot: Slot<'_, '_>,
+    value: &ValueBuf,
+    collation: &Collation,
+    wanted: fn(std::cmp::Ordering) -> bool,
+) {
     let value = value.as_value();
     match slot.current {
-        Some(current) if !wanted(order::compare(value, current)) => slot.keep(),
+        Some(current) if !wanted(collation.compare(value, current)) => slot.keep(),
         _ => slot.put(value),
     }
 }

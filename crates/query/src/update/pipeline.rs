@@ -5,6 +5,7 @@
 use frond_doc::{Array, Document, DocumentBuf};
 
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::pipeline::Pipeline;
@@ -40,6 +41,11 @@ impl PipelineUpdate {
         let values = constants.map(|(name, value)| (name.to_owned(), Some(value.to_buf())));
         self.variables = variables.with(values.collect());
         self.pipeline.check_bound(&self.variables)
+    }
+
+    /// Compares strings by `collation`.
+    pub(super) fn collate(&mut self, collation: &Collation) {
+        self.variables = self.variables.clone().with_collation(collation.clone());
     }
 
     /// Makes the new document; its `_id` is the caller's to check.

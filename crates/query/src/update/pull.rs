@@ -6,6 +6,7 @@ use super::modifier::{Modifier, Slot};
 use super::push::write_array;
 use super::walk::Trail;
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::filter::{self, Filter, ValueFilter};
 use crate::text;
@@ -20,6 +21,14 @@ pub(super) enum PullCondition {
 }
 
 impl PullCondition {
+    /// Compares strings by `collation`.
+    pub(super) fn collate(&mut self, collation: &Collation) {
+        match self {
+            PullCondition::Documents(filter) => *filter = filter.clone().with_collation(collation),
+            PullCondition::Values(filter) => filter.collate(collation),
+        }
+    }
+
     /// Whether an element leaves.
     pub(super) fn matches(&self, element: Value<'_>) -> bool {
         match (self, element) {

@@ -3,11 +3,12 @@
 use std::cmp::Ordering;
 
 use frond_doc::path::Path;
-use frond_doc::{Array, Document, Value, ValueBuf, order};
+use frond_doc::{Array, Document, Value, ValueBuf};
 
 use super::modifier::{Modifier, Slot};
 use super::walk::{Scope, Trail};
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::text;
 
@@ -126,22 +127,27 @@ impl PushSort {
         }
     }
 
-    fn compare(&self, left: Value<'_>, right: Value<'_>) -> Ordering {
+    fn compare(&self, left: Value<'_>, right: Value<'_>, by: &Collation) -> Ordering {
         match (self, left, right) {
             (PushSort::Fields(fields), Value::Document(left), Value::Document(right)) => {
-                compare_fields(fields, left, right)
+                compare_fields(fields, left, right, by)
             }
-            (PushSort::Elements { descending: true }, ..) => order::compare(right, left),
-            _ => order::compare(left, right),
+            (PushSort::Elements { descending: true }, ..) => by.compare(right, left),
+            _ => by.compare(left, right),
         }
     }
 }
 
-fn compare_fields(fields: &[(Path, bool)], left: Document<'_>, right: Document<'_>) -> Ordering {
+fn compare_fields(
+    fields: &[(Path, bool)],
+    left: Document<'_>,
+    right: Document<'_>,
+    by: &Collation,
+) -> Ordering {
     for (path, descending) in fields {
         let left = path.get(left).unwrap_or(Value::Null);
         let right = path.get(right).unwrap_or(Value::Null);
-        let ordering = order::compare(left, right);
+        let ordering = by.compare(left, right);
         if ordering.is_ne() {
             return if *descending { ordering.reverse() } else { ordering };
         }
@@ -176,7 +182,7 @@ pub(super) fn apply_push(
     };
     elements.splice(place..place, push.values.iter().map(|value| value.as_value()));
     if let Some(sort) = &push.sort {
-        elements.sort_by(|left, right| sort.compare(*left, *right));
+        elements.sort_by(|left, right| sort.compare(*left, *right, scope.collation));
     }
     match push.slice {
         Some(slice) if slice >= 0 => elements.truncate(slice as usize),
@@ -200,7 +206,11 @@ pub(super) fn write_array<'a>(slot: Slot<'_, '_>, elements: impl Iterator<Item =
 }
 
 /// Writes the array with those of `values` that it lacks.
-pub(super) fn apply_add_to_set(slot: Slot<'_, '_>, values: &[ValueBuf]) -> Result<(), QueryError> {
+pub(super) fn apply_add_to_set(
+    slot: Slot<'_, '_>,
+    values: &[ValueBuf],
+    collation: &Collation,
+) -> Result<(), QueryError> {
     let array = match slot.current {
         None => Array::from_validated(&frond_doc::document::EMPTY),
         Some(Value::Array(array)) => array,
@@ -215,7 +225,7 @@ pub(super) fn apply_add_to_set(slot: Slot<'_, '_>, values: &[ValueBuf]) -> Resul
     let mut added: Vec<Value<'_>> = Vec::new();
     for value in values {
         let value = value.as_value();
-        let is_known = |known: Value<'_>| order::equal(known, value);
+        let is_known = |known: Value<'_>| collation.equal(known, value);
         if !added.iter().copied().any(is_known) && !array.iter().any(is_known) {
             added.push(value);
         }

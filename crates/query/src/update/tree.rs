@@ -68,6 +68,16 @@ impl Branch {
         self.steps.iter()
     }
 
+    /// Changes each modifier.
+    pub(super) fn for_each_modifier(&mut self, change: &mut dyn FnMut(&mut Modifier)) {
+        for node in self.steps.values_mut() {
+            match node {
+                Node::Branch(branch) => branch.for_each_modifier(change),
+                Node::Leaf(modifier) => change(modifier),
+            }
+        }
+    }
+
     /// Whether a `$` is somewhere in it.
     pub(super) fn has_positional(&self) -> bool {
         self.any_step(&mut |step| *step == Step::Positional)

@@ -17,6 +17,7 @@ use super::modifier::Slot;
 use super::tree::{Branch, Node, Step, conflict};
 use super::{Occasion, UpdateContext};
 use crate::code::Code;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::text;
 
@@ -35,6 +36,8 @@ pub(super) struct Scope<'a> {
     pub(super) filters: &'a ArrayFilters,
     /// Whether `$setOnInsert` counts.
     pub(super) occasion: Occasion,
+    /// How strings compare.
+    pub(super) collation: &'a Collation,
 }
 
 /// The path from the document's root to where the pass is, for messages.

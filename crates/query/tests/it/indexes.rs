@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use frond_doc::DocumentBuf;
 use frond_doc::key::{self, Bounds};
 use frond_query::index::IndexShape;
-use frond_query::planner::{self, IndexFacts, Plan};
+use frond_query::planner::{self, IndexFacts, IndexScan, Plan, Question, Standing};
 use frond_query::sort::SortField;
 use frond_query::{Filter, SortPattern};
 use frond_testkit::Random;
@@ -37,7 +37,8 @@ fn fields(random: &mut Random) -> Vec<SortField> {
 /// Random documents, of which those stay that the index takes.
 fn collection(random: &mut Random, depth: usize) -> Collection {
     let shape = IndexShape::of_values(&fields(random), random.one_in(3));
-    let mut facts = IndexFacts { name: "i".to_owned(), shape: shape.into(), flags: 0 };
+    let mut facts =
+        IndexFacts { name: "i".to_owned(), shape: shape.into(), flags: 0, covers: false };
     let mut documents = Vec::new();
     let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
     for id in 0..12 {
@@ -61,6 +62,21 @@ fn holds(bounds: &[Bounds], key: &[u8]) -> bool {
     })
 }
 
+/// Whether the scan reads a key and its checks let it through.
+fn scan_holds(scan: &IndexScan, facts: &IndexFacts, key: &[u8]) -> bool {
+    let mut rest = key;
+    let parts: Vec<&[u8]> = facts
+        .shape
+        .parts()
+        .iter()
+        .map(|descending| key::skip(&mut rest, *descending).expect("a whole part"))
+        .collect();
+    let fits = |check: &frond_query::planner::PartCheck| {
+        check.standing(parts[check.place], false) == Standing::Within
+    };
+    holds(&scan.ranges, key) && scan.checks.iter().all(fits)
+}
+
 fn check_disjoint(bounds: &[Bounds]) {
     for pair in bounds.windows(2) {
         assert!(pair[0].end.is_some() && pair[0].end <= pair[1].start, "{bounds:?}");
@@ -74,7 +90,7 @@ fn cheap(index: Option<usize>, _bounds: &[Bounds]) -> u64 {
 
 #[test]
 fn bounds_hold_every_document_that_passes() {
-    let mut used = 0;
+    let (mut used, mut exact) = (0, 0);
     for_seeds(12_000, |mut random| {
         let depth = random.below(4);
         let collection = collection(&mut random, depth);
@@ -82,28 +98,35 @@ fn bounds_hold_every_document_that_passes() {
         let paths = collection.facts.shape.sort_fields().iter().map(|field| field.path.as_str());
         let mut parts: Vec<model::Filter> =
             paths.map(|path| model::filter_on(&mut random, path)).collect();
-        parts.push(model::filter(&mut random, 1));
+        if random.one_in(2) {
+            parts.push(model::filter(&mut random, 1));
+        }
         let filter = model::Filter::Logic("$and", parts);
         let parsed = Filter::parse(filter.to_bson().view()).expect("a filter");
         let facts = std::slice::from_ref(&collection.facts);
-        let plan = planner::plan(&parsed, None, facts, &mut cheap);
-        let Plan::IndexScan { bounds, .. } = plan else { return };
+        let question =
+            Question { filter: &parsed, sort: None, limit: None, distinct: None, indexes: facts };
+        let Plan::IndexScan(scan) = planner::plan(question, &mut cheap) else { return };
         used += 1;
-        check_disjoint(&bounds);
+        check_disjoint(&scan.ranges);
         for (document, stored) in &collection.documents {
+            let facts = &collection.facts;
+            let keys = facts.shape.keys(stored.view()).expect("it was indexed before").keys;
+            let is_within = keys.iter().any(|key| scan_holds(&scan, facts, &key.key));
+            exact += usize::from(scan.is_exact);
+            assert!(
+                filter.matches(document) || !is_within || !scan.is_exact,
+                "exact: {facts:?}\n{:?}\n{stored:?}\n{scan:?}",
+                filter.to_bson()
+            );
             if !filter.matches(document) {
                 continue;
             }
-            let facts = &collection.facts;
-            let keys = facts.shape.keys(stored.view()).expect("it was indexed before").keys;
-            assert!(
-                keys.iter().any(|key| holds(&bounds, &key.key)),
-                "{facts:?}\n{:?}\n{stored:?}\n{keys:?}\n{bounds:?}",
-                filter.to_bson()
-            );
+            assert!(is_within, "{facts:?}\n{:?}\n{stored:?}\n{keys:?}\n{scan:?}", filter.to_bson());
         }
     });
     assert!(used > 1000 || used <= 1, "only {used} plans used an index");
+    assert!(exact > 100 || used <= 1, "only {exact} documents were told by their keys");
 }
 
 #[test]
@@ -120,14 +143,16 @@ fn ids_are_within_the_bounds() {
         let mut few = |_: Option<usize>, bounds: &[Bounds]| {
             if bounds == [Bounds::all()] { 100 } else { 1 }
         };
-        let Plan::IdScan { bounds } = planner::plan(&parsed, None, &[], &mut few) else {
+        let question =
+            Question { filter: &parsed, sort: None, limit: None, distinct: None, indexes: &[] };
+        let Plan::IdScan(IndexScan { ranges, .. }) = planner::plan(question, &mut few) else {
             panic!("{parsed:?} should be a scan of ids");
         };
-        check_disjoint(&bounds);
+        check_disjoint(&ranges);
         for id in 0..20 {
             let stored = model::to_bson(&Model::Document(Vec::new()), id);
             let id = key::of_value(stored.get("_id").expect("it has one"));
-            assert_eq!(parsed.matches(stored.view()), holds(&bounds, &id), "{parsed:?} {stored:?}");
+            assert_eq!(parsed.matches(stored.view()), holds(&ranges, &id), "{parsed:?} {stored:?}");
         }
     });
 }
@@ -146,22 +171,36 @@ fn sorted_scans_are_sorted() {
         let mut wanted: Vec<SortField> = collection.facts.shape.sort_fields()[skipped..].to_vec();
         wanted.truncate(1 + random.below(wanted.len()));
         wanted.iter_mut().for_each(|field| field.descending ^= backwards);
-        let sort = SortPattern { fields: wanted };
+        let sort = SortPattern { fields: wanted, collation: Default::default() };
         let facts = std::slice::from_ref(&collection.facts);
-        let plan = planner::plan(&parsed, Some(&sort), facts, &mut cheap);
-        let Plan::IndexScan { bounds, descending, sorted: true, .. } = plan else { return };
+        let question = Question {
+            filter: &parsed,
+            sort: Some(&sort),
+            limit: None,
+            distinct: None,
+            indexes: facts,
+        };
+        let Plan::IndexScan(scan) = planner::plan(question, &mut cheap) else { return };
+        if !scan.sorted || scan.is_merged {
+            return;
+        }
         used += 1;
+        let mut met = std::collections::HashSet::new();
         let mut scanned: Vec<usize> = collection
             .index
             .iter()
-            .filter(|(key, _)| holds(&bounds, key))
+            .filter(|(key, _)| scan_holds(&scan, &collection.facts, key))
             .flat_map(|(_, documents)| documents.iter().copied())
             .collect();
-        if descending {
+        if scan.descending {
             scanned.reverse();
         }
+        let repeats = scanned.iter().any(|position| !met.insert(*position));
+        assert!(!repeats || scan.may_repeat, "{scan:?}");
+        met.clear();
         let found: Vec<&DocumentBuf> = scanned
             .iter()
+            .filter(|position| met.insert(**position))
             .map(|position| &collection.documents[*position].1)
             .filter(|stored| parsed.matches(stored.view()))
             .collect();

@@ -73,11 +73,11 @@ pub fn read(mut fields: Fields<'_>) -> Result<AggregateCommand, Error> {
     let mut request = AggregateRequest {
         pipeline: Value::Array(pipeline).to_buf(),
         variables: fields.document("let")?.map(|variables| variables.to_buf()),
+        collation: fields.collation()?,
         hint: hint.filter(|hint| !find::is_empty_hint(hint)),
         in_memory_only: false,
         interrupt: Interrupt::default(),
     };
-    fields.simple_collation()?;
     request.in_memory_only = fields.optional_boolean("allowDiskUse")? == Some(false);
     for name in ["bypassDocumentValidation", "fromMongos", "needsMerge"] {
         fields.boolean(name)?;

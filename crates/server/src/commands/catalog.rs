@@ -74,7 +74,6 @@ pub fn list_indexes(request: &Request<'_>) -> Answer {
     let size = reply::cursor_batch_size("listIndexes.cursor", cursor)?;
     fields.ignore(&["includeIndexBuildInfo"]);
     fields.finish()?;
-    let indexes = request.database()?.list_indexes(collection)?;
-    let documents: Vec<DocumentBuf> = indexes.iter().map(|index| index.to_document()).collect();
+    let documents = request.database()?.describe_indexes(collection)?;
     reply::listing(request, request.namespace(collection), documents, size)
 }

@@ -1,7 +1,7 @@
 //! `count`.
 
 use frond_db::{Error, FindRequest};
-use frond_doc::{DocumentBuf, DocumentBuilder, ValueBuf};
+use frond_doc::{DocumentBuilder, ValueBuf};
 
 use crate::commands::{find, reply};
 use crate::fields::Fields;
@@ -10,9 +10,7 @@ use crate::request::{Answer, Request};
 /// Runs a `count`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
-    let FindRequest { filter, skip, limit, hint, .. } = read(request.fields()?)?;
-    let filter = filter.as_ref().map(DocumentBuf::view);
-    let count = request.database()?.count(collection, filter, skip, limit, hint.as_ref())?;
+    let count = request.database()?.count_found(collection, &read(request.fields()?)?)?;
     let mut answer = DocumentBuilder::new();
     answer.append("n", reply::number(count));
     Ok(answer)
@@ -26,9 +24,9 @@ pub fn read(mut fields: Fields<'_>) -> Result<FindRequest, Error> {
     let limit = fields.integer("limit")?.map(i64::unsigned_abs).filter(|limit| *limit > 0);
     let hint: Option<ValueBuf> = fields.value("hint").map(|hint| hint.to_buf());
     let hint = hint.filter(|hint| !find::is_empty_hint(hint));
-    fields.simple_collation()?;
+    let collation = fields.collation()?;
     fields.ignore(&["fields"]);
     fields.finish()?;
     let filter = filter.map(|filter| filter.to_buf());
-    Ok(FindRequest { filter, skip, limit, hint, ..FindRequest::default() })
+    Ok(FindRequest { filter, skip, limit, hint, collation, ..FindRequest::default() })
 }

@@ -1,7 +1,9 @@
 //! `create` and `collMod`.
 
 use frond_db::Error;
-use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_db::catalog::{IndexChange, expire_after};
+use frond_doc::{Document, DocumentBuilder, Value, ValueBuf};
+use frond_query::Code;
 
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
@@ -10,9 +12,7 @@ use crate::request::{Answer, Request};
 const REFUSED: &[&str] = &[
     "capped",
     "changeStreamPreAndPostImages",
-    "clusteredIndex",
     "encryptedFields",
-    "expireAfterSeconds",
     "indexOptionDefaults",
     "max",
     "size",
@@ -26,8 +26,18 @@ pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
     fields.refuse_all(REFUSED)?;
-    fields.simple_collation()?;
-    let options = read_options(&mut fields)?;
+    let collation = fields.document("collation")?;
+    let mut options = read_options(&mut fields)?;
+    if let Some(collation) = collation {
+        options.append("collation", Value::Document(collation));
+    }
+    // What they say is checked with the others.
+    for name in ["clusteredIndex", "expireAfterSeconds"] {
+        if let Some(value) = fields.value(name) {
+            options.append(name, value);
+        }
+    }
+    let options = options.build();
     // `_id` is indexed always; the old flags mean nothing.
     fields.ignore(&["autoIndexId", "flags", "idIndex"]);
     fields.finish()?;
@@ -39,19 +49,70 @@ pub fn run(request: &Request<'_>) -> Answer {
 pub fn modify(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
-    fields.refuse_all(&["cappedMax", "cappedSize", "dryRun", "expireAfterSeconds", "index"])?;
+    fields.refuse_all(&["cappedMax", "cappedSize", "dryRun", "expireAfterSeconds"])?;
     fields.refuse("changeStreamPreAndPostImages")?;
-    let options = read_options(&mut fields)?;
+    let index = fields.document("index")?.map(read_index_change).transpose()?;
+    let options = read_options(&mut fields)?.build();
     fields.finish()?;
-    request.database()?.change_collection(collection, options.view())?;
-    Ok(DocumentBuilder::new())
+    let database = request.database()?;
+    let mut answer = DocumentBuilder::new();
+    if let Some((index, change)) = index {
+        let (before, after) = database.change_index(collection, &index, &change)?;
+        if change.hidden.is_some() && before.hidden != after.hidden {
+            answer.append("hidden_old", Value::Boolean(before.hidden));
+            answer.append("hidden_new", Value::Boolean(after.hidden));
+        }
+        if let Some(seconds) = change.expire_after_seconds
+            && before.expire_after_seconds != Some(seconds)
+        {
+            if let Some(before) = before.expire_after_seconds {
+                answer.append("expireAfterSeconds_old", Value::Int64(before));
+            }
+            answer.append("expireAfterSeconds_new", Value::Int64(seconds));
+        }
+        if before.name != after.name {
+            answer.append("name_old", Value::String(&before.name));
+            answer.append("name_new", Value::String(&after.name));
+        }
+        if options.view().is_empty() {
+            return Ok(answer);
+        }
+    }
+    database.change_collection(collection, options.view())?;
+    Ok(answer)
+}
+
+/// Reads what `collMod` changes of an index: which one, and what.
+fn read_index_change(index: Document<'_>) -> Result<(ValueBuf, IndexChange), Error> {
+    let mut fields = Fields::of_part("collMod.index", index)?;
+    let name = fields.string("name")?.map(|name| Value::String(name).to_buf());
+    let key = fields.document("keyPattern")?.map(|key| Value::Document(key).to_buf());
+    let hidden = fields.optional_boolean("hidden")?;
+    let seconds = fields.value("expireAfterSeconds").map(expire_after).transpose()?;
+    let new_name = fields.string("newName")?.map(str::to_owned);
+    fields.refuse_all(&["unique", "prepareUnique"])?;
+    fields.finish()?;
+    let refuse = |message: &str| Err(Error::invalid(Code::InvalidOptions, message));
+    let index = match (name, key) {
+        (Some(name), None) => name,
+        (None, Some(key)) => key,
+        (Some(_), Some(_)) => return refuse("Cannot specify both key pattern and name."),
+        (None, None) => return refuse("Must specify either index name or key pattern."),
+    };
+    if hidden.is_none() && seconds.is_none() && new_name.is_none() {
+        return refuse("no expireAfterSeconds, hidden, unique, or newName field");
+    }
+    Ok((index, IndexChange { hidden, expire_after_seconds: seconds, name: new_name }))
 }
 
 /// Takes the options that a collection or a view keeps, as they came.
-fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuf, Error> {
+fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuilder, Error> {
     let mut options = DocumentBuilder::new();
     if let Some(validator) = fields.document("validator")? {
         options.append("validator", Value::Document(validator));
+    }
+    if let Some(versioned) = fields.optional_boolean("versioned")? {
+        options.append("versioned", Value::Boolean(versioned));
     }
     for name in ["validationLevel", "validationAction", "viewOn"] {
         if let Some(text) = fields.string(name)? {
@@ -61,5 +122,5 @@ fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuf, Error> {
     if let Some(pipeline) = fields.array("pipeline")? {
         options.append("pipeline", Value::Array(pipeline));
     }
-    Ok(options.build())
+    Ok(options)
 }

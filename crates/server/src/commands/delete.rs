@@ -46,8 +46,8 @@ pub fn read_statement(
     }
     let hint = fields.value("hint").map(|hint| hint.to_buf());
     let hint = hint.filter(|hint| !find::is_empty_hint(hint));
-    fields.simple_collation()?;
+    let collation = fields.collation()?;
     fields.finish()?;
     let variables = variables.clone();
-    Ok(DeleteStatement { filter, only_first: limit == 1, hint, variables })
+    Ok(DeleteStatement { filter, only_first: limit == 1, hint, variables, collation })
 }

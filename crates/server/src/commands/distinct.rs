@@ -1,7 +1,7 @@
 //! `distinct`.
 
-use frond_db::Error;
-use frond_doc::{Document, DocumentBuilder, Value, ValueBuf};
+use frond_db::{Error, FindRequest};
+use frond_doc::{DocumentBuilder, Value};
 
 use crate::commands::find;
 use crate::fields::Fields;
@@ -12,8 +12,7 @@ use crate::request::{Answer, Request};
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
     let distinct = read(request.fields()?)?;
-    let hint = distinct.hint.as_ref();
-    let values = request.database()?.distinct(collection, distinct.path, distinct.filter, hint)?;
+    let values = request.database()?.distinct_found(collection, distinct.path, &distinct.search)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("values");
     for value in &values {
@@ -31,10 +30,8 @@ pub fn run(request: &Request<'_>) -> Answer {
 pub struct Distinct<'a> {
     /// Whose values are wanted.
     pub path: &'a str,
-    /// Of which documents.
-    pub filter: Option<Document<'a>>,
-    /// Index name or key.
-    pub hint: Option<ValueBuf>,
+    /// Of which documents, and how they are found.
+    pub search: FindRequest,
 }
 
 /// Reads the fields of a `distinct`, the collection's name apart.
@@ -43,7 +40,9 @@ pub fn read(mut fields: Fields<'_>) -> Result<Distinct<'_>, Error> {
     let filter = fields.document("query")?;
     let hint = fields.value("hint").map(|hint| hint.to_buf());
     let hint = hint.filter(|hint| !find::is_empty_hint(hint));
-    fields.simple_collation()?;
+    let collation = fields.collation()?;
     fields.finish()?;
-    Ok(Distinct { path, filter, hint })
+    let filter = filter.map(|filter| filter.to_buf());
+    let search = FindRequest { filter, hint, collation, ..FindRequest::default() };
+    Ok(Distinct { path, search })
 }

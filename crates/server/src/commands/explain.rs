@@ -4,7 +4,7 @@
 //! A pipeline is explained as its leading `$match` and `$sort` and the stages that follow; a write
 //! as the search for the documents that it would change.
 
-use frond_db::{AggregateRequest, Database, Error, FindRequest};
+use frond_db::{AggregateRequest, Database, Effort, Error, FindRequest, Purpose};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::pipeline::Pipeline;
 use frond_query::{Code, Update};
@@ -51,6 +51,7 @@ fn explain(
 ) -> Result<DocumentBuf, Error> {
     let (name, argument) = command.iter().next().unwrap_or(("", Value::Null));
     let database = request.database()?;
+    let mut purpose = Purpose::Find;
     let find = match name {
         "aggregate" => {
             let collection = aggregate::target(request.database_name, argument)?;
@@ -58,37 +59,47 @@ fn explain(
             return aggregate(&database, collection, &command.request, verbosity);
         }
         "find" => find::read(Fields::of_command("find", command)?)?.0,
-        "count" => count::read(Fields::of_command("count", command)?)?,
+        "count" => {
+            purpose = Purpose::Count;
+            count::read(Fields::of_command("count", command)?)?
+        }
         "distinct" => {
+            purpose = Purpose::Distinct;
             let distinct = distinct::read(Fields::of_command("distinct", command)?)?;
-            let filter = distinct.filter.map(|filter| filter.to_buf());
-            FindRequest { hint: distinct.hint, ..search(filter) }
+            let mut projection = DocumentBuilder::new();
+            projection.append("_id", Value::Int32(0)).append(distinct.path, Value::Int32(1));
+            let projection = Some(projection.build()).filter(|_| distinct.path != "_id");
+            FindRequest { projection, ..distinct.search }
         }
         "update" => {
+            purpose = Purpose::Update;
             let (statement, variables) = the_statement("update", "updates", command)?;
             let statement = update::read_statement(statement, &variables)?;
             check_update(&statement.update, statement.array_filters.as_ref())?;
             let limit = (!statement.multi).then_some(1);
             let filter = Some(statement.filter);
-            let (sort, hint) = (statement.sort, statement.hint);
-            FindRequest { sort, hint, limit, variables, ..search(filter) }
+            let (sort, hint, collation) = (statement.sort, statement.hint, statement.collation);
+            FindRequest { sort, hint, limit, variables, collation, ..search(filter) }
         }
         "delete" => {
+            purpose = Purpose::Delete;
             let (statement, variables) = the_statement("delete", "deletes", command)?;
             let statement = delete::read_statement(statement, &variables)?;
             let limit = statement.only_first.then_some(1);
             let filter = Some(statement.filter);
-            FindRequest { hint: statement.hint, limit, variables, ..search(filter) }
+            let (hint, collation) = (statement.hint, statement.collation);
+            FindRequest { hint, limit, variables, collation, ..search(filter) }
         }
         "findAndModify" | "findandmodify" => {
             let (command, _) =
                 find_and_modify::read(Fields::of_command("findAndModify", command)?)?;
+            purpose = if command.update.is_some() { Purpose::Update } else { Purpose::Delete };
             if let Some(update) = &command.update {
                 check_update(update, command.array_filters.as_ref())?;
             }
             let (sort, hint, variables) = (command.sort, command.hint, command.variables);
-            let filter = Some(command.filter);
-            FindRequest { sort, hint, variables, limit: Some(1), ..search(filter) }
+            let (filter, collation) = (Some(command.filter), command.collation);
+            FindRequest { sort, hint, variables, collation, limit: Some(1), ..search(filter) }
         }
         other => {
             let message = format!("Explain failed due to unknown command: {other}");
@@ -96,7 +107,7 @@ fn explain(
         }
     };
     let collection = collection_name(request.database_name, argument)?;
-    search_explained(&database, collection, &find, verbosity)
+    search_explained(&database, collection, &find, purpose, verbosity)
 }
 
 /// What a search would do and, if that was asked for, did.
@@ -104,12 +115,25 @@ fn search_explained(
     database: &Database,
     collection: &str,
     find: &FindRequest,
+    purpose: Purpose,
     verbosity: Verbosity,
 ) -> Result<DocumentBuf, Error> {
-    match verbosity {
-        Verbosity::QueryPlanner => database.explain_plan(collection, find),
-        Verbosity::ExecutionStats => database.explain(collection, find),
+    if let Some((on, pipeline)) = database.pipeline_of_view(collection, find)? {
+        let request = AggregateRequest {
+            pipeline,
+            collation: find.collation.clone(),
+            variables: find.variables.clone(),
+            hint: find.hint.clone(),
+            in_memory_only: find.in_memory_only,
+            interrupt: find.interrupt.clone(),
+        };
+        return aggregate(database, Some(&on), &request, verbosity);
     }
+    let effort = match verbosity {
+        Verbosity::QueryPlanner => Effort::Plan,
+        Verbosity::ExecutionStats => Effort::Run,
+    };
+    database.explain_as(collection, find, purpose, effort)
 }
 
 fn search(filter: Option<DocumentBuf>) -> FindRequest {
@@ -153,20 +177,32 @@ pub fn aggregate(
     let stages = request.pipeline.as_value().as_array();
     let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
     // A stage that can't be run can't be explained either.
-    Pipeline::parse(stages)?;
+    let collation = request.collation.clone().unwrap_or_default();
+    Pipeline::parse_collated(stages, &collation)?;
     let stage = |position: usize, name: &str| {
         let stage = stages.get(position)?.as_document()?;
         stage.get(name)?.as_document().map(|document| document.to_buf())
     };
     let filter = stage(0, "$match");
     let sort = stage(usize::from(filter.is_some()), "$sort");
-    let read_by_search = usize::from(filter.is_some()) + usize::from(sort.is_some());
+    let mut read_by_search = usize::from(filter.is_some()) + usize::from(sort.is_some());
+    let limit = stages.get(read_by_search).and_then(|stage| stage.as_document()?.get("$limit"));
+    let limit = limit.and_then(|limit| u64::try_from(limit.as_integer()?).ok());
+    read_by_search += usize::from(limit.is_some());
     let mut explanation = DocumentBuilder::new();
     explanation.begin_array("stages");
     if let Some(collection) = collection {
         let hint = request.hint.clone();
-        let find = FindRequest { filter, sort, hint, ..FindRequest::default() };
-        let cursor = search_explained(database, collection, &find, verbosity)?;
+        let collation = request.collation.clone();
+        let find = FindRequest { filter, sort, hint, limit, collation, ..FindRequest::default() };
+        if let Some((on, pipeline)) =
+            database.pipeline_of_view(collection, &FindRequest::default())?
+        {
+            let pipeline = concatenated(&pipeline, stages);
+            let request = AggregateRequest { pipeline, ..request.clone() };
+            return aggregate(database, Some(&on), &request, verbosity);
+        }
+        let cursor = search_explained(database, collection, &find, Purpose::Find, verbosity)?;
         let cursor = frond_doc::document! { "$cursor": &cursor };
         explanation.push(Value::Document(cursor.view()));
     }
@@ -175,6 +211,18 @@ pub fn aggregate(
     }
     explanation.end();
     Ok(explanation.build())
+}
+
+/// The stages of a view, and then others.
+fn concatenated(view: &ValueBuf, stages: Array<'_>) -> ValueBuf {
+    let mut builder = DocumentBuilder::new();
+    builder.begin_array("pipeline");
+    let first = view.as_value().as_array();
+    for stage in first.iter().flat_map(|stages| stages.iter()).chain(stages.iter()) {
+        builder.push(stage);
+    }
+    builder.end();
+    builder.build().get("pipeline").map_or(Value::Null.to_buf(), |pipeline| pipeline.to_buf())
 }
 
 /// The answer: the explanation, the command that it is of, and the server.

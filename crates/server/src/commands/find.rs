@@ -31,8 +31,11 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         sort: buffer(fields.document("sort")?),
         skip: fields.count("skip")?.unwrap_or(0),
         limit: fields.count("limit")?.filter(|limit| *limit > 0),
+        min: buffer(fields.document("min")?),
+        max: buffer(fields.document("max")?),
         hint: fields.value("hint").map(|hint| hint.to_buf()),
         variables: buffer(fields.document("let")?),
+        collation: fields.collation()?,
         in_memory_only: fields.optional_boolean("allowDiskUse")? == Some(false),
         ..FindRequest::default()
     };
@@ -42,8 +45,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         no_timeout: fields.boolean("noCursorTimeout")?,
         ..BatchOptions::default()
     };
-    fields.simple_collation()?;
-    fields.refuse_all(&["tailable", "awaitData", "returnKey", "showRecordId", "min", "max"])?;
+    fields.refuse_all(&["tailable", "awaitData", "returnKey", "showRecordId"])?;
     // These say how a sharded or replicated server may answer, or how much memory it may use.
     for name in ["allowPartialResults", "oplogReplay"] {
         fields.boolean(name)?;

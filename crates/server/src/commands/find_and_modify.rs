@@ -50,9 +50,9 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindAndModify, WriteOptions), Err
             .map(|hint| hint.to_buf())
             .filter(|hint| !find::is_empty_hint(hint)),
         variables: fields.document("let")?.map(|variables| variables.to_buf()),
+        collation: fields.collation()?,
     };
     let options = write::read_options(&mut fields)?;
-    fields.simple_collation()?;
     fields.finish()?;
     check(&command, removes)?;
     Ok((command, options))

@@ -6,7 +6,7 @@ use frond_doc::{DocumentBuilder, Value};
 use crate::request::{Answer, Request};
 
 /// How long what was dropped can be brought back, unless a client says otherwise: two weeks.
-const UNDO_SECONDS: u64 = 14 * 24 * 3600;
+pub const UNDO_SECONDS: u64 = 14 * 24 * 3600;
 
 /// Collects, and answers when that is done; other clients go on meanwhile.
 pub fn run(request: &Request<'_>) -> Answer {
@@ -14,8 +14,9 @@ pub fn run(request: &Request<'_>) -> Answer {
     let quick = fields.boolean("quick")?;
     let undo_seconds = fields.count("undoSeconds")?.unwrap_or(UNDO_SECONDS);
     let bytes_a_second = fields.count("bytesPerSecond")?.filter(|rate| *rate > 0);
+    let purge = fields.boolean("purge")?;
     fields.finish()?;
-    let options = ReclaimOptions { thorough: !quick, bytes_a_second };
+    let options = ReclaimOptions { thorough: !quick, bytes_a_second, purge };
     let reclaimed = request.server.frond.reclaim(undo_seconds.saturating_mul(1_000), options)?;
     let collected = reclaimed.collected;
     let long = |count: u64| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX));

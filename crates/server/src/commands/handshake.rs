@@ -12,7 +12,7 @@ use frond_doc::{Document, DocumentBuilder, ObjectId, Value};
 use frond_query::Code;
 
 use crate::commands::replica_set;
-use crate::limits::{DOCUMENT_BYTES_MAX, HELLO_WAIT_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
+use crate::limits::{HELLO_WAIT_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
 use crate::wire::MESSAGE_BYTES_MAX;
@@ -66,7 +66,7 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
         .append("electionId", Value::ObjectId(ELECTION));
     append_last_write(&mut answer, server);
     answer
-        .append("maxBsonObjectSize", Value::Int32(DOCUMENT_BYTES_MAX as i32))
+        .append("maxBsonObjectSize", Value::Int32(document_bytes_max(server)))
         .append("maxMessageSizeBytes", Value::Int32(MESSAGE_BYTES_MAX as i32))
         .append("maxWriteBatchSize", Value::Int32(WRITE_BATCH_MAX as i32))
         .append("localTime", Value::DateTime(server.frond.now_millis()))
@@ -126,6 +126,11 @@ pub fn wait(server: &Shared, command: Document<'_>) -> Option<Duration> {
     is_current.then_some(time)
 }
 
+/// The largest document that a client may store: [`DOCUMENT_BYTES_LIMIT`](crate::limits) at most.
+fn document_bytes_max(server: &Shared) -> i32 {
+    i32::try_from(server.frond.document_bytes_max()).unwrap_or(i32::MAX)
+}
+
 /// `ping`.
 pub fn ping(request: &Request<'_>) -> Answer {
     request.no_fields()?;
@@ -148,11 +153,12 @@ pub fn build_info(request: &Request<'_>) -> Answer {
     for part in MONGODB_VERSION_PARTS {
         answer.push(Value::Int32(part));
     }
+    let server = request.server;
     answer
         .end()
         .append("bits", Value::Int32(usize::BITS as i32))
         .append("debug", Value::Boolean(cfg!(debug_assertions)))
-        .append("maxBsonObjectSize", Value::Int32(DOCUMENT_BYTES_MAX as i32))
+        .append("maxBsonObjectSize", Value::Int32(document_bytes_max(server)))
         .begin_array("storageEngines")
         .push(Value::String("frond"))
         .end()

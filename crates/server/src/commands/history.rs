@@ -29,6 +29,7 @@ pub fn commit(request: &Request<'_>) -> Answer {
         time_millis: date(&mut fields, "time")?,
         amend,
         allow_empty: fields.boolean("allowEmpty")?,
+        automatic: false,
     };
     fields.finish()?;
     let database = request.database()?;
@@ -154,6 +155,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
     let delete = fields.value("delete");
     let forces = fields.boolean("forceDelete")?;
     let protects = fields.optional_boolean("protected")?;
+    let closes = fields.optional_boolean("closed")?;
     let lives = fields.count("expireAfterSeconds")?;
     let removes_expired = fields.boolean("removeExpired")?;
     let (name, deletes) = match delete {
@@ -177,7 +179,9 @@ pub fn branch(request: &Request<'_>) -> Answer {
         return Ok(answer);
     }
     match name {
-        None if protects.is_some() || lives.is_some() => return Err(name_missing),
+        None if protects.is_some() || closes.is_some() || lives.is_some() => {
+            return Err(name_missing);
+        }
         None if deletes || start.is_some() => return Err(name_missing),
         None => {
             answer.begin_array("branches");
@@ -194,7 +198,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
             answer.append("deleted", Value::String(name));
         }
         Some(name) => {
-            let changes_policy = protects.is_some() || lives.is_some();
+            let changes_policy = protects.is_some() || closes.is_some() || lives.is_some();
             let known = database.list_branches()?.into_iter().find(|branch| branch.name == name);
             let branch = match known {
                 // A policy alone is of a branch that is there.
@@ -205,6 +209,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
             if changes_policy {
                 let mut policy = database.branch_policy(name)?;
                 policy.protected = protects.unwrap_or(policy.protected);
+                policy.closed = closes.unwrap_or(policy.closed);
                 if let Some(seconds) = lives {
                     let millis = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
                     let expires = database.frond().now_millis().saturating_add(millis);
@@ -221,6 +226,9 @@ pub fn branch(request: &Request<'_>) -> Answer {
 fn append_policy(answer: &mut DocumentBuilder, policy: &BranchPolicy) {
     if policy.protected {
         answer.append("protected", Value::Boolean(true));
+    }
+    if policy.closed {
+        answer.append("closed", Value::Boolean(true));
     }
     if let Some(expires) = policy.expires_millis {
         answer.append("expires", Value::DateTime(expires));

@@ -6,6 +6,7 @@ use frond_doc::{Document, DocumentBuilder, Value, order};
 use frond_query::Code;
 
 use crate::commands::reply;
+use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
 
 /// Makes indexes, all or none.
@@ -30,7 +31,10 @@ pub fn create(request: &Request<'_>) -> Answer {
         let message = "Must specify at least one index to create";
         return Err(Error::invalid(Code::BadValue, message));
     }
-    let created = request.database()?.create_indexes(collection, &specs)?;
+    let created = {
+        let interrupt = CurrentOperation::new(&request.operation).interrupt();
+        request.database()?.create_indexes_unless(collection, &specs, &interrupt)?
+    };
     let mut answer = DocumentBuilder::new();
     answer
         .append("numIndexesBefore", reply::number(u64::from(created.before)))

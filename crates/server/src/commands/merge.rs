@@ -109,7 +109,8 @@ pub fn outcome(outcome: &MergeOutcome, branch: Option<&str>) -> Answer {
     Ok(answer)
 }
 
-fn conflicts_error(counts: &[(String, u64)]) -> Error {
+/// What is answered while conflicts wait.
+pub fn conflicts_error(counts: &[(String, u64)]) -> Error {
     let total: u64 = counts.iter().map(|(_, count)| count).sum();
     let message = format!(
         "the merge has {total} conflicts: list them with frondConflicts, resolve them with \

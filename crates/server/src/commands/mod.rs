@@ -13,6 +13,7 @@ mod databases;
 mod delete;
 mod diagnostics;
 mod distinct;
+mod erase;
 mod explain;
 mod find;
 mod find_and_modify;
@@ -25,6 +26,7 @@ mod merge;
 mod operation;
 mod parameters;
 mod pick;
+mod policy;
 mod reflog;
 mod replica_set;
 mod reply;
@@ -172,11 +174,13 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondCommit", history::commit).also(&["doltCommit", "dumboCommit"]),
     Command::new("frondConflicts", merge::conflicts).also(&["doltConflicts", "dumboConflicts"]),
     Command::new("frondDiff", status::diff).also(&["doltDiff", "dumboDiff"]),
+    Command::new("frondErase", erase::run),
     Command::new("frondGc", gc::run).on_admin(),
     Command::new("frondHistory", history::document_history).also(&["doltHistory", "dumboHistory"]),
     Command::new("frondLog", history::log).also(&["doltLog", "dumboLog"]),
     Command::new("frondMerge", merge::run).also(&["doltMerge", "dumboMerge"]),
     Command::new("frondMergeRules", merge::collection_rules),
+    Command::new("frondPolicy", policy::run),
     Command::new("frondRebase", pick::rebase).also(&["doltRebase", "dumboRebase"]),
     Command::new("frondReflog", reflog::run).also(&["doltReflog", "dumboReflog"]),
     Command::new("frondReset", history::reset).also(&["doltReset", "dumboReset"]),

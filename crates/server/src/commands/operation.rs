@@ -1,5 +1,6 @@
 //! `currentOp` and `killOp`.
 
+use frond_db::catalog::IndexBuild;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Filter;
 
@@ -28,9 +29,37 @@ pub fn current_op(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Describes the commands that run, the oldest first.
+/// Describes the commands that run, the oldest first, and then the index builds.
 pub fn list(request: &Request<'_>) -> Vec<DocumentBuf> {
-    request.server.operations.list().iter().map(|operation| describe(operation)).collect()
+    let operations = request.server.operations.list();
+    let operations = operations.iter().map(|operation| describe(operation));
+    operations.chain(request.server.frond.index_builds().iter().map(describe_build)).collect()
+}
+
+fn describe_build(build: &IndexBuild) -> DocumentBuf {
+    let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
+    let IndexBuild { namespace, names, done, total } = build;
+    let percent = done.saturating_mul(100).checked_div(*total).unwrap_or(100);
+    let collection = namespace.split_once('.').map_or("", |(_, collection)| collection);
+    let message = "Index Build: scanning collection";
+    let mut told = DocumentBuilder::new();
+    told.append("type", Value::String("op"))
+        .append("desc", Value::String("index build"))
+        .append("active", Value::Boolean(true))
+        .append("op", Value::String("command"))
+        .append("ns", Value::String(namespace));
+    told.begin_document("command").append("createIndexes", Value::String(collection));
+    told.begin_array("indexes");
+    for name in names {
+        told.push(Value::String(name));
+    }
+    told.end().end();
+    told.append("msg", Value::String(&format!("{message} {message}: {done}/{total} {percent}%")));
+    told.begin_document("progress")
+        .append("done", number(*done))
+        .append("total", number(*total))
+        .end();
+    told.build()
 }
 
 fn describe(operation: &Operation) -> DocumentBuf {

@@ -41,11 +41,35 @@ fn run(request: &Request<'_>, kind: PickKind) -> Answer {
 /// Makes this branch's own commits again on top of another version.
 pub fn rebase(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let onto = fields.required_string("onto")?;
+    let onto = fields.string("onto")?;
     let rules = merge::rules(&mut fields)?;
+    let (continues, skips) = (fields.boolean("continue")?, fields.boolean("skip")?);
+    let aborts = fields.boolean("abort")?;
     fields.finish()?;
     let database = request.database()?;
+    let onto = match (onto, continues, skips, aborts) {
+        (Some(onto), false, false, false) => onto,
+        (None, true, false, false) => {
+            return merge::outcome(&database.merge_continue(None, None)?, database.branch());
+        }
+        (None, false, true, false) => {
+            return merge::outcome(&database.merge_skip()?, database.branch());
+        }
+        (None, false, false, true) => {
+            database.merge_abort()?;
+            let mut answer = DocumentBuilder::new();
+            answer.append("result", Value::String("aborted"));
+            return Ok(answer);
+        }
+        _ => {
+            let message = "frondRebase takes one of 'onto', 'continue', 'skip' and 'abort'";
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+    };
     let rebased = database.rebase(onto, &rules)?;
+    if !rebased.conflicts.is_empty() {
+        return Err(merge::conflicts_error(&rebased.conflicts));
+    }
     let mut answer = DocumentBuilder::new();
     answer.append("commitId", Value::String(&rebased.head.to_string()));
     if let Some(branch) = database.branch() {

@@ -1,5 +1,5 @@
-//! First stages of a pipeline that tell of the server rather than of documents: `$collStats` and
-//! `$currentOp`. Shells ask for statistics this way.
+//! First stages of a pipeline that tell of the server rather than of documents: `$collStats`,
+//! `$indexStats` and `$currentOp`. Shells ask for statistics this way.
 //!
 //! What such a stage gives is put in its place as `$documents`, so that the stages after it run as
 //! they do over anything else.
@@ -21,7 +21,7 @@ pub fn rewrite(
     let stages = aggregate.pipeline.as_value().as_array();
     let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
     let first = stages.get(0).and_then(|stage| stage.as_document()?.iter().next());
-    if let Some((name @ ("$collStats" | "$currentOp"), _)) = first
+    if let Some((name @ ("$collStats" | "$currentOp" | "$indexStats"), _)) = first
         && request.current.is_some()
     {
         let message = format!("{name} cannot be run within a transaction");
@@ -31,6 +31,7 @@ pub fn rewrite(
         Some(("$collStats", options)) => {
             vec![coll_stats(request, collection, options)?.build()]
         }
+        Some(("$indexStats", options)) => index_stats(request, collection, options)?,
         Some(("$currentOp", options)) => current_op(request, collection, options)?,
         _ => return Ok(None),
     };
@@ -86,6 +87,42 @@ fn coll_stats(request: &Request<'_>, collection: Option<&str>, options: Value<'_
         answer.append("count", crate::commands::reply::number(count));
     }
     Ok(answer)
+}
+
+fn index_stats(
+    request: &Request<'_>,
+    collection: Option<&str>,
+    options: Value<'_>,
+) -> Result<Vec<DocumentBuf>, Error> {
+    let Some(collection) = collection else {
+        let message = "$indexStats must be run on a collection";
+        return Err(Error::invalid(Code::InvalidNamespace, message));
+    };
+    if options.as_document().is_none_or(|options| !options.is_empty()) {
+        let message = "The $indexStats stage specification must be an empty object";
+        return Err(Error::invalid(Code::Location(28803), message));
+    }
+    let server = request.server;
+    let running = i64::try_from(server.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let since = server.frond.now_millis().saturating_sub(running);
+    let uses = match request.database()?.index_uses(collection) {
+        Ok(uses) => uses,
+        Err(error) if error.code == Code::NamespaceNotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let told = |(spec, uses): &(frond_db::catalog::IndexSpec, u64)| {
+        let mut told = DocumentBuilder::new();
+        told.append("name", Value::String(&spec.name))
+            .append("key", Value::from(&spec.key))
+            .append("host", Value::String(&server.address.to_string()));
+        told.begin_document("accesses")
+            .append("ops", Value::Int64(i64::try_from(*uses).unwrap_or(i64::MAX)))
+            .append("since", Value::DateTime(since))
+            .end();
+        told.append("spec", Value::from(&spec.to_document()));
+        told.build()
+    };
+    Ok(uses.iter().map(told).collect())
 }
 
 fn current_op(

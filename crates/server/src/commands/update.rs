@@ -61,12 +61,12 @@ pub fn read_statement(
         sort: fields.document("sort")?.filter(|sort| !sort.is_empty()).map(|sort| sort.to_buf()),
         constants: fields.document("c")?.map(|constants| constants.to_buf()),
         variables: variables.clone(),
+        collation: fields.collation()?,
         hint: fields
             .value("hint")
             .map(|hint| hint.to_buf())
             .filter(|hint| !find::is_empty_hint(hint)),
     };
-    fields.simple_collation()?;
     fields.refuse("upsertSupplied")?;
     fields.finish()?;
     Ok(statement)

@@ -1,14 +1,13 @@
-//! `validate`: reads a whole collection and checks what comes.
+//! `validate`: reads a whole collection, and compares its indexes with it.
 //!
 //! Every chunk that is read is compared with its hash by the store, so damaged bytes end in an
-//! error. Beyond that each document must be BSON with an `_id`, and as many must come as are
-//! counted. `frond fsck` checks the data directory as a whole.
+//! error. Beyond that each document must be BSON with an `_id`, and each index must have the entries of
+//! all documents, and no others. `frond fsck` checks the data directory as a whole.
 
-use bytes::Bytes;
-use frond_db::FindRequest;
-use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{DocumentBuilder, Value};
 
 use crate::commands::reply;
+use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
 
 /// Runs a `validate`.
@@ -19,34 +18,37 @@ pub fn run(request: &Request<'_>) -> Answer {
     fields.ignore(&["full", "background", "metadata", "checkBSONConformance", "enforceFastCount"]);
     fields.finish()?;
     let database = request.database()?;
-    let indexes = database.list_indexes(collection)?;
-    let (mut documents, mut invalid) = (0_u64, 0_u64);
-    for document in database.find(collection, &FindRequest::default())? {
-        request.operation.check()?;
-        let document = document?;
-        let is_valid = document.get("_id").is_some()
-            && DocumentBuf::validated(Bytes::copy_from_slice(document.as_bytes())).is_ok();
-        documents += 1;
-        invalid += u64::from(!is_valid);
-    }
-    let mut errors = Vec::new();
-    if invalid > 0 {
-        errors.push(format!("{invalid} documents are not BSON or have no _id"));
-    }
+    let interrupt = CurrentOperation::new(&request.operation).interrupt();
+    let checked = database.check_collection(collection, &interrupt)?;
     let mut answer = DocumentBuilder::new();
     answer
         .append("ns", Value::String(&request.namespace(collection)))
-        .append("nInvalidDocuments", reply::number(invalid))
+        .append("nInvalidDocuments", reply::number(checked.invalid))
         .append("nNonCompliantDocuments", Value::Int32(0))
-        .append("nrecords", reply::number(documents))
-        .append("nIndexes", reply::number(indexes.len() as u64))
-        .append("valid", Value::Boolean(errors.is_empty()))
+        .append("nrecords", reply::number(checked.documents))
+        .append("nIndexes", reply::number(checked.indexes.len() as u64 + 1));
+    answer.begin_document("keysPerIndex").append("_id_", reply::number(checked.documents));
+    for index in &checked.indexes {
+        answer.append(&index.name, reply::number(index.keys));
+    }
+    answer.end();
+    answer.begin_document("indexDetails");
+    answer.begin_document("_id_").append("valid", Value::Boolean(checked.invalid == 0)).end();
+    for index in &checked.indexes {
+        answer.begin_document(&index.name).append("valid", Value::Boolean(index.is_valid())).end();
+    }
+    answer.end();
+    answer
+        .append("valid", Value::Boolean(checked.is_valid()))
         .append("repaired", Value::Boolean(false));
     answer.begin_array("warnings").end();
     answer.begin_array("errors");
-    for error in &errors {
-        answer.push(Value::String(error));
+    for error in checked.errors() {
+        answer.push(Value::String(&error));
     }
     answer.end();
+    let count = |count: fn(&frond_db::CheckedIndex) -> u64| checked.indexes.iter().map(count).sum();
+    answer.append("extraIndexEntries", reply::number(count(|index| index.extra)));
+    answer.append("missingIndexEntries", reply::number(count(|index| index.missing)));
     Ok(answer)
 }

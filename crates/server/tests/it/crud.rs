@@ -75,6 +75,70 @@ fn errors_of_single_writes() {
 }
 
 #[test]
+fn indexes_are_changed_explained_and_checked() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 2}, {"_id": 3, "a": [5]}]}"#);
+    client.ok(
+        "test",
+        r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1", "hidden": true},
+            {"key": {"b": "hashed"}, "name": "b"}, {"key": {"$**": 1}, "name": "all"}]}"#,
+    );
+    client.check(
+        "test",
+        r#"{"collMod": "c", "index": {"name": "a_1", "hidden": false, "expireAfterSeconds": 60}}"#,
+        r#"{"hidden_old": true, "hidden_new": false, "expireAfterSeconds_new": {"$numberLong": "60"},
+            "ok": 1.0}"#,
+    );
+    for (command, code) in [
+        (r#"{"collMod": "c", "index": {"name": "nope", "hidden": true}}"#, 27),
+        (r#"{"collMod": "c", "index": {"name": "a_1"}}"#, 72),
+        (r#"{"collMod": "c", "index": {"hidden": true}}"#, 72),
+        (r#"{"collMod": "c", "index": {"name": "a_1", "unique": true}}"#, 115),
+        (r#"{"find": "c", "min": {"a": 1}, "max": {"a": 2}}"#, 51173),
+        (r#"{"create": "x", "clusteredIndex": {"key": {"_id": 1}}}"#, 5_979_700),
+        (r#"{"aggregate": "c", "pipeline": [{"$indexStats": {"a": 1}}], "cursor": {}}"#, 28803),
+    ] {
+        assert_eq!(client.error("test", command).0, code, "{command}");
+    }
+    let stage = |explained: &frond_doc::DocumentBuf| {
+        let plan = explained.get("queryPlanner").and_then(|planner| planner.as_document());
+        let plan = plan.and_then(|planner| planner.get("winningPlan")?.as_document());
+        plan.and_then(|plan| plan.get("stage")?.as_str()).unwrap_or("none").to_owned()
+    };
+    for (command, expected) in [
+        (r#"{"find": "c", "filter": {"b": 1}}"#, "FETCH"),
+        (r#"{"count": "c", "query": {}}"#, "COUNT"),
+        (r#"{"update": "c", "updates": [{"q": {"a": 1}, "u": {"$set": {"b": 1}}}]}"#, "UPDATE"),
+        (r#"{"delete": "c", "deletes": [{"q": {"a": 1}, "limit": 0}]}"#, "DELETE"),
+        (r#"{"distinct": "c", "key": "a"}"#, "PROJECTION_SIMPLE"),
+    ] {
+        let explained = client.ok("test", &format!(r#"{{"explain": {command}}}"#));
+        assert_eq!(stage(&explained), expected, "{command}");
+    }
+    client.ok(
+        "test",
+        r#"{"create": "v", "viewOn": "c", "pipeline": [{"$match": {"a": {"$gt": 1}}}]}"#,
+    );
+    let explained = client.ok("test", r#"{"explain": {"find": "v", "filter": {"b": 1}}}"#);
+    let stages = explained.get("stages").and_then(|stages| stages.as_array());
+    assert_eq!(
+        stages.map(|stages| stages.iter().count()),
+        Some(2),
+        "the view's search, and a $match"
+    );
+    let validated = client.ok("test", r#"{"validate": "c"}"#);
+    assert_eq!(validated.get("valid"), Some(Value::Boolean(true)));
+    assert_eq!(validated.get("nIndexes").and_then(|count| count.as_integer()), Some(4));
+    let stats = r#"{"aggregate": "c", "pipeline": [{"$indexStats": {}}, {"$project": {"name": 1, "_id": 0}}, {"$sort": {"name": 1}}], "cursor": {}}"#;
+    client.check_documents(
+        "test",
+        stats,
+        &[r#"{"name": "_id_"}"#, r#"{"name": "a_1"}"#, r#"{"name": "all"}"#, r#"{"name": "b"}"#],
+    );
+}
+
+#[test]
 fn indexes_collections_and_databases() {
     let server = Running::start();
     let mut client = server.client();

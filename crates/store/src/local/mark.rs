@@ -206,6 +206,7 @@ impl<'a> Marks<'a> {
             let batch = self.stack.split_off(self.stack.len().saturating_sub(BATCH_COUNT));
             let mut wanted: HashSet<ChunkHash, NameHasherBuilder> = batch.iter().copied().collect();
             let (mut bytes, mut found, mut commits) = (0, Vec::new(), Vec::new());
+            let mut parents = Vec::new();
             self.store.fetch_many(&batch, Naming::ByChecksum, &mut |chunk| {
                 if !wanted.remove(&chunk.hash()) {
                     return;
@@ -213,12 +214,20 @@ impl<'a> Marks<'a> {
                 bytes += chunk.encoded().len() as u64;
                 if current && chunk.kind() == ChunkKind::Commit {
                     commits.push(chunk.hash());
+                } else if chunk.kind() == ChunkKind::Commit {
+                    let mut references = chunk.references();
+                    found.extend(references.next());
+                    parents.extend(references);
                 } else {
                     found.extend(chunk.references());
                 }
             })?;
             self.commits.extend(commits);
             self.push(&found, absent, current)?;
+            // A shallow clone lacks the parents of its oldest commits. One that is lost is missed all
+            // the same: whoever keeps commits refers to each of them, not only to the last.
+            let absent = if absent == Absent::Refused { Absent::PassedOver } else { absent };
+            self.push(&parents, absent, current)?;
             pace(tell, bytes)?;
         }
         Ok(())

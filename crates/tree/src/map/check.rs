@@ -9,6 +9,7 @@ use crate::format::TreeFormat;
 use crate::map::node::{ContentRef, MapNode};
 use crate::map::{Summary, Tree};
 use crate::sequence::Sequence;
+use crate::value::OWN_LENGTH_FLAG;
 
 impl Tree {
     /// Walks the whole tree and checks every invariant: order, boundaries, counts, flags, sizes,
@@ -97,6 +98,11 @@ impl Check<'_> {
                     return Err(TreeError::damaged(node.hash(), what));
                 }
                 bytes.len() as u64
+            }
+            // The length is its owner's, who checks it; the chunk must be there.
+            ContentRef::Chunk { hash, bytes } if entry.flags & OWN_LENGTH_FLAG != 0 => {
+                self.store.get(hash)?;
+                bytes
             }
             ContentRef::Chunk { hash, bytes } => {
                 self.outline_bytes(hash, self.store.get(hash)?.payload().len() as u64, bytes)?

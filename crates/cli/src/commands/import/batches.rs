@@ -10,7 +10,7 @@ use frond_doc::DocumentBuf;
 use frond_doc::document::DOCUMENT_BYTES_MAX;
 
 use crate::failure::Failure;
-use crate::input::Source;
+use crate::input::{Parsed, Source, Text};
 
 /// A batch is full with this many bytes: well below a message's 48 MB, whatever its documents.
 const BATCH_BYTES: usize = 8 << 20;
@@ -35,6 +35,8 @@ pub struct Batch {
     pub lines: Vec<u64>,
     /// What was no document: line, and why.
     pub problems: Vec<(u64, String)>,
+    /// A document behind them all that is too long to be held, and its line.
+    pub streamed: Option<(u64, Text)>,
     bytes: usize,
 }
 
@@ -68,7 +70,14 @@ fn read(source: Source, limits: BatchLimits, sender: &SyncSender<Result<Batch, F
             }
         };
         match record.document.and_then(check_size) {
-            Ok(document) => {
+            // The source goes on when this is read: it must be sent first.
+            Ok(Parsed::Streamed(text)) => {
+                batch.streamed = Some((record.line, text));
+                if sender.send(Ok(std::mem::take(&mut batch))).is_err() {
+                    return;
+                }
+            }
+            Ok(Parsed::Whole(document)) => {
                 batch.bytes += document.as_bytes().len();
                 batch.documents.push(document);
                 batch.lines.push(record.line);
@@ -90,12 +99,15 @@ fn read(source: Source, limits: BatchLimits, sender: &SyncSender<Result<Batch, F
 }
 
 /// Refuses here what the server would refuse, so that it doesn't cost its whole batch.
-fn check_size(document: DocumentBuf) -> Result<DocumentBuf, String> {
-    let bytes = document.as_bytes().len();
-    if bytes > DOCUMENT_BYTES_MAX {
-        return Err(format!("document of {bytes} bytes, at most {DOCUMENT_BYTES_MAX} are taken"));
+fn check_size(parsed: Parsed) -> Result<Parsed, String> {
+    if let Parsed::Whole(document) = &parsed {
+        let bytes = document.as_bytes().len();
+        if bytes > DOCUMENT_BYTES_MAX {
+            let max = DOCUMENT_BYTES_MAX;
+            return Err(format!("document of {bytes} bytes, at most {max} are taken"));
+        }
     }
-    Ok(document)
+    Ok(parsed)
 }
 
 #[cfg(test)]
@@ -108,6 +120,7 @@ mod tests {
         let records = documents.iter().enumerate().map(|(position, number)| {
             let document =
                 if *number < 0 { Err("bad".to_owned()) } else { Ok(document! { "a": *number }) };
+            let document = document.map(Parsed::Whole);
             Ok(Record { line: position as u64 + 1, document })
         });
         let failure = then_fail.then(|| Err(Failure::failed("disk")));
@@ -135,7 +148,7 @@ mod tests {
     #[test]
     fn a_writer_that_has_enough_ends_the_reader() {
         let endless = std::iter::repeat_with(|| {
-            Ok(Record { line: 1, document: Ok(document! { "a": 1_i32 }) })
+            Ok(Record { line: 1, document: Ok(Parsed::Whole(document! { "a": 1_i32 })) })
         });
         let limits = BatchLimits { documents_max: 2, stops_on_problem: false };
         let mut batches = 0;

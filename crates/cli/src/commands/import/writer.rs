@@ -1,13 +1,18 @@
 //! Writes batches, in one of three modes, and counts what happened.
 
 use std::collections::HashSet;
+use std::io::Read;
 
-use frond_doc::{DocumentBuf, DocumentBuilder, Value, document, key};
+use frond_db::{Durability, ErrorKind};
+use frond_doc::document::DOCUMENT_BYTES_MAX;
+use frond_doc::extended_json::{self, read_json};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document, key, pieces};
 use frond_server::wire::DocumentSequence;
 
 use crate::backend::Backend;
 use crate::commands::import::progress::Progress;
 use crate::failure::Failure;
+use crate::input::{DOCUMENT_TEXT_BYTES_MAX, Text};
 use crate::output::{array_of, count_of, documents_of, text_of};
 
 /// Documents that are removed by one command.
@@ -101,6 +106,37 @@ impl<'a> Writer<'a> {
         self.replace(backend, statements, &statement_lines, progress)
     }
 
+    /// Writes a document that is too long to be held, if it can be put into the database as it comes;
+    /// otherwise it is held all the same, up to a limit.
+    pub fn stream(
+        &mut self,
+        backend: &mut dyn Backend,
+        mut text: Text,
+        line: u64,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        let embedded = backend.embedded().filter(|_| self.mode == Mode::Insert);
+        let Some(frond) = embedded else {
+            return match held(text)? {
+                Ok(document) => self.write(backend, vec![document], &[line], progress),
+                Err(what) => {
+                    self.failed(line, &what, progress);
+                    Ok(())
+                }
+            };
+        };
+        let mut fill = |writer: &mut pieces::Writer<'_>| read_json(&mut text, writer);
+        let database = frond.database(self.database)?;
+        match database.insert_streamed(self.collection, &mut fill, Durability::Synced) {
+            Ok(_) => self.report.inserted += 1,
+            Err(error) if error.kind == ErrorKind::Invalid => {
+                self.failed(line, &error.message, progress);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
     fn insert(
         &mut self,
         backend: &mut dyn Backend,
@@ -183,6 +219,31 @@ impl<'a> Writer<'a> {
             self.failed(line, text_of(error, "errmsg"), progress);
         }
     }
+}
+
+/// The document of a text that can't be streamed, or why there is none.
+fn held(text: Text) -> Result<Result<DocumentBuf, String>, Failure> {
+    let mut whole = String::new();
+    let max = DOCUMENT_TEXT_BYTES_MAX as u64;
+    match text.take(max + 1).read_to_string(&mut whole) {
+        Err(_) => return Ok(Err("the text is not UTF-8".to_owned())),
+        Ok(bytes) if bytes as u64 > max => {
+            return Ok(Err(format!(
+                "an object of more than {max} bytes goes into a data directory only (--data, \
+                 --mode insert), if no brace is missing"
+            )));
+        }
+        Ok(_) => {}
+    }
+    let document = extended_json::parse(&whole).map_err(|error| error.to_string());
+    Ok(document.and_then(|document| {
+        let bytes = document.as_bytes().len();
+        let max = DOCUMENT_BYTES_MAX;
+        match bytes > max {
+            true => Err(format!("document of {bytes} bytes, at most {max} are taken")),
+            false => Ok(document),
+        }
+    }))
 }
 
 /// `{q: {_id}, u: document, upsert: true}`.

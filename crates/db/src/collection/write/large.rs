@@ -2,18 +2,26 @@
 
 use std::collections::HashSet;
 
+use frond_doc::key;
 use frond_doc::pieces::LargeDocument;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue};
-use frond_store::{Chunk, ChunkHash};
+use frond_query::Filter;
+use frond_query::update::UpdateContext;
+use frond_store::{Chunk, ChunkHash, ChunkStore};
 use frond_tree::{Content, Value};
 
-use super::{CollectionWriter, DOCUMENT_BYTES_MAX, RESULT_TOO_LARGE};
+use super::{CollectionWriter, checked_key};
 use crate::catalog::adopt;
+use crate::collection::duplicate;
 use crate::collection::scan::Found;
 use crate::collection::update::ParsedUpdate;
 use crate::error::Error;
 use crate::large::recorder::{Recorder, all_chunks};
 use crate::large::{self, damaged};
+
+/// From so many bytes on that the store has already, it is synced instead of logging them again: a
+/// sync takes as long as writing about that much.
+const STORED_BYTES_MIN: usize = 256 << 10;
 
 impl CollectionWriter<'_> {
     /// The value that stands for a document, its pieces taken along. `before` is the large document
@@ -40,10 +48,31 @@ impl CollectionWriter<'_> {
                 Content::Chunk { hash, .. } => recorder.into_reached(*hash, &known),
                 _ => Vec::new(),
             };
-            (value, chunks)
+            (value, without_stored(&store, chunks)?)
         };
         self.transaction.put_chunks(&chunks);
         Ok(value)
+    }
+
+    /// Inserts a large document whose chunks are durable; `id` is it with no field but `_id`.
+    pub fn insert_stored(&mut self, large: &LargeDocument, id: Document<'_>) -> Result<(), Error> {
+        if let Some(validator) = &self.validator {
+            let whole = large::read(&self.transaction.store(), large)?;
+            validator.check(None, whole.view())?;
+        }
+        self.ensure()?;
+        self.undoing(|writer| {
+            let id_key = key::of_value(id.get("_id").unwrap_or(BsonValue::Null));
+            let id_key = checked_key(id_key, &writer.namespace, "_id_")?;
+            let documents = writer.live()?.documents;
+            writer.check_first(documents, &id_key)?;
+            if writer.transaction.get(documents, &id_key)?.is_some() {
+                return Err(duplicate::of_id(&writer.namespace, id));
+            }
+            writer.transaction.put(documents, id_key.clone(), large.value())?;
+            let indexed = writer.indexed(large)?;
+            writer.change_indexes(&id_key, None, Some(indexed.view()))
+        })
     }
 
     /// Updates a large document piece by piece, and tells whether it changed; `None` if it isn't
@@ -52,6 +81,7 @@ impl CollectionWriter<'_> {
         &mut self,
         found: &Found,
         update: &ParsedUpdate,
+        filter: &Filter,
     ) -> Result<Option<bool>, Error> {
         let (Some(before), BsonValue::Document(operators)) =
             (found.large, update.source.as_value())
@@ -61,10 +91,11 @@ impl CollectionWriter<'_> {
         if self.validator.is_some() {
             return Ok(None); // It looks at whole documents, before and after.
         }
-        let Some((after, chunks)) = self.pieces_after(&before, operators, update)? else {
+        let context = update.context_of(filter, found);
+        let Some((after, chunks)) = self.pieces_after(&before, operators, update, &context)? else {
             return Ok(None);
         };
-        if after == before.hash() {
+        if after.hash() == before.hash() {
             return Ok(Some(false));
         }
         self.ensure()?;
@@ -73,11 +104,8 @@ impl CollectionWriter<'_> {
             let documents = writer.live()?.documents;
             writer.check_first(documents, &found.id_key)?;
             writer.transaction.put_chunks(&chunks);
-            let value = Value { flags: 0, content: head(after, &before) };
-            let large = large::head(&writer.transaction.store(), &value)?;
-            let large = large.ok_or_else(|| Error::internal("an update made no large document"))?;
-            writer.transaction.put(documents, found.id_key.clone(), value)?;
-            let (before, after) = (writer.indexed(&before)?, writer.indexed(&large)?);
+            writer.transaction.put(documents, found.id_key.clone(), after.value())?;
+            let (before, after) = (writer.indexed(&before)?, writer.indexed(&after)?);
             changed = Some(true);
             writer.change_indexes(&found.id_key, Some(before.view()), Some(after.view()))
         })?;
@@ -97,22 +125,23 @@ impl CollectionWriter<'_> {
         before: &LargeDocument,
         operators: Document<'_>,
         update: &ParsedUpdate,
-    ) -> Result<Option<(ChunkHash, Vec<Chunk>)>, Error> {
+        context: &UpdateContext,
+    ) -> Result<Option<(LargeDocument, Vec<Chunk>)>, Error> {
         let format =
             adopt::ensure_repository(self.transaction, self.database, self.branch)?.format();
         let store = self.transaction.store();
         let opened = large::head_to_change(&store, format, &before.value())?;
         let opened = opened.ok_or_else(|| Error::internal("a large document without a head"))?;
         let recorder = Recorder::new(&store);
-        let after = large::update::apply(&recorder, &opened, operators, &update.context)
+        let filters = update.array_filters();
+        let after = large::update::apply(&recorder, &opened, operators, filters, context)
             .map_err(|error| damaged(&before.value(), error))?;
         let Some(after) = after else { return Ok(None) };
-        if DOCUMENT_BYTES_MAX as u64 <= after.bytes() && before.bytes() < after.bytes() {
-            let message =
-                format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
-            return Err(Error::invalid(RESULT_TOO_LARGE, message));
+        if before.bytes() < after.bytes() {
+            self.check_result(after.bytes())?;
         }
-        Ok(Some((after.hash(), recorder.into_reached(after.hash(), &HashSet::new()))))
+        let chunks = recorder.into_reached(after.hash(), &HashSet::new());
+        Ok(Some((after, without_stored(&store, chunks)?)))
     }
 
     /// The outermost fields that decide about entries of indexes; the whole document if all may.
@@ -133,10 +162,21 @@ impl CollectionWriter<'_> {
     }
 }
 
-/// Where the value lies of a document that has the head `after` in the place of `before`.
-fn head(after: ChunkHash, before: &LargeDocument) -> Content {
-    match before.value().content {
-        Content::Chunk { bytes, .. } => Content::Chunk { hash: after, bytes },
-        content => content,
+/// The chunks that must travel with the transaction. Those that the store has may not be durable;
+/// where they are many, syncing the store costs less than logging them again. The transaction keeps
+/// them from being collected.
+fn without_stored(store: &dyn ChunkStore, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Error> {
+    let bytes = |chunks: &[Chunk]| chunks.iter().map(|it| it.encoded().len()).sum::<usize>();
+    if bytes(&chunks) < STORED_BYTES_MIN {
+        return Ok(chunks);
     }
+    let hashes: Vec<ChunkHash> = chunks.iter().map(Chunk::hash).collect();
+    let has = store.has_many(&hashes)?;
+    let is_new = chunks.iter().zip(has).filter(|(_, has)| !has);
+    let new: Vec<Chunk> = is_new.map(|(chunk, _)| chunk.clone()).collect();
+    if bytes(&chunks) - bytes(&new) < STORED_BYTES_MIN {
+        return Ok(chunks);
+    }
+    store.sync()?;
+    Ok(new)
 }

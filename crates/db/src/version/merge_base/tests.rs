@@ -34,6 +34,7 @@ impl History {
             authored_millis: None,
             timestamp_millis: 0,
             generation: generations[commit],
+            automatic: false,
         }
     }
 

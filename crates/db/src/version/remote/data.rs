@@ -3,7 +3,9 @@
 //! A branch there moves as it would by a fast-forward: with its working state, which must be its HEAD's,
 //! in one transaction. So a push never changes under anybody's feet what was not committed.
 
-use frond_engine::{Transaction, TreeId};
+use std::collections::HashSet;
+
+use frond_engine::{Snapshot, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime, Session};
 use frond_tree::{Tree, TreeFormat, Value as TreeValue};
@@ -15,7 +17,9 @@ use crate::frond::Frond;
 use crate::reader::{Reader, TreePlace};
 use crate::system::{self, BranchRef, Repository};
 use crate::version::adopt::Adoption;
+use crate::version::format::Commit;
 use crate::version::reflog::{RefChange, RefWhy};
+use crate::version::remote::admit;
 use crate::version::remote::{RefUpdate, Remote, RemoteState};
 use crate::version::state::BranchState;
 use crate::version::{format, history, tag};
@@ -24,8 +28,11 @@ use crate::version::{format, history, tag};
 pub struct DataRemote {
     frond: Frond,
     database: Database,
-    /// What is put is kept from being collected until the refs name it.
+    /// What is put is kept from being collected until the refs name it, and so is what comes here
+    /// from now on.
     _session: Session,
+    /// What was here before is kept, too: a clone that is under way never finds it gone.
+    _snapshot: Snapshot,
 }
 
 impl DataRemote {
@@ -34,12 +41,55 @@ impl DataRemote {
         let database = frond.database(name)?;
         database.writable_branch()?;
         let session = frond.engine().store().session();
-        Ok(DataRemote { frond, database, _session: session })
+        let snapshot = frond.engine().snapshot();
+        Ok(DataRemote { frond, database, _session: session, _snapshot: snapshot })
+    }
+
+    /// Checks what somebody else put here and wants refs to name: that it is all here, and is what it
+    /// should be. See `admit`.
+    ///
+    /// # Errors
+    /// `Damaged` with what is missing or wrong; `IllegalOperation` if the repository is another one.
+    pub fn check_update(&self, update: &RefUpdate) -> Result<(), Error> {
+        let (store, reader) = (self.frond.engine().store(), self.database.reader());
+        let name = self.database.repository_name();
+        if let Some(repository) = database::repository(&reader, name)?
+            && repository.salt != update.salt
+        {
+            return Err(other_lineage(name));
+        }
+        let mut known: HashSet<ChunkHash> = HashSet::new();
+        let is_known = |hash: ChunkHash, known: &HashSet<ChunkHash>| {
+            let is_there = || database::commit_chunk(&reader, name, &format::id_of(hash));
+            Ok::<bool, Error>(known.contains(&hash) || is_there()? == Some(hash))
+        };
+        let mut new = Vec::new();
+        for hash in &update.commits {
+            if is_known(*hash, &known)? {
+                continue;
+            }
+            let chunk = store.get(*hash)?;
+            for parent in Commit::decode(&chunk)?.parents {
+                if !is_known(parent, &known)? {
+                    let message = format!("commit {hash}: its parent {parent} is not here");
+                    return Err(Error::damaged(message));
+                }
+            }
+            known.insert(*hash);
+            new.push(chunk);
+        }
+        for named in update.tags.iter().map(|(_, chunk)| *chunk).chain([update.new]) {
+            if !is_known(named, &known)? {
+                return Err(Error::damaged(format!("commit {named} is not here")));
+            }
+        }
+        admit::complete(&**store, &new, &HashSet::new())?;
+        admit::check(store, name, TreeFormat::new(update.salt), &new, &HashSet::new())
     }
 }
 
 impl Remote for DataRemote {
-    fn state(&mut self) -> Result<Option<RemoteState>, Error> {
+    fn state(&self) -> Result<Option<RemoteState>, Error> {
         let reader = self.database.reader();
         let name = self.database.repository_name();
         let Some(repository) = database::repository(&reader, name)? else {
@@ -64,19 +114,19 @@ impl Remote for DataRemote {
         Ok(Some(RemoteState { salt, default_branch, branches, tags }))
     }
 
-    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
         Ok(self.frond.engine().store().has_many(hashes)?)
     }
 
-    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
         Ok(self.frond.engine().store().get_many(hashes)?)
     }
 
-    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
         Ok(self.frond.engine().store().put_many_for(Lifetime::Lasting, chunks)?)
     }
 
-    fn update(&mut self, update: &RefUpdate) -> Result<(), Error> {
+    fn update(&self, update: &RefUpdate) -> Result<(), Error> {
         let database = &self.database;
         self.frond.engine().store().sync()?;
         database.replace_working_state(&update.branch, |transaction| {

@@ -20,10 +20,14 @@ use crate::reader::Reader;
 use crate::system::{self, BranchRef};
 use crate::version::format::Commit;
 use crate::version::reflog::{RefChange, RefWhy};
+use crate::version::remote::admit;
 use crate::version::remote::data::{ensure_repository, other_lineage, register};
 use crate::version::remote::transfer::{Lane, Moved, Transfer};
 use crate::version::remote::{ORIGIN, Remote, RemoteState, remote_record};
-use crate::version::{CommitId, MergeOutcome, MergeRequest, TagInfo, branch, format, tag};
+use crate::version::{CommitId, MergeOutcome, MergeRequest, TagInfo, branch, format, shallow, tag};
+
+/// Commits that are asked for together.
+const COMMITS_BATCH: usize = 1_024;
 
 /// A branch of a remote.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,6 +38,18 @@ pub struct FetchedBranch {
     pub from: Option<CommitId>,
     /// Where it is.
     pub to: CommitId,
+}
+
+/// How far back history is brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Depth {
+    /// To what is here: all of it in a clone, and nothing beyond the end of a shallow one.
+    #[default]
+    Known,
+    /// So many commits of each branch and tag, one at least; also older ones than are here.
+    Commits(u64),
+    /// To its beginning, also what a shallow clone had left out.
+    All,
 }
 
 /// What a fetch brought.
@@ -49,21 +65,25 @@ pub struct FetchReport {
 
 /// Chunks come from a remote to this directory.
 struct Inwards<'a> {
-    remote: &'a mut dyn Remote,
+    remote: &'a dyn Remote,
     store: Arc<dyn ChunkStore>,
 }
 
 impl Lane for Inwards<'_> {
-    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
         Ok(self.store.has_many(hashes)?)
     }
 
-    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
         self.remote.get_many(hashes)
     }
 
-    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
         Ok(self.store.put_many_for(Lifetime::Lasting, chunks)?)
+    }
+
+    fn read_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        Ok(self.store.get_many(hashes)?)
     }
 }
 
@@ -75,7 +95,21 @@ impl Database {
     pub fn fetch(
         &self,
         name: &str,
-        remote: &mut dyn Remote,
+        remote: &dyn Remote,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<FetchReport, Error> {
+        self.fetch_to(name, remote, Depth::Known, progress)
+    }
+
+    /// As [`Database::fetch`], with what else is to be brought.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fetch_to(
+        &self,
+        name: &str,
+        remote: &dyn Remote,
+        depth: Depth,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<FetchReport, Error> {
         // What comes is kept from being collected until the refs name it.
@@ -92,7 +126,7 @@ impl Database {
         if repository.salt != state.salt {
             return Err(other_lineage(self.repository_name()));
         }
-        let (moved, commits) = self.bring(remote, &state, progress)?;
+        let (moved, commits) = self.bring(remote, &state, depth, progress)?;
         self.note(name, &state, &commits, moved)
     }
 
@@ -103,7 +137,21 @@ impl Database {
     pub fn clone_from(
         &self,
         url: &str,
-        remote: &mut dyn Remote,
+        remote: &dyn Remote,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<FetchReport, Error> {
+        self.clone_to(url, remote, Depth::Known, progress)
+    }
+
+    /// As [`Database::clone_from`], of a part of history perhaps.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn clone_to(
+        &self,
+        url: &str,
+        remote: &dyn Remote,
+        depth: Depth,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<FetchReport, Error> {
         let name = self.repository_name();
@@ -120,9 +168,9 @@ impl Database {
             let message = format!("there is no repository at {url}");
             return Err(Error::invalid(Code::NamespaceNotFound, message));
         };
-        let (moved, commits) = self.bring(remote, &state, progress)?;
+        let (moved, commits) = self.bring(remote, &state, depth, progress)?;
         let scope = Scope::branch(name, &state.default_branch);
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let is_there = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 database::repository(&reader, name)?.is_some()
@@ -156,7 +204,7 @@ impl Database {
     pub fn pull(
         &self,
         name: &str,
-        remote: &mut dyn Remote,
+        remote: &dyn Remote,
         branch: Option<&str>,
         request: MergeRequest,
         progress: &mut dyn FnMut(&Moved),
@@ -171,8 +219,9 @@ impl Database {
     /// Moves the chunks; returns the commits that are new here, the oldest first.
     fn bring(
         &self,
-        remote: &mut dyn Remote,
+        remote: &dyn Remote,
         state: &RemoteState,
+        depth: Depth,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<(Moved, Vec<ChunkHash>), Error> {
         // A remote is somebody else's: its names are checked as a user's are.
@@ -180,48 +229,69 @@ impl Database {
             branch::check_name(branch)?;
         }
         let store = self.frond().engine().store().clone();
-        let chunks = self.new_commits(remote, state)?;
-        let mut lane = Inwards { remote, store: store.clone() };
-        let mut transfer = Transfer::new(&*store, &mut lane, progress);
-        transfer.commits(&chunks)?;
+        let (chunks, absent) = self.new_commits(remote, state, depth)?;
+        shallow::list(&*store, &absent)?;
+        let lane = Inwards { remote, store: store.clone() };
+        let mut transfer = Transfer::new(&lane, progress);
+        transfer.commits(&chunks, &absent)?;
         let moved = transfer.moved;
+        let format = TreeFormat::new(state.salt);
+        admit::check(&store, self.repository_name(), format, &chunks, &absent)?;
         store.sync()?;
         Ok((moved, chunks.iter().map(Chunk::hash).collect()))
     }
 
-    /// The remote's commits that this database doesn't know, the oldest first.
+    /// The remote's commits that this database doesn't know, the oldest first; and the parents of these, or
+    /// of what is here, that stay where they are.
     fn new_commits(
         &self,
-        remote: &mut dyn Remote,
+        remote: &dyn Remote,
         state: &RemoteState,
-    ) -> Result<Vec<Chunk>, Error> {
+        depth: Depth,
+    ) -> Result<(Vec<Chunk>, HashSet<ChunkHash>), Error> {
         let reader = self.reader();
         let name = self.repository_name();
+        let store = reader.store();
+        let listed = shallow::listed(&**store)?;
         let tags = state.tags.values().map(|(_, chunk)| *chunk);
         let mut wanted: Vec<ChunkHash> = state.branches.values().copied().chain(tags).collect();
-        let mut seen = HashSet::new();
-        let mut found: Vec<(u64, Chunk)> = Vec::new();
+        let (mut seen, mut found) = (HashSet::new(), Vec::<(u64, Chunk)>::new());
+        let mut absent = HashSet::new();
+        let mut level = 0;
         while !wanted.is_empty() {
-            let mut missing = Vec::new();
+            let is_beyond = matches!(depth, Depth::Commits(depth) if depth.max(1) <= level);
+            let (mut missing, mut parents) = (Vec::new(), Vec::new());
             for hash in wanted {
-                if seen.insert(hash)
-                    && database::commit_chunk(&reader, name, &format::id_of(hash))?.is_none()
-                {
-                    missing.push(hash);
+                if !seen.insert(hash) {
+                    continue;
+                }
+                let is_here =
+                    database::commit_chunk(&reader, name, &format::id_of(hash))?.is_some();
+                let is_left = depth == Depth::Known && listed.contains(&hash);
+                match (is_here, is_beyond || is_left) {
+                    (true, false) if depth != Depth::Known && !listed.is_empty() => {
+                        parents.extend(Commit::decode(&store.get(hash)?)?.parents);
+                    }
+                    (true, _) => {}
+                    (false, true) => drop(absent.insert(hash)),
+                    (false, false) => missing.push(hash),
                 }
             }
-            wanted = Vec::new();
-            for chunk in remote.get_many(&missing)? {
-                let commit = Commit::decode(&chunk)?;
-                if commit.catalog.format != TreeFormat::new(state.salt) {
-                    return Err(other_lineage(name));
+            for batch in missing.chunks(COMMITS_BATCH) {
+                for chunk in remote.get_many(batch)? {
+                    let commit = Commit::decode(&chunk)?;
+                    if commit.catalog.format != TreeFormat::new(state.salt) {
+                        return Err(other_lineage(name));
+                    }
+                    parents.extend(&commit.parents);
+                    found.push((commit.generation, chunk));
                 }
-                wanted.extend(&commit.parents);
-                found.push((commit.generation, chunk));
             }
+            wanted = parents;
+            level += 1;
         }
         found.sort_by_key(|(generation, chunk)| (*generation, chunk.hash()));
-        Ok(found.into_iter().map(|(_, chunk)| chunk).collect())
+        Ok((found.into_iter().map(|(_, chunk)| chunk).collect(), absent))
     }
 
     /// Notes what was fetched, in one transaction.
@@ -235,7 +305,7 @@ impl Database {
         let name = self.repository_name();
         let time_millis = self.frond().now_millis();
         let scope = Scope::branch(name, "");
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             let mut report = FetchReport { moved, ..FetchReport::default() };
             let known = {
                 let reader = Reader::within(self.frond().engine(), transaction);

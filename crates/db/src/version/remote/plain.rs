@@ -1,71 +1,48 @@
-//! A plain directory as a remote: packs of chunks, and one file of refs. No process need run there.
+//! A plain directory or bucket as a remote: packs of chunks, and one file of refs. No process need run there.
 //!
-//! - A pack is written under a name of its own, synced, and renamed to a name that its content gives it; so
-//!   a pack is there as a whole or not at all, and writing it twice is harmless.
-//! - The refs are one file, replaced by a rename under the directory's lock, which is held for that only: whoever
-//!   changes refs reads them again first, and gives up if they aren't what was expected.
+//! - A pack is written as a whole and never changed.
+//! - The refs are one file, which is swapped: whoever changes refs reads them first, and begins anew if
+//!   somebody else was faster.
 //!
 //! Readers take no lock: a pack that a ref needs was durable before the ref. What a cut push leaves are packs
-//! that nothing refers to; the next push finds their chunks there, and goes on.
+//! that nothing refers to; the next push finds their chunks there, and goes on, or `reclaim` removes them.
 //!
-//! An object store can do the same: packs are objects, and the refs' rename is a conditional put.
+//! Where the files lie is a [`PlainPlace`]: a directory here, a bucket of an object store in a crate of its own.
 
 pub(crate) mod format;
+pub(crate) mod packs;
+pub(crate) mod place;
+mod reclaim;
 
-use std::collections::HashMap;
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
-use frond_query::Code;
-use frond_store::io::{Chance, Disk, DiskFile, Machine};
-use frond_store::{Chunk, ChunkHash, StoreError};
+use frond_store::io::{Chance, Machine};
+use frond_store::{Chunk, ChunkHash};
 
-use crate::error::{Error, ErrorKind};
-use crate::version::format as commit_format;
+use crate::error::Error;
 use crate::version::remote::data::{moved_on, other_lineage};
 use crate::version::remote::{RefUpdate, Remote, RemoteState};
 
-use format::{Frame, Place};
+use format::Refs;
+use packs::Packs;
+use place::DirectoryPlace;
 
-/// MongoDB's `LockBusy`.
-const LOCK_BUSY: Code = Code::Location(46);
-/// A pack is written when its frames have grown to this.
-const PACK_BYTES_TARGET: usize = 16 << 20;
-/// The file of refs, and what it is written as before it is renamed.
+pub use format::BackupInfo;
+pub use place::{FilePart, FileVersion, PlainPlace};
+pub use reclaim::PlainReclaimed;
+
+/// The file of refs.
 const REFS_NAME: &str = "REFS";
-const REFS_NEW_NAME: &str = "REFS.new";
-/// What the names of packs begin with.
-const PACK_PREFIX: &str = "pack-";
-/// How often the lock is asked for, and how long it is waited for each time.
-const LOCK_ATTEMPTS_MAX: u32 = 500;
-const LOCK_WAIT_MILLIS: u64 = 10;
+/// How often a swap of the refs is tried again when others were faster.
+const SWAP_ATTEMPTS_MAX: u32 = 1_000;
 
-/// A repository in a plain directory.
+/// A repository, or backups, in a plain place.
 pub struct PlainRemote {
-    disk: Arc<dyn Disk>,
-    chance: Arc<dyn Chance>,
-    packs: Vec<Arc<dyn DiskFile>>,
-    /// Names of packs that were opened, in the order of `packs`.
-    names: Vec<String>,
-    chunks: HashMap<ChunkHash, (usize, Place)>,
-    /// Frames that wait for a pack to be written, and where each is in it.
-    pending: Vec<u8>,
-    pending_chunks: Vec<(ChunkHash, Place)>,
-}
-
-/// Lets go of the directory when dropped.
-struct Locked<'a>(&'a dyn Disk);
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        self.0.unlock();
-    }
-}
-
-fn failed(file: &str, error: io::Error) -> Error {
-    Error::from(StoreError::Io { file: file.to_owned(), source: error })
+    place: Arc<dyn PlainPlace>,
+    packs: Packs,
+    /// How often the place had been collected when the packs were looked at first: what was found there
+    /// may be gone if it was collected since.
+    collections: Mutex<u64>,
 }
 
 impl PlainRemote {
@@ -74,182 +51,154 @@ impl PlainRemote {
     /// # Errors
     /// `Damaged` if a pack is; `Unavailable` if the disk doesn't answer.
     pub fn open(machine: &Machine) -> Result<PlainRemote, Error> {
-        let mut remote = PlainRemote {
-            disk: machine.disk.clone(),
-            chance: machine.chance.clone(),
-            packs: Vec::new(),
-            names: Vec::new(),
-            chunks: HashMap::new(),
-            pending: format::begin_pack(),
-            pending_chunks: Vec::new(),
-        };
-        remote.look_for_packs()?;
+        PlainRemote::open_in(Arc::new(DirectoryPlace::new(machine)), machine.chance.clone())
+    }
+
+    /// Opens the repository in `place`, which may be empty.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_in(
+        place: Arc<dyn PlainPlace>,
+        chance: Arc<dyn Chance>,
+    ) -> Result<PlainRemote, Error> {
+        let packs = Packs::new(place.clone(), chance);
+        let remote = PlainRemote { place, packs, collections: Mutex::new(0) };
+        let refs = remote.refresh()?;
+        *remote.collections.lock().expect("no panic while the lock is held") = refs.collections;
         Ok(remote)
     }
 
-    /// Opens the packs that came since.
-    fn look_for_packs(&mut self) -> Result<(), Error> {
-        let names = self.disk.list().map_err(|error| failed("", error))?;
-        for name in names {
-            if !name.starts_with(PACK_PREFIX) || self.names.contains(&name) {
-                continue;
+    /// Reads the refs, and looks for packs that came since: a ref that is read now may need them.
+    fn refresh(&self) -> Result<Refs, Error> {
+        let (refs, _) = self.read_refs()?;
+        self.packs.refresh(&refs.doomed)?;
+        Ok(refs)
+    }
+
+    fn read_refs(&self) -> Result<(Refs, Option<FileVersion>), Error> {
+        match self.place.load(REFS_NAME, format::REFS_BYTES_MAX)? {
+            Some((bytes, version)) => Ok((format::decode_refs(&bytes)?, Some(version))),
+            None => Ok((Refs::default(), None)),
+        }
+    }
+
+    /// Changes the refs by `change`, which is called again if somebody else changed them meanwhile.
+    fn change_refs(
+        &self,
+        change: &mut dyn FnMut(&mut Refs) -> Result<(), Error>,
+    ) -> Result<Refs, Error> {
+        for _ in 0..SWAP_ATTEMPTS_MAX {
+            let (mut refs, version) = self.read_refs()?;
+            change(&mut refs)?;
+            let bytes = bytes::Bytes::from(format::encode_refs(&refs));
+            if self.place.swap(REFS_NAME, version.as_ref(), bytes.clone())? {
+                return Ok(refs);
             }
-            let file = self.disk.open(&name).map_err(|error| failed(&name, error))?;
-            let bytes = file.bytes().map_err(|error| failed(&name, error))?;
-            let mut read = |offset: u64, count: usize| {
-                let mut buffer = vec![0; count];
-                file.read_exact_at(offset, &mut buffer).map_err(|error| failed(&name, error))?;
-                Ok::<Vec<u8>, Error>(buffer)
-            };
-            let places = format::read_index(&name, bytes, &mut read)?;
-            self.add_pack(name, file, places);
-        }
-        Ok(())
-    }
-
-    fn add_pack(&mut self, name: String, file: Arc<dyn DiskFile>, places: Vec<(ChunkHash, Place)>) {
-        let number = self.packs.len();
-        self.packs.push(file);
-        self.names.push(name);
-        for (hash, place) in places {
-            self.chunks.insert(hash, (number, place));
-        }
-    }
-
-    /// Writes the pack that waits.
-    fn flush(&mut self) -> Result<(), Error> {
-        if self.pending_chunks.is_empty() {
-            return Ok(());
-        }
-        let mut bytes = std::mem::replace(&mut self.pending, format::begin_pack());
-        let mut places = std::mem::take(&mut self.pending_chunks);
-        let hash = format::end_pack(&mut bytes, &mut places);
-        let name = format!("{PACK_PREFIX}{}", commit_format::id_of(hash));
-        let mut own = [0; 8];
-        self.chance.fill(&mut own);
-        let temporary = format!("new-{:016x}", u64::from_le_bytes(own));
-        let file = self.disk.create(&temporary).map_err(|error| failed(&temporary, error))?;
-        let written = file.write_all_at(0, &bytes).and_then(|()| file.sync());
-        written.map_err(|error| failed(&temporary, error))?;
-        let named = self.disk.rename(&temporary, &name).and_then(|()| self.disk.sync_directory());
-        named.map_err(|error| failed(&name, error))?;
-        self.add_pack(name, file, places);
-        Ok(())
-    }
-
-    fn read_refs(&self) -> Result<Option<RemoteState>, Error> {
-        let file = match self.disk.open(REFS_NAME) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(REFS_NAME, error)),
-        };
-        let bytes = file.bytes().map_err(|error| failed(REFS_NAME, error))?;
-        let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= format::REFS_BYTES_MAX);
-        let bytes = bytes.ok_or_else(|| Error::damaged("the file of refs is too large"))?;
-        let mut buffer = vec![0; bytes];
-        file.read_exact_at(0, &mut buffer).map_err(|error| failed(REFS_NAME, error))?;
-        format::decode_refs(&buffer).map(Some)
-    }
-
-    fn write_refs(&self, state: &RemoteState) -> Result<(), Error> {
-        let written = || -> io::Result<()> {
-            match self.disk.remove(REFS_NEW_NAME) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let file = self.disk.create(REFS_NEW_NAME)?;
-            file.write_all_at(0, &format::encode_refs(state))?;
-            file.sync()?;
-            self.disk.rename(REFS_NEW_NAME, REFS_NAME)?;
-            self.disk.sync_directory()
-        };
-        written().map_err(|error| failed(REFS_NAME, error))
-    }
-
-    fn lock(&self) -> Result<Locked<'_>, Error> {
-        for _ in 0..LOCK_ATTEMPTS_MAX {
-            match self.disk.lock() {
-                Ok(()) => return Ok(Locked(&*self.disk)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    std::thread::sleep(Duration::from_millis(LOCK_WAIT_MILLIS));
-                }
-                Err(error) => return Err(failed("LOCK", error)),
+            // Or it was swapped, and the answer was lost on its way.
+            let now = self.place.load(REFS_NAME, format::REFS_BYTES_MAX)?;
+            if now.is_some_and(|(now, _)| now == bytes) {
+                return Ok(refs);
             }
         }
-        let message = "the remote's refs are being changed by somebody else: try again";
-        Err(Error { kind: ErrorKind::Unavailable, ..Error::invalid(LOCK_BUSY, message) })
+        Err(Error::unavailable("the remote's refs are being changed by many others: try again"))
+    }
+
+    /// Makes all that was put durable, then changes the refs, which may refer to it.
+    fn publish(&self, change: &mut dyn FnMut(&mut Refs) -> Result<(), Error>) -> Result<(), Error> {
+        self.packs.flush()?;
+        let known = *self.collections.lock().expect("no panic while the lock is held");
+        let done = self.change_refs(&mut |refs| {
+            if refs.collections != known {
+                let message = "the remote was collected meanwhile: run it again";
+                return Err(Error::unavailable(message));
+            }
+            change(refs)
+        });
+        done.map(drop)
+    }
+
+    /// The backups that lie there, the oldest first.
+    pub fn backups(&self) -> Result<Vec<BackupInfo>, Error> {
+        Ok(self.refresh()?.backups)
+    }
+
+    /// Adds a backup, whose chunks were put before.
+    ///
+    /// # Errors
+    /// `NamespaceExists` if there is one of that name.
+    pub fn add_backup(&self, backup: &BackupInfo) -> Result<(), Error> {
+        self.publish(&mut |refs| {
+            if refs.backups.iter().any(|known| known.name == backup.name) {
+                let message = format!("a backup {} is there", backup.name);
+                return Err(Error::invalid(frond_query::Code::NamespaceExists, message));
+            }
+            refs.backups.push(backup.clone());
+            Ok(())
+        })
+    }
+
+    /// Forgets a backup; `reclaim` then removes what only it needed.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` if there is none of that name.
+    pub fn remove_backup(&self, name: &str) -> Result<(), Error> {
+        let done = self.change_refs(&mut |refs| {
+            let count = refs.backups.len();
+            refs.backups.retain(|known| known.name != name);
+            if refs.backups.len() == count {
+                let message = format!("no backup {name}");
+                return Err(Error::invalid(frond_query::Code::NamespaceNotFound, message));
+            }
+            Ok(())
+        });
+        done.map(drop)
     }
 }
 
 impl Remote for PlainRemote {
-    fn state(&mut self) -> Result<Option<RemoteState>, Error> {
-        let state = self.read_refs()?;
-        // A ref that is read now may need packs that came since this was opened.
-        self.look_for_packs()?;
-        Ok(state)
+    fn state(&self) -> Result<Option<RemoteState>, Error> {
+        Ok(self.refresh()?.repository)
     }
 
-    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
-        let is_pending = |hash: &ChunkHash| self.pending_chunks.iter().any(|(put, _)| put == hash);
-        Ok(hashes.iter().map(|hash| self.chunks.contains_key(hash) || is_pending(hash)).collect())
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+        Ok(self.packs.has_many(hashes))
     }
 
-    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
-        self.flush()?;
-        let mut chunks = Vec::with_capacity(hashes.len());
-        for hash in hashes {
-            let found = self.chunks.get(hash);
-            let (pack, place) = found.ok_or_else(|| Error::from(StoreError::Missing(*hash)))?;
-            let name = &self.names[*pack];
-            let mut buffer = vec![0; place.bytes as usize];
-            let read = self.packs[*pack].read_exact_at(u64::from(place.offset), &mut buffer);
-            read.map_err(|error| failed(name, error))?;
-            let encoded: Bytes = Frame::decode(name, place, &buffer)?;
-            let chunk = Chunk::from_encoded(encoded, (name, u64::from(place.offset)))?;
-            if chunk.hash() != *hash {
-                let message = format!("{name}: chunk {} where {hash} is expected", chunk.hash());
-                return Err(Error::damaged(message));
-            }
-            chunks.push(chunk);
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        if let Some(chunks) = self.packs.get_many(hashes)? {
+            return Ok(chunks);
         }
-        Ok(chunks)
+        // A collection moved what is wanted to other packs.
+        self.refresh()?;
+        let gone = || Error::unavailable("packs of the remote went while it was read: try again");
+        self.packs.get_many(hashes)?.ok_or_else(gone)
     }
 
-    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
-        for chunk in chunks {
-            if self.chunks.contains_key(&chunk.hash()) {
-                continue;
-            }
-            let place = Frame::append(&mut self.pending, chunk.encoded());
-            self.pending_chunks.push((chunk.hash(), place));
-            if self.pending.len() >= PACK_BYTES_TARGET {
-                self.flush()?;
-            }
-        }
-        Ok(())
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
+        self.packs.put_many(chunks)
     }
 
-    fn update(&mut self, update: &RefUpdate) -> Result<(), Error> {
-        self.flush()?;
-        let _locked = self.lock()?;
-        let mut state = match self.read_refs()? {
-            Some(state) if state.salt != update.salt => return Err(other_lineage("the database")),
-            Some(state) => state,
-            None => RemoteState {
+    fn update(&self, update: &RefUpdate) -> Result<(), Error> {
+        self.publish(&mut |refs| {
+            let state = refs.repository.get_or_insert_with(|| RemoteState {
                 salt: update.salt,
                 default_branch: update.default_branch.clone(),
                 branches: Default::default(),
                 tags: Default::default(),
-            },
-        };
-        if state.branches.get(&update.branch).copied() != update.expected {
-            return Err(moved_on(&update.branch));
-        }
-        state.branches.insert(update.branch.clone(), update.new);
-        for (tag, chunk) in &update.tags {
-            let entry = state.tags.entry(tag.name.clone());
-            entry.or_insert_with(|| (tag.clone(), *chunk));
-        }
-        self.write_refs(&state)
+            });
+            if state.salt != update.salt {
+                return Err(other_lineage("the database"));
+            }
+            if state.branches.get(&update.branch).copied() != update.expected {
+                return Err(moved_on(&update.branch));
+            }
+            state.branches.insert(update.branch.clone(), update.new);
+            for (tag, chunk) in &update.tags {
+                let entry = state.tags.entry(tag.name.clone());
+                entry.or_insert_with(|| (tag.clone(), *chunk));
+            }
+            Ok(())
+        })
     }
 }

@@ -4,6 +4,7 @@
 //! lease* lifts that only if the branch is still where this directory saw it last: what somebody
 //! pushed meanwhile is not thrown away unseen. What was sent before a cut stays there.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use frond_engine::{Durability, TreeId};
@@ -15,11 +16,12 @@ use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::system;
+use crate::version::format::Commit;
 use crate::version::remote::data::{moved_on, other_lineage};
 use crate::version::remote::transfer::{Lane, Moved, Transfer};
 use crate::version::remote::{RefUpdate, Remote, RemoteState};
 use crate::version::walk::Walk;
-use crate::version::{CommitId, TagInfo, format, history, merge_base, tag};
+use crate::version::{CommitId, TagInfo, format, history, merge_base, shallow, tag};
 
 /// What to push, and how.
 #[derive(Clone, Debug, Default)]
@@ -49,22 +51,44 @@ pub struct PushReport {
 
 /// Chunks go from this directory to a remote.
 struct Outwards<'a> {
-    remote: &'a mut dyn Remote,
+    remote: &'a dyn Remote,
     store: Arc<dyn ChunkStore>,
 }
 
 impl Lane for Outwards<'_> {
-    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
         self.remote.has_many(hashes)
     }
 
-    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
         Ok(self.store.get_many(hashes)?)
     }
 
-    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
         self.remote.put_many(chunks)
     }
+
+    fn read_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        Ok(self.store.get_many(hashes)?)
+    }
+}
+
+/// The parents of `commits` that this shallow clone lacks: the other side must have them.
+fn check_absent(
+    store: &dyn ChunkStore,
+    remote: &dyn Remote,
+    commits: &[Chunk],
+) -> Result<HashSet<ChunkHash>, Error> {
+    let mut absent = Vec::new();
+    for chunk in commits {
+        absent.extend(shallow::absent(store, &Commit::decode(chunk)?.parents)?);
+    }
+    if remote.has_many(&absent)?.iter().all(|there| *there) {
+        return Ok(absent.into_iter().collect());
+    }
+    let message = "the remote lacks commits that this shallow clone lacks, too: fetch them first, with \
+                   --depth or --unshallow";
+    Err(Error::invalid(Code::IllegalOperation, message))
 }
 
 impl Database {
@@ -77,7 +101,7 @@ impl Database {
     pub fn push(
         &self,
         name: &str,
-        remote: &mut dyn Remote,
+        remote: &dyn Remote,
         request: &PushRequest,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<PushReport, Error> {
@@ -108,9 +132,10 @@ impl Database {
         let commits = self.commits_to_push(&reader, state.as_ref(), &tips)?;
         let store = self.frond().engine().store().clone();
         let chunks: Vec<Chunk> = store.get_many(&commits)?;
-        let mut lane = Outwards { remote, store: store.clone() };
-        let mut transfer = Transfer::new(&*store, &mut lane, progress);
-        transfer.commits(&chunks)?;
+        let absent = check_absent(&*store, remote, &chunks)?;
+        let lane = Outwards { remote, store: store.clone() };
+        let mut transfer = Transfer::new(&lane, progress);
+        transfer.commits(&chunks, &absent)?;
         let moved = transfer.moved;
         if there != Some(head) || !tags.is_empty() {
             remote.update(&RefUpdate {
@@ -213,7 +238,7 @@ impl Database {
     fn note_pushed(&self, remote: &str, branch: &str, head: ChunkHash) -> Result<(), Error> {
         let name = self.repository_name();
         let scope = Scope::branch(name, "");
-        self.frond().transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
             transaction.validate(TreeId::SYSTEM, system::repository_key(name));
             let tracked = TagInfo {
                 name: format!("{remote}/{branch}"),

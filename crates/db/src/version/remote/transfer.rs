@@ -1,25 +1,42 @@
 //! Which chunks move: those that the new commits reach and the other side lacks.
 //!
-//! 1. The commits that the other side doesn't have are gone through, the oldest first. Each is compared with
-//!    its parents, which are there by then.
-//! 2. A commit's tree of chunks is walked level by level from its catalog, beside those of its parents.
-//!    What a parent's level has too is there with all below it, and is not looked at. So the cost
-//!    follows the change, not the data.
-//! 3. Of what is new, in batches: what the other side has already (a transfer that was cut) isn't sent
-//!    again, but what it refers to is looked at, since it may have come without that.
+//! 1. The commits that the other side doesn't have are gone through in groups, the oldest first. A group
+//!    is compared with the parents of its commits, which are there by then or in the group.
+//! 2. The trees of chunks below a group's catalogs are walked level by level, beside those of the
+//!    parents. What a parent has too is there with all below it, and is not looked at. So the cost
+//!    follows the change, not the data, and the questions that are asked follow the depth of the trees
+//!    and the number of groups, not the number of commits: the other side may be far away.
+//! 3. Of what is new, in batches, several at once: what the other side has already (a transfer that
+//!    was cut) isn't sent again, but what it refers to is looked at, since it may have come without that.
 //!
-//! Hashes are kept in memory, 32 bytes for each chunk that moves; chunks only a batch at a time.
+//! The order of a level is that of the trees, commit by commit: so versions of the same data, and what lies
+//! side by side in a tree, are sent together, and compress well together.
+//!
+//! *Bounds*: hashes are kept in memory, 32 bytes for each chunk that moves; chunks only a batch at a time and
+//! thread. The other side may be anybody's: what comes is of a kind that has a place below a commit, no
+//! larger than [`CHUNK_BYTES_MAX`], and no deeper than [`LEVELS_MAX`].
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
-use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_store::{Chunk, ChunkHash, ChunkKind};
 
 use crate::error::Error;
 use crate::version::format::Commit;
-use crate::version::history;
 
 /// Chunks that are asked for and put together.
 const BATCH: usize = 256;
+/// Commits whose trees are walked together.
+const GROUP: usize = 64;
+/// Batches that are on their way at once.
+const THREADS: usize = 4;
+/// Levels of chunks below a commit: catalog, entries, documents, and a document's containers, each a
+/// tree of several levels. Documents nest at most 180 deep or so.
+const LEVELS_MAX: usize = 2_048;
+/// Most bytes of a chunk that moves. The largest that anybody makes is a collection's entry with a validator
+/// of 16 MB.
+pub const CHUNK_BYTES_MAX: usize = 20 << 20;
 
 /// How much has moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,119 +53,227 @@ pub struct Moved {
     pub known: u64,
 }
 
-/// Moves chunks between two places, of which one is this directory's store.
-pub(crate) trait Lane {
+/// Moves chunks between two places.
+pub(crate) trait Lane: Sync {
     /// Tells for each of `hashes` whether the place that chunks are sent to has it.
-    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error>;
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error>;
     /// Gets chunks from the place that they are sent from.
-    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
     /// Puts chunks where they are sent to.
-    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error>;
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error>;
+    /// Reads chunks that both places have, where that costs least.
+    fn read_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
 }
 
 /// A transfer on its way.
 pub(crate) struct Transfer<'a> {
-    /// This directory's chunks: what both sides have is read here.
-    pub local: &'a dyn ChunkStore,
-    pub lane: &'a mut dyn Lane,
-    pub progress: &'a mut dyn FnMut(&Moved),
+    lane: &'a dyn Lane,
+    progress: &'a mut dyn FnMut(&Moved),
     pub moved: Moved,
     /// What was looked at.
     seen: HashSet<ChunkHash>,
+    /// Whether an engine's state may move: in a backup, never to or from somebody else's repository.
+    with_engine_state: bool,
+}
+
+/// What became of a batch.
+struct Batch {
+    /// What its chunks refer to.
+    below: Vec<ChunkHash>,
+    sent: u64,
+    bytes: u64,
+    known: u64,
 }
 
 impl<'a> Transfer<'a> {
     /// Nothing moved yet.
-    pub fn new(
-        local: &'a dyn ChunkStore,
-        lane: &'a mut dyn Lane,
-        progress: &'a mut dyn FnMut(&Moved),
-    ) -> Transfer<'a> {
-        Transfer { local, lane, progress, moved: Moved::default(), seen: HashSet::new() }
+    pub fn new(lane: &'a dyn Lane, progress: &'a mut dyn FnMut(&Moved)) -> Transfer<'a> {
+        let (moved, seen) = (Moved::default(), HashSet::new());
+        Transfer { lane, progress, moved, seen, with_engine_state: false }
     }
 
-    /// Moves commits that the other side lacks, the oldest first. Their chunks are `chunks`.
-    pub fn commits(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
+    /// The same, for a whole data directory.
+    pub fn of_engine(lane: &'a dyn Lane, progress: &'a mut dyn FnMut(&Moved)) -> Transfer<'a> {
+        Transfer { with_engine_state: true, ..Transfer::new(lane, progress) }
+    }
+
+    /// Moves commits that the other side lacks, the oldest first. Their chunks are `chunks`; those of
+    /// their parents that are neither among these nor on both sides are `absent`.
+    pub fn commits(&mut self, chunks: &[Chunk], absent: &HashSet<ChunkHash>) -> Result<(), Error> {
         self.moved.commits = chunks.len() as u64;
-        for chunk in chunks {
-            let commit = Commit::decode(chunk)?;
-            let mut before = Vec::new();
-            for parent in &commit.parents {
-                before.push(self.commit_there(*parent)?.catalog.root);
+        for group in chunks.chunks(GROUP) {
+            let inside: HashSet<ChunkHash> = group.iter().map(Chunk::hash).collect();
+            let (mut roots, mut parents) = (Vec::new(), Vec::new());
+            for chunk in group {
+                let commit = Commit::decode(chunk)?;
+                roots.push(commit.catalog.root);
+                let is_before = |hash: &ChunkHash| !inside.contains(hash) && !absent.contains(hash);
+                parents.extend(commit.parents.into_iter().filter(is_before));
             }
-            self.tree(commit.catalog.root, before)?;
-            self.send(&[chunk.hash()], std::slice::from_ref(chunk))?;
-            self.moved.commits_done += 1;
+            let mut before = Vec::new();
+            for parent in self.lane.read_many(&unique(parents))? {
+                before.push(Commit::decode(&parent)?.catalog.root);
+            }
+            self.tree(roots, before)?;
+            self.lane.put_many(group)?;
+            self.moved.chunks += group.len() as u64;
+            self.moved.bytes += bytes_of(group);
+            self.moved.commits_done += group.len() as u64;
             (self.progress)(&self.moved);
         }
         Ok(())
     }
 
-    /// A commit that both sides have by now.
-    fn commit_there(&self, hash: ChunkHash) -> Result<Commit, Error> {
-        history::load(self.local, hash)
-    }
-
-    /// Moves what is below `root`, and isn't below one of `before`.
-    fn tree(&mut self, root: ChunkHash, before: Vec<ChunkHash>) -> Result<(), Error> {
-        let (mut fresh, mut old) = (vec![root], before);
-        while !fresh.is_empty() {
-            let known: HashSet<ChunkHash> = old.iter().copied().collect();
+    /// Moves what is below `roots`, and isn't below one of `before`.
+    pub fn tree(&mut self, roots: Vec<ChunkHash>, before: Vec<ChunkHash>) -> Result<(), Error> {
+        let (mut fresh, mut old) = (unique(roots), unique(before));
+        let mut known: HashSet<ChunkHash> = HashSet::new();
+        for _ in 0..LEVELS_MAX {
+            // A tree may have grown by a level: what stood higher on the other side is known, too.
+            known.extend(&old);
             let shared: HashSet<ChunkHash> = fresh.iter().copied().collect();
             fresh.retain(|hash| !known.contains(hash) && self.seen.insert(*hash));
+            if fresh.is_empty() {
+                return Ok(());
+            }
             // What stands on both sides needs no opening to find what they share below it.
             old.retain(|hash| !shared.contains(hash));
-            let mut below = Vec::new();
-            for batch in fresh.chunks(BATCH) {
-                below.extend(self.batch(batch)?);
+            fresh = unique(self.level(&fresh)?);
+            old = if fresh.is_empty() {
+                Vec::new()
+            } else {
+                references(self.lane, &old, self.with_engine_state)?
+            };
+        }
+        Err(Error::damaged("the repository's trees are deeper than any can be"))
+    }
+
+    /// Moves what of a level is missing, several batches at once; returns what all of it refers to.
+    fn level(&mut self, hashes: &[ChunkHash]) -> Result<Vec<ChunkHash>, Error> {
+        let batches: Vec<&[ChunkHash]> = hashes.chunks(BATCH).collect();
+        let (lane, with_engine_state) = (self.lane, self.with_engine_state);
+        let next = AtomicUsize::new(0);
+        let (sender, receiver) = mpsc::channel();
+        let mut below: Vec<Vec<ChunkHash>> = vec![Vec::new(); batches.len()];
+        let mut failed = None;
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS.min(batches.len()) {
+                let (sender, batches, next) = (sender.clone(), &batches, &next);
+                scope.spawn(move || {
+                    loop {
+                        let position = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(batch) = batches.get(position) else { return };
+                        let done = move_batch(lane, batch, with_engine_state);
+                        if done.is_err() {
+                            next.store(batches.len(), Ordering::Relaxed);
+                        }
+                        if sender.send((position, done)).is_err() {
+                            return;
+                        }
+                    }
+                });
             }
-            fresh = unique(below);
-            old = if fresh.is_empty() { Vec::new() } else { self.references(&old)? };
+            drop(sender);
+            for (position, done) in receiver {
+                match done {
+                    Ok(batch) => {
+                        self.moved.chunks += batch.sent;
+                        self.moved.bytes += batch.bytes;
+                        self.moved.known += batch.known;
+                        (self.progress)(&self.moved);
+                        below[position] = batch.below;
+                    }
+                    Err(error) => failed = failed.take().or(Some(error)),
+                }
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(below.concat()),
         }
-        Ok(())
-    }
-
-    /// Sends what of a batch is missing; returns what all of it refers to.
-    fn batch(&mut self, hashes: &[ChunkHash]) -> Result<Vec<ChunkHash>, Error> {
-        let there = self.lane.has_many(hashes)?;
-        let pairs = || hashes.iter().copied().zip(there.iter().copied());
-        let missing: Vec<ChunkHash> =
-            pairs().filter(|(_, there)| !there).map(|(hash, _)| hash).collect();
-        let known: Vec<ChunkHash> =
-            pairs().filter(|(_, there)| *there).map(|(hash, _)| hash).collect();
-        let chunks = self.lane.get_many(&missing)?;
-        let mut below: Vec<ChunkHash> = chunks.iter().flat_map(Chunk::references).collect();
-        self.send(&missing, &chunks)?;
-        self.moved.known += known.len() as u64;
-        below.extend(self.references(&known)?);
-        Ok(below)
-    }
-
-    fn send(&mut self, hashes: &[ChunkHash], chunks: &[Chunk]) -> Result<(), Error> {
-        debug_assert!(hashes.iter().copied().eq(chunks.iter().map(Chunk::hash)));
-        if chunks.is_empty() {
-            return Ok(());
-        }
-        self.lane.put_many(chunks)?;
-        self.moved.chunks += chunks.len() as u64;
-        self.moved.bytes += chunks.iter().map(|chunk| chunk.encoded().len() as u64).sum::<u64>();
-        (self.progress)(&self.moved);
-        Ok(())
-    }
-
-    /// What chunks that this directory has refer to.
-    fn references(&self, hashes: &[ChunkHash]) -> Result<Vec<ChunkHash>, Error> {
-        let mut found = Vec::new();
-        for batch in hashes.chunks(BATCH) {
-            let chunks = self.local.get_many(batch)?;
-            found.extend(chunks.iter().flat_map(Chunk::references));
-        }
-        Ok(unique(found))
     }
 }
 
+/// Sends what of a batch is missing.
+fn move_batch(
+    lane: &dyn Lane,
+    hashes: &[ChunkHash],
+    with_engine_state: bool,
+) -> Result<Batch, Error> {
+    let there = lane.has_many(hashes)?;
+    if there.len() != hashes.len() {
+        return Err(Error::damaged("an answer for each chunk was expected"));
+    }
+    let (mut missing, mut known) = (Vec::new(), Vec::new());
+    for (hash, is_there) in hashes.iter().zip(&there) {
+        if *is_there { known.push(*hash) } else { missing.push(*hash) }
+    }
+    let chunks = if missing.is_empty() { Vec::new() } else { lane.get_many(&missing)? };
+    if !missing.iter().copied().eq(chunks.iter().map(Chunk::hash)) {
+        return Err(Error::damaged("other chunks came than were asked for"));
+    }
+    for chunk in &chunks {
+        check(chunk, with_engine_state)?;
+    }
+    if !chunks.is_empty() {
+        lane.put_many(&chunks)?;
+    }
+    let mut lower: Vec<ChunkHash> = chunks.iter().flat_map(below).collect();
+    lower.extend(references(lane, &known, with_engine_state)?);
+    let (sent, known) = (chunks.len() as u64, known.len() as u64);
+    Ok(Batch { below: lower, sent, bytes: bytes_of(&chunks), known })
+}
+
+/// Refuses what has no place below a commit.
+fn check(chunk: &Chunk, with_engine_state: bool) -> Result<(), Error> {
+    match chunk.kind() {
+        ChunkKind::Commit | ChunkKind::EngineState if !with_engine_state => {
+            let (hash, kind) = (chunk.hash(), chunk.kind());
+            Err(Error::damaged(format!("chunk {hash}: a {kind:?} has no place there")))
+        }
+        _ => check_size(chunk),
+    }
+}
+
+/// Refuses a chunk that is larger than any.
+pub(crate) fn check_size(chunk: &Chunk) -> Result<(), Error> {
+    let bytes = chunk.encoded().len();
+    if bytes <= CHUNK_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::damaged(format!("chunk {}: {bytes} bytes are too many", chunk.hash())))
+}
+
+/// What a chunk refers to that is to be moved with it. Of a commit in an engine's state not its parents: each
+/// commit has a record there, and in a shallow clone the parents of some are elsewhere.
+fn below(chunk: &Chunk) -> impl Iterator<Item = ChunkHash> + '_ {
+    let count = if chunk.kind() == ChunkKind::Commit { 1 } else { usize::MAX };
+    chunk.references().take(count)
+}
+
+/// What chunks that both places have refer to.
+fn references(
+    lane: &dyn Lane,
+    hashes: &[ChunkHash],
+    with_engine_state: bool,
+) -> Result<Vec<ChunkHash>, Error> {
+    let mut found = Vec::new();
+    for batch in hashes.chunks(BATCH) {
+        for chunk in lane.read_many(batch)? {
+            check(&chunk, with_engine_state)?;
+            found.extend(below(&chunk));
+        }
+    }
+    Ok(unique(found))
+}
+
+fn bytes_of(chunks: &[Chunk]) -> u64 {
+    chunks.iter().map(|chunk| chunk.encoded().len() as u64).sum()
+}
+
+/// Each once, where it stood first.
 fn unique(mut hashes: Vec<ChunkHash>) -> Vec<ChunkHash> {
-    hashes.sort_unstable();
-    hashes.dedup();
+    let mut seen = HashSet::with_capacity(hashes.len());
+    hashes.retain(|hash| seen.insert(*hash));
     hashes
 }

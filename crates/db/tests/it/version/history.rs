@@ -26,6 +26,7 @@ fn stages(database: &Database, collection: Option<&str>, pipeline: &str) -> Vec<
     let request = AggregateRequest {
         pipeline,
         variables: None,
+        collation: None,
         hint: None,
         in_memory_only: false,
         interrupt: Default::default(),
@@ -240,7 +241,29 @@ fn pipelines_begin_with_history() {
         "[{'$unionWith': {'db': 'shop@side', 'coll': 'others'}}, {'$count': 'n'}]",
     );
     assert_eq!(crate::support::texts(&union), "[{'n':3}]");
+    // History within other stages' pipelines, of other versions too.
+    let logs = stages(
+        &main,
+        None,
+        "[{'$log': {'limit': 1}},
+          {'$unionWith': {'db': 'shop@side', 'pipeline': [{'$log': {'limit': 1}}]}},
+          {'$unionWith': {'coll': 'things', 'pipeline': [{'$history': {'_id': 1}}, {'$count': 'n'}]}},
+          {'$project': {'_id': 0, 'message': 1, 'n': 1}}]",
+    );
+    assert_eq!(crate::support::texts(&logs), "[{'message':'five'},{'message':'three'},{'n':5}]");
+    let blamed = stages(
+        &main,
+        Some("things"),
+        "[{'$lookup': {'from': 'things', 'as': 'blame',
+                       'pipeline': [{'$blame': {'_id': 1}}, {'$match': {'path': 'a'}}]}},
+          {'$project': {'_id': 0, 'n': {'$size': '$blame'}}}]",
+    );
+    assert_eq!(crate::support::texts(&blamed), "[{'n':1}]");
     for wrong in [
+        "[{'$facet': {'a': [{'$log': {}}]}}]",
+        "[{'$unionWith': {'pipeline': [{'$match': {}}, {'$log': {}}]}}]",
+        "[{'$lookup': {'from': 'things', 'localField': 'a', 'foreignField': 'a', 'as': 'x',
+                       'pipeline': [{'$log': {}}]}}]",
         "[{'$diff': {'nothing': 1}}]",
         "[{'$diff': {'from': 5}}]",
         "[{'$diff': {'collection': 'others'}}]",
@@ -253,6 +276,7 @@ fn pipelines_begin_with_history() {
         let request = AggregateRequest {
             pipeline,
             variables: None,
+            collation: None,
             hint: None,
             in_memory_only: false,
             interrupt: Default::default(),
@@ -394,7 +418,7 @@ fn dropped_collections_branches_and_databases_come_back() {
 fn protected_branches_only_move_forward() {
     use frond_db::version::BranchPolicy;
     let (frond, main) = history();
-    main.set_branch_policy("main", BranchPolicy { protected: true, expires_millis: None })
+    main.set_branch_policy("main", BranchPolicy { protected: true, ..BranchPolicy::default() })
         .expect("the branch is there");
     assert!(main.reset(Some("main~1"), false).is_err());
     assert!(main.reset(None, true).is_ok(), "HEAD is no step back");
@@ -405,8 +429,11 @@ fn protected_branches_only_move_forward() {
     insert(&main, "others", &[document! { "_id": 50_i32 }]);
     assert!(main.commit("more", "Ada").is_ok());
     main.create_branch("soon", None).expect("a good name");
-    main.set_branch_policy("soon", BranchPolicy { protected: false, expires_millis: Some(1) })
-        .expect("the branch is there");
+    main.set_branch_policy(
+        "soon",
+        BranchPolicy { expires_millis: Some(1), ..BranchPolicy::default() },
+    )
+    .expect("the branch is there");
     assert_eq!(main.remove_expired_branches().expect("removed"), ["soon"]);
     assert!(frond.database("shop@soon").is_err());
     assert!(main.branch_policy("soon").is_err());

@@ -62,7 +62,7 @@ fn large_documents_are_committed_merged_and_found_again() {
 /// The merge of two documents of proper size can be too large to be one: it must not come to be.
 #[test]
 fn a_merge_does_not_make_a_document_that_is_too_large() {
-    let frond = new();
+    let frond = new().with_document_bytes_max(16 << 20);
     let main = shop(&frond, "");
     insert(&main, "things", &[document! { "_id": 1_i32 }]);
     main.commit("start", "").unwrap();
@@ -242,7 +242,7 @@ fn ids_of_other_types_are_one_document() {
 
 #[test]
 fn a_conflict_resolved_against_a_unique_index_still_waits() {
-    let frond = new();
+    let frond = new().with_document_bytes_max(16 << 20);
     let main = shop(&frond, "");
     let start = [document! { "_id": 1_i32, "a": 1_i32 }, document! { "_id": 2_i32, "a": 2_i32 }];
     insert(&main, "things", &start);
@@ -274,6 +274,7 @@ fn a_conflict_resolved_against_a_unique_index_still_waits() {
             only_first: true,
             hint: None,
             variables: None,
+            collation: None,
         }],
         true,
         Durability::Relaxed,

@@ -239,11 +239,12 @@ fn a_branch_is_rebased() {
     assert!(side.status().unwrap().collections.is_empty());
     side.undo(None, None).unwrap();
     assert_eq!(all(&side, "things"), before);
-    // A conflict changes nothing.
+    // A conflict waits; given up, nothing has changed.
     put(&main, "things", &thing(1, 9, 1)).unwrap();
     main.commit("conflicts", "").unwrap();
-    let error = side.rebase("main", &MergeRules::default()).unwrap_err();
-    assert!(error.message.contains("one"), "{error}");
+    let rebased = side.rebase("main", &MergeRules::default()).unwrap();
+    assert_eq!(rebased.conflicts, [("things".to_owned(), 1)]);
+    side.merge_abort().unwrap();
     assert_eq!(all(&side, "things"), before);
     let rules = MergeRules { on_conflict: Some(MergeSide::Theirs), ..MergeRules::default() };
     side.rebase("main", &rules).unwrap();
@@ -283,4 +284,28 @@ fn collections_and_documents_are_restored() {
     assert_eq!(main.restore_collection("new", None).unwrap(), Restored::Unchanged);
     main.undo(None, None).unwrap();
     assert!(all(&main, "new").is_empty());
+}
+
+#[test]
+fn equal_changes_of_a_sum_add_up() {
+    let (_frond, main, side) = two_branches();
+    for database in [&main, &side] {
+        // One is the same on both sides as a whole, the other in the counter only.
+        put(database, "things", &thing(1, 2, 1)).unwrap();
+        insert(database, "things", &[thing(70, 5, 71)]);
+    }
+    put(&main, "things", &thing(2, 2, 70)).unwrap();
+    put(&side, "things", &thing(2, 2, 2)).unwrap();
+    main.commit("ours", "").unwrap();
+    side.commit("theirs", "").unwrap();
+    let fields = BTreeMap::from([("a".to_owned(), FieldRule::Delta)]);
+    let mut rules = MergeRules::default();
+    rules.fields.insert("things".to_owned(), fields);
+    let merge_in = "side".to_owned();
+    let outcome = main.merge(&MergeRequest { merge_in, rules, ..MergeRequest::default() });
+    assert!(matches!(outcome.unwrap(), MergeOutcome::Merged { .. }));
+    let found = all(&main, "things");
+    assert_eq!(found[1..3], [thing(1, 4, 1), thing(2, 4, 70)]);
+    assert_eq!(found.last(), Some(&thing(70, 5, 71)), "a document that both made is one");
+    assert_eq!(find(&main, "things", Some(document! { "a": 4_i32 }), Some("a_1")).len(), 2);
 }

@@ -1,8 +1,10 @@
-//! Random histories against a naive model of whole copies.
+//! Random histories against a naive model of whole copies ([`naive`]).
 //!
 //! The model keeps every commit and every working state as a whole copy, finds merge bases by their
 //! definition, and merges by walking over everything. After each step the branch must show what the
 //! model says, by scan and by index; at the end every commit must, and so must differences.
+
+mod naive;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,79 +15,15 @@ use frond_query::Code;
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
+use naive::{
+    BASE, COLLECTIONS, Fields, IDS, ModelConflicts, OURS, THEIRS, Whole, merge_document,
+    merge_wholes, random_fields, to_document,
+};
+
 use super::{all, find, index, merge, new, open, put, remove, shop};
 
 const SEEDS: u64 = 60;
 const STEPS: usize = 40;
-const IDS: usize = 9;
-const COLLECTIONS: [&str; 3] = ["x", "y", "z"];
-
-/// A document without its `_id`, fields in their order.
-type Fields = Vec<(String, Item)>;
-type Collection = BTreeMap<i32, Fields>;
-type Whole = BTreeMap<&'static str, Collection>;
-
-#[derive(Clone, PartialEq, Debug)]
-enum Item {
-    Number(i32),
-    Nested(Fields),
-    /// Merged as a whole.
-    List(Vec<i32>),
-}
-
-fn get<'a>(fields: &'a Fields, name: &str) -> Option<&'a Item> {
-    fields.iter().find(|(known, _)| known == name).map(|(_, item)| item)
-}
-
-fn build(fields: &Fields, builder: &mut DocumentBuilder) {
-    for (name, item) in fields {
-        match item {
-            Item::Number(number) => {
-                builder.append(name, Value::Int32(*number));
-            }
-            Item::Nested(nested) => {
-                builder.begin_document(name);
-                build(nested, builder);
-                builder.end();
-            }
-            Item::List(numbers) => {
-                builder.begin_array(name);
-                numbers.iter().for_each(|number| {
-                    builder.push(Value::Int32(*number));
-                });
-                builder.end();
-            }
-        }
-    }
-}
-
-fn to_document(id: i32, fields: &Fields) -> DocumentBuf {
-    let mut builder = DocumentBuilder::new();
-    builder.append("_id", Value::Int32(id));
-    build(fields, &mut builder);
-    builder.build()
-}
-
-fn random_fields(random: &mut Random) -> Fields {
-    let mut fields = Fields::new();
-    for name in ["a", "b", "n", "c", "t"] {
-        if random.one_in(3) {
-            continue;
-        }
-        let item = if name == "t" && !random.one_in(4) {
-            Item::List((0..random.below(3)).map(|_| random.below(3) as i32).collect())
-        } else if name == "n" && !random.one_in(4) {
-            let names = ["x", "y"].into_iter().filter(|_| random.one_in(2));
-            let names: Vec<&str> = names.collect();
-            let number = |name: &str| (name.to_owned(), Item::Number(random.below(3) as i32));
-            Item::Nested(names.into_iter().map(number).collect())
-        } else {
-            Item::Number(random.below(3) as i32)
-        };
-        fields.push((name.to_owned(), item));
-    }
-    fields
-}
 
 /// A commit as the model knows it; its parents come before it.
 struct ModelCommit {
@@ -99,135 +37,6 @@ struct ModelBranch {
     name: String,
     working: Whole,
     head: Option<usize>,
-}
-
-/// What conflicts: collection, `_id`, paths.
-type ModelConflicts = BTreeSet<(&'static str, i32, Vec<String>)>;
-
-/// `ours` or `theirs` where both sides differ from each other and from the base.
-fn merge_items<T: PartialEq + Clone>(
-    base: Option<&T>,
-    ours: Option<&T>,
-    theirs: Option<&T>,
-) -> Result<Option<T>, ()> {
-    if ours == theirs || theirs == base {
-        Ok(ours.cloned())
-    } else if ours == base {
-        Ok(theirs.cloned())
-    } else {
-        Err(())
-    }
-}
-
-/// Which side's value counts where both conflict: its place among base, ours and theirs.
-type Preferred = usize;
-const BASE: Preferred = 0;
-const OURS: Preferred = 1;
-const THEIRS: Preferred = 2;
-
-/// Whether ours gives the order of the merged fields.
-fn is_ours_first([base, ours, theirs]: [&Fields; 3]) -> bool {
-    let names = |fields: &Fields, others: &Fields| -> Vec<String> {
-        let kept = fields.iter().filter(|(name, _)| get(others, name).is_some());
-        kept.map(|(name, _)| name.clone()).collect()
-    };
-    let is_reordered = |side: &Fields| names(base, side) != names(side, base);
-    match (is_reordered(ours), is_reordered(theirs)) {
-        (true, false) => true,
-        (false, true) => false,
-        // `_id` stands first in both.
-        _ => names(ours, ours) <= names(theirs, theirs),
-    }
-}
-
-fn merge_fields(
-    path: &str,
-    sides: [&Fields; 3],
-    prefer: Preferred,
-    conflicts: &mut Vec<String>,
-) -> Fields {
-    let [base, ours, theirs] = sides;
-    let mut merged = Fields::new();
-    let (first, second) = if is_ours_first(sides) { (ours, theirs) } else { (theirs, ours) };
-    let only_second = second.iter().filter(|(name, _)| get(first, name).is_none());
-    for (name, _) in first.iter().chain(only_second) {
-        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        let items = sides.map(|side| get(side, name));
-        let item = match merge_items(items[0], items[1], items[2]) {
-            Ok(item) => item,
-            Err(()) => match (items[0], items[1], items[2]) {
-                (
-                    None | Some(Item::Nested(_)),
-                    Some(Item::Nested(ours)),
-                    Some(Item::Nested(theirs)),
-                ) => {
-                    let empty = Fields::new();
-                    let base = match get(base, name) {
-                        Some(Item::Nested(base)) => base,
-                        _ => &empty,
-                    };
-                    let sides = [base, ours, theirs];
-                    Some(Item::Nested(merge_fields(&path, sides, prefer, conflicts)))
-                }
-                _ => {
-                    conflicts.push(path);
-                    items[prefer].cloned()
-                }
-            },
-        };
-        merged.extend(item.map(|item| (name.clone(), item)));
-    }
-    merged
-}
-
-/// A document on three sides, merged; the paths if there is a conflict.
-fn merge_document(
-    sides: [Option<&Fields>; 3],
-    prefer: Preferred,
-) -> (Option<Fields>, Option<Vec<String>>) {
-    if let Ok(merged) = merge_items(sides[0], sides[1], sides[2]) {
-        return (merged, None);
-    }
-    let (Some(ours), Some(theirs)) = (sides[1], sides[2]) else {
-        return (sides[prefer].cloned(), Some(Vec::new()));
-    };
-    let empty = Fields::new();
-    let mut paths = Vec::new();
-    let sides = [sides[0].unwrap_or(&empty), ours, theirs];
-    let merged = merge_fields("", sides, prefer, &mut paths);
-    paths.sort();
-    (Some(merged), (!paths.is_empty()).then_some(paths))
-}
-
-/// Merges whole copies. Of a collection that was dropped here and changed there, the side `dropped`
-/// counts; `None` if there is such a collection and none is given.
-fn merge_wholes(
-    sides: [&Whole; 3],
-    prefer: Preferred,
-    dropped: Option<Preferred>,
-) -> Option<(Whole, ModelConflicts)> {
-    let (mut merged, mut conflicts) = (Whole::new(), ModelConflicts::new());
-    for name in COLLECTIONS {
-        let [base, ours, theirs] = sides.map(|side| side.get(name));
-        let collection = match (merge_items(base, ours, theirs), ours, theirs) {
-            (Ok(collection), ..) => collection,
-            (Err(()), Some(ours), Some(theirs)) => {
-                let empty = Collection::new();
-                let base = base.unwrap_or(&empty);
-                let mut merged = Collection::new();
-                for id in 0..IDS as i32 {
-                    let sides = [base, ours, theirs].map(|side| side.get(&id));
-                    let (document, conflict) = merge_document(sides, prefer);
-                    merged.extend(document.map(|document| (id, document)));
-                    conflicts.extend(conflict.map(|paths| (name, id, paths)));
-                }
-                Some(merged)
-            }
-            _ => sides[dropped?].get(name).cloned(),
-        };
-        merged.extend(collection.map(|collection| (name, collection)));
-    }
-    Some((merged, conflicts))
 }
 
 /// A database, and what it should be.

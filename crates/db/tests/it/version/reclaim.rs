@@ -8,7 +8,8 @@ use frond_doc::document;
 
 use super::*;
 
-const THOROUGH: ReclaimOptions = ReclaimOptions { thorough: true, bytes_a_second: None };
+const THOROUGH: ReclaimOptions =
+    ReclaimOptions { thorough: true, bytes_a_second: None, purge: false };
 const FOR_EVER: u64 = u64::MAX;
 
 #[test]

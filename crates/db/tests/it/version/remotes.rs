@@ -1,7 +1,9 @@
 //! Clone, fetch, pull and push: between data directories, and with a plain directory between them.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use frond_db::version::remote::{
-    DataRemote, Moved, ORIGIN, PlainRemote, PushRequest, RefUpdate, Remote, RemoteState,
+    DataRemote, Depth, Moved, ORIGIN, PlainRemote, PushRequest, RefUpdate, Remote, RemoteState,
 };
 use frond_db::version::{LogRequest, MergeOutcome, MergeRequest};
 use frond_db::{Database, Error, Frond};
@@ -41,7 +43,7 @@ fn origin_on(disk: &SimDisk) -> (Frond, Database) {
     (frond, main)
 }
 
-fn clone_of(remote: &mut dyn Remote) -> (Frond, Database) {
+fn clone_of(remote: &dyn Remote) -> (Frond, Database) {
     let frond = new();
     let database = shop(&frond, "");
     database.clone_from("elsewhere", remote, &mut quiet()).expect("the clone comes");
@@ -57,7 +59,7 @@ fn everything(database: &Database) -> Vec<(String, Vec<DocumentBuf>)> {
     collections.map(|found| (found.name.clone(), all(database, &found.name))).collect()
 }
 
-fn push(database: &Database, remote: &mut dyn Remote) -> Result<Moved, Error> {
+fn push(database: &Database, remote: &dyn Remote) -> Result<Moved, Error> {
     let request = PushRequest { tags: true, ..PushRequest::default() };
     database.push(ORIGIN, remote, &request, &mut quiet()).map(|report| report.moved)
 }
@@ -65,8 +67,8 @@ fn push(database: &Database, remote: &mut dyn Remote) -> Result<Moved, Error> {
 #[test]
 fn a_clone_is_the_same_and_later_only_what_is_new_moves() {
     let (frond, main) = origin();
-    let mut remote = data(&frond);
-    let (there, clone) = clone_of(&mut remote);
+    let remote = data(&frond);
+    let (there, clone) = clone_of(&remote);
     assert_eq!(everything(&clone), everything(&main));
     assert_eq!(everything(&shop(&there, "v1")), everything(&main));
     assert_eq!(everything(&shop(&there, "origin%2Fside")), everything(&shop(&frond, "side")));
@@ -74,27 +76,27 @@ fn a_clone_is_the_same_and_later_only_what_is_new_moves() {
     assert_eq!(found.len(), 300);
     assert_eq!(clone.list_remotes().unwrap()[0].url, "elsewhere");
     assert_eq!(clone.status().unwrap().head, main.status().unwrap().head);
-    assert!(clone.clone_from("x", &mut remote, &mut quiet()).is_err(), "it exists");
+    assert!(clone.clone_from("x", &remote, &mut quiet()).is_err(), "it exists");
     there.engine().check().unwrap();
 
     // One document changed there: a path of the tree moves, whatever lies beside it.
     put(&main, "things", &document! { "_id": 9_i32, "a": 99_i32 }).unwrap();
     main.commit("second", "Ada").unwrap();
-    let report = clone.fetch(ORIGIN, &mut remote, &mut quiet()).unwrap();
+    let report = clone.fetch(ORIGIN, &remote, &mut quiet()).unwrap();
     assert_eq!(report.branches.len(), 1);
     assert_eq!((report.moved.commits, report.moved.commits_done), (1, 1));
     assert!(report.moved.chunks < 15, "{:?}", report.moved);
     assert_ne!(everything(&clone), everything(&main), "nothing of this directory moved");
-    let nothing = clone.fetch(ORIGIN, &mut remote, &mut quiet()).unwrap();
+    let nothing = clone.fetch(ORIGIN, &remote, &mut quiet()).unwrap();
     assert!(nothing.branches.is_empty() && nothing.moved == Moved::default());
 
     // A pull is a fetch and a merge.
     put(&clone, "things", &document! { "_id": 10_i32, "a": 100_i32 }).unwrap();
     clone.commit("ours", "Carl").unwrap();
     let (_, outcome) =
-        clone.pull(ORIGIN, &mut remote, None, MergeRequest::default(), &mut quiet()).unwrap();
+        clone.pull(ORIGIN, &remote, None, MergeRequest::default(), &mut quiet()).unwrap();
     assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
-    let moved = push(&clone, &mut remote).unwrap();
+    let moved = push(&clone, &remote).unwrap();
     assert_eq!(moved.commits, 2);
     assert!(moved.chunks < 30, "{moved:?}");
     assert_eq!(everything(&clone), everything(&main), "the branch there moved, with its state");
@@ -106,35 +108,35 @@ fn a_clone_is_the_same_and_later_only_what_is_new_moves() {
 #[test]
 fn a_push_loses_nobodys_commits() {
     let (frond, main) = origin();
-    let mut remote = data(&frond);
-    let (_there, clone) = clone_of(&mut remote);
+    let remote = data(&frond);
+    let (_there, clone) = clone_of(&remote);
     put(&clone, "things", &document! { "_id": 1_i32, "a": 1_i32, "by": "clone" }).unwrap();
     clone.commit("clone's", "").unwrap();
     put(&main, "things", &document! { "_id": 2_i32, "a": 1_i32, "by": "main" }).unwrap();
-    let error = push(&clone, &mut remote).unwrap_err();
+    let error = push(&clone, &remote).unwrap_err();
     assert!(error.message.contains("not committed"), "{error}");
     main.commit("main's", "").unwrap();
-    assert!(push(&clone, &mut remote).unwrap_err().message.contains("pull"));
+    assert!(push(&clone, &remote).unwrap_err().message.contains("pull"));
     let force = PushRequest { force_with_lease: true, ..PushRequest::default() };
     // Not even by force: what came since was not seen.
-    assert!(clone.push(ORIGIN, &mut remote, &force, &mut quiet()).is_err());
-    clone.fetch(ORIGIN, &mut remote, &mut quiet()).unwrap();
-    assert!(push(&clone, &mut remote).is_err());
+    assert!(clone.push(ORIGIN, &remote, &force, &mut quiet()).is_err());
+    clone.fetch(ORIGIN, &remote, &mut quiet()).unwrap();
+    assert!(push(&clone, &remote).is_err());
     let protected = frond_db::version::BranchPolicy { protected: true, ..Default::default() };
     main.set_branch_policy("main", protected).unwrap();
-    assert!(clone.push(ORIGIN, &mut remote, &force, &mut quiet()).is_err(), "it is protected");
+    assert!(clone.push(ORIGIN, &remote, &force, &mut quiet()).is_err(), "it is protected");
     main.set_branch_policy("main", Default::default()).unwrap();
-    let report = clone.push(ORIGIN, &mut remote, &force, &mut quiet()).unwrap();
+    let report = clone.push(ORIGIN, &remote, &force, &mut quiet()).unwrap();
     assert_eq!(Some(report.to), clone.status().unwrap().head);
     assert_eq!(everything(&main), everything(&clone));
     // To a branch of another name, which is made.
     let named = PushRequest { branch: Some("new/name".to_owned()), ..PushRequest::default() };
-    clone.push(ORIGIN, &mut remote, &named, &mut quiet()).unwrap();
+    clone.push(ORIGIN, &remote, &named, &mut quiet()).unwrap();
     assert_eq!(everything(&shop(&frond, "new%2Fname")), everything(&clone));
     // Another origin altogether.
     let (other, _) = origin_on(&SimDisk::new(2));
-    assert!(clone.fetch("other", &mut data(&other), &mut quiet()).is_err());
-    assert!(push(&clone, &mut data(&other)).is_err());
+    assert!(clone.fetch("other", &data(&other), &mut quiet()).is_err());
+    assert!(push(&clone, &data(&other)).is_err());
 }
 
 #[test]
@@ -143,24 +145,24 @@ fn a_plain_directory_lies_between() {
     let disk = SimDisk::new(7);
     let open = || PlainRemote::open(&disk.machine()).expect("a good directory");
     assert_eq!(open().state().unwrap(), None);
-    let first = push(&main, &mut open()).unwrap();
+    let first = push(&main, &open()).unwrap();
     assert!(first.chunks > 20, "{first:?}");
     let state: RemoteState = open().state().unwrap().expect("it is there now");
     assert_eq!(state.branches.keys().collect::<Vec<_>>(), ["main"]);
     assert_eq!(state.tags.keys().collect::<Vec<_>>(), ["v1"]);
-    assert_eq!(push(&main, &mut open()).unwrap(), Moved::default());
+    assert_eq!(push(&main, &open()).unwrap(), Moved::default());
 
-    let (there, clone) = clone_of(&mut open());
+    let (there, clone) = clone_of(&open());
     assert_eq!(everything(&clone), everything(&main));
     assert_eq!(everything(&shop(&there, "v1")), everything(&main));
     put(&clone, "things", &document! { "_id": 5_i32, "a": 55_i32 }).unwrap();
     clone.commit("by the clone", "").unwrap();
-    let mut stale = open();
-    let second = push(&clone, &mut open()).unwrap();
+    let stale = open();
+    let second = push(&clone, &open()).unwrap();
     assert!(second.chunks < 15, "{second:?}");
     // What was opened before sees what came since.
     let (_, outcome) =
-        main.pull(ORIGIN, &mut stale, None, MergeRequest::default(), &mut quiet()).unwrap();
+        main.pull(ORIGIN, &stale, None, MergeRequest::default(), &mut quiet()).unwrap();
     assert!(matches!(outcome, MergeOutcome::FastForward { .. }));
     assert_eq!(everything(&clone), everything(&main));
     there.engine().check().unwrap();
@@ -170,7 +172,7 @@ fn a_plain_directory_lies_between() {
     let pack = packs.iter().find(|name| name.starts_with("pack-")).unwrap();
     disk.flip_bit(pack, 8 * 2_000);
     let frond = new();
-    let damaged = shop(&frond, "").clone_from("plain", &mut open(), &mut quiet()).unwrap_err();
+    let damaged = shop(&frond, "").clone_from("plain", &open(), &mut quiet()).unwrap_err();
     assert_eq!(damaged.kind, frond_db::ErrorKind::Damaged, "{damaged}");
 }
 
@@ -178,8 +180,8 @@ fn a_plain_directory_lies_between() {
 fn of_two_pushes_at_once_one_is_told() {
     let (_frond, main) = origin();
     let disk = SimDisk::new(3);
-    let mut remote = PlainRemote::open(&disk.machine()).unwrap();
-    push(&main, &mut remote).unwrap();
+    let remote = PlainRemote::open(&disk.machine()).unwrap();
+    push(&main, &remote).unwrap();
     let head = remote.state().unwrap().unwrap().branches["main"];
     let update = |expected: Option<ChunkHash>| RefUpdate {
         salt: remote_salt(&disk),
@@ -204,36 +206,38 @@ fn remote_salt(disk: &SimDisk) -> u64 {
 
 /// A remote that breaks after so many chunks.
 struct Cut<'a> {
-    remote: &'a mut dyn Remote,
-    left: usize,
+    remote: &'a dyn Remote,
+    left: AtomicUsize,
 }
 
 impl Cut<'_> {
-    fn spend(&mut self, chunks: usize) -> Result<(), Error> {
-        if self.left < chunks {
-            return Err(Error::invalid(frond_query::Code::OperationFailed, "the line was cut"));
-        }
-        self.left -= chunks;
-        Ok(())
+    fn after(left: usize, remote: &dyn Remote) -> Cut<'_> {
+        Cut { remote, left: AtomicUsize::new(left) }
+    }
+
+    fn spend(&self, chunks: usize) -> Result<(), Error> {
+        let spend = |left: usize| left.checked_sub(chunks);
+        let spent = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, spend);
+        spent.map(drop).map_err(|_| Error::unavailable("the line was cut"))
     }
 }
 
 impl Remote for Cut<'_> {
-    fn state(&mut self) -> Result<Option<RemoteState>, Error> {
+    fn state(&self) -> Result<Option<RemoteState>, Error> {
         self.remote.state()
     }
-    fn has_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
         self.remote.has_many(hashes)
     }
-    fn get_many(&mut self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
         self.spend(hashes.len())?;
         self.remote.get_many(hashes)
     }
-    fn put_many(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
         self.spend(chunks.len())?;
         self.remote.put_many(chunks)
     }
-    fn update(&mut self, update: &RefUpdate) -> Result<(), Error> {
+    fn update(&self, update: &RefUpdate) -> Result<(), Error> {
         self.remote.update(update)
     }
 }
@@ -241,33 +245,33 @@ impl Remote for Cut<'_> {
 #[test]
 fn what_came_before_a_cut_stays() {
     let (frond, main) = origin();
-    let mut remote = data(&frond);
+    let remote = data(&frond);
     let (whole, _) = {
-        let (there, clone) = clone_of(&mut remote);
+        let (there, clone) = clone_of(&remote);
         (everything(&clone), there)
     };
     for left in [0, 1, 3, 10, 40, 80, 150] {
         let there = new();
         let clone = shop(&there, "");
-        let cut = &mut Cut { remote: &mut remote, left };
+        let cut = &Cut::after(left, &remote);
         let was_cut = clone.clone_from("x", cut, &mut quiet()).is_err();
         assert!(was_cut || left > 10, "{left}");
         if was_cut {
             assert!(!clone.exists().unwrap(), "nothing is half there");
-            let report = clone.clone_from("x", &mut remote, &mut quiet()).unwrap();
-            assert!(left < 3 || report.moved.known > 0, "{left}: {:?}", report.moved);
+            let report = clone.clone_from("x", &remote, &mut quiet()).unwrap();
+            assert!(left < 10 || report.moved.known > 0, "{left}: {:?}", report.moved);
         }
         assert_eq!(everything(&clone), whole, "{left}");
         there.engine().check().unwrap();
     }
     // The same outwards: the directory there keeps what came, and no ref moved.
     let disk = SimDisk::new(5);
-    let mut plain = PlainRemote::open(&disk.machine()).unwrap();
-    assert!(push(&main, &mut Cut { remote: &mut plain, left: 8 }).is_err());
+    let plain = PlainRemote::open(&disk.machine()).unwrap();
+    assert!(push(&main, &Cut::after(8, &plain)).is_err());
     assert_eq!(plain.state().unwrap(), None);
-    let again = push(&main, &mut plain).unwrap();
+    let again = push(&main, &plain).unwrap();
     assert!(again.known > 0, "{again:?}");
-    let (_, clone) = clone_of(&mut PlainRemote::open(&disk.machine()).unwrap());
+    let (_, clone) = clone_of(&PlainRemote::open(&disk.machine()).unwrap());
     assert_eq!(everything(&clone), whole);
 }
 
@@ -287,8 +291,8 @@ fn histories_with_merges_move_whole() {
             merge(&side, "main").unwrap();
         }
     }
-    let mut remote = data(&frond);
-    let (there, clone) = clone_of(&mut remote);
+    let remote = data(&frond);
+    let (there, clone) = clone_of(&remote);
     let told = |database: &Database| -> Vec<String> {
         let log = database.log_of(LogRequest::default()).unwrap();
         log.map(|commit| commit.unwrap().id.to_string()).collect()
@@ -304,4 +308,79 @@ fn histories_with_merges_move_whole() {
     assert!(clone.add_remote("up", "somewhere").is_err());
     assert!(clone.add_remote("a/b", "somewhere").is_err());
     assert!(clone.remote_url("down").is_err());
+}
+
+fn log_of(database: &Database) -> Vec<String> {
+    let log = database.log_of(LogRequest::default()).unwrap();
+    log.map(|commit| commit.expect("history ends cleanly").message).collect()
+}
+
+#[test]
+fn a_shallow_clone_ends_cleanly_and_is_deepened() {
+    let (frond, main) = origin();
+    for round in 0..6_i32 {
+        put(&main, "things", &document! { "_id": 9_000 + round, "a": round }).unwrap();
+        main.commit(&format!("round {round}"), "").unwrap();
+    }
+    let remote = data(&frond);
+    let disk = SimDisk::new(77);
+    let there = open(&disk);
+    let clone = shop(&there, "");
+    let report = clone.clone_to("x", &remote, Depth::Commits(2), &mut quiet()).unwrap();
+    assert!(report.moved.commits <= 6, "{:?}", report.moved);
+    assert_eq!(everything(&clone), everything(&main));
+    assert_eq!(log_of(&clone), ["round 5", "round 4"]);
+    assert!(there.database("shop@main~2").is_err(), "beyond the end");
+    assert!(
+        clone
+            .document_history(
+                "things",
+                &document! { "v": 9_000_i32 }.get("v").unwrap().to_buf(),
+                LogRequest::default()
+            )
+            .unwrap()
+            .all(|version| version.is_ok())
+    );
+    there
+        .reclaim(0, frond_db::ReclaimOptions { thorough: true, bytes_a_second: None, purge: false })
+        .unwrap();
+    there.engine().check().unwrap();
+
+    // What would need the parents is refused, and a push works: the other side has them.
+    let oldest = shop(&there, "main~1");
+    let id = oldest.log_of(LogRequest::default()).unwrap().next().unwrap().unwrap().id.to_string();
+    let pick = frond_db::version::PickRequest { revision: id, ..Default::default() };
+    assert!(clone.pick(&pick).unwrap_err().message.contains("shallow"));
+    put(&clone, "things", &document! { "_id": 10_000_i32, "a": 1_i32 }).unwrap();
+    clone.commit("by the clone", "").unwrap();
+    let moved = push(&clone, &remote).unwrap();
+    assert_eq!(moved.commits, 1);
+    assert_eq!(everything(&clone), everything(&main));
+    let plain_disk = SimDisk::new(78);
+    let plain = PlainRemote::open(&plain_disk.machine()).unwrap();
+    let error = push(&clone, &plain).unwrap_err();
+    assert!(error.message.contains("shallow"), "{error}");
+
+    // A fetch stays within, or goes deeper; cut or not, history is whole as far as it goes.
+    put(&main, "things", &document! { "_id": 10_001_i32, "a": 1_i32 }).unwrap();
+    main.commit("later", "").unwrap();
+    clone.fetch(ORIGIN, &remote, &mut quiet()).unwrap();
+    assert_eq!(log_of(&clone), ["by the clone", "round 5", "round 4"]);
+    let deeper = Depth::Commits(5);
+    for left in [0, 2, 9] {
+        let cut = Cut::after(left, &remote);
+        let _ = clone.fetch_to(ORIGIN, &cut, deeper, &mut quiet());
+        assert!(log_of(&clone).len() >= 3);
+        there.reclaim(0, frond_db::ReclaimOptions::default()).unwrap();
+    }
+    clone.fetch_to(ORIGIN, &remote, deeper, &mut quiet()).unwrap();
+    assert_eq!(log_of(&clone), ["by the clone", "round 5", "round 4", "round 3"]);
+    clone.fetch_to(ORIGIN, &remote, Depth::All, &mut quiet()).unwrap();
+    clone.pull(ORIGIN, &remote, None, MergeRequest::default(), &mut quiet()).unwrap();
+    assert_eq!(log_of(&clone), log_of(&main));
+    push(&clone, &plain).expect("it has all of it now");
+    there
+        .reclaim(0, frond_db::ReclaimOptions { thorough: true, bytes_a_second: None, purge: false })
+        .unwrap();
+    there.close().unwrap();
 }

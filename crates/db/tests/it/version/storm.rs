@@ -40,7 +40,13 @@ fn write(database: &Database, random: &mut Random) {
     let (a, u) = (random.below(5) as i32, random.below(80) as i32);
     if random.below(4) == 0 {
         let filter = document! { "_id": id };
-        let statement = DeleteStatement { filter, only_first: true, hint: None, variables: None };
+        let statement = DeleteStatement {
+            filter,
+            only_first: true,
+            hint: None,
+            variables: None,
+            collation: None,
+        };
         allowed(database.delete(COLLECTION, &[statement], true, Durability::Relaxed));
     } else {
         let document = document! { "_id": id, "a": a, "u": u };

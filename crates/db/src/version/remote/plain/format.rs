@@ -16,13 +16,9 @@ use crate::version::{TagInfo, format};
 
 const PACK_MAGIC: [u8; 8] = *b"FRNDRP\x1A\n";
 const REFS_MAGIC: [u8; 8] = *b"FRNDRR\x1A\n";
-/// Codec, reserved, stored bytes, uncompressed bytes.
-const FRAME_HEADER_BYTES: usize = 12;
-const CODEC_RAW: u8 = 0;
-const CODEC_LZ4: u8 = 1;
 
 const HASH_BYTES: usize = frond_store::chunk::HASH_BYTES;
-/// Name, offset, bytes.
+/// Name of a chunk, offset and bytes of its frame.
 const ENTRY_BYTES: usize = HASH_BYTES + 2 * size_of::<u32>();
 /// Hash of the entries, offset of the first, their count, magic.
 const TRAILER_BYTES: usize = HASH_BYTES + 2 * size_of::<u32>() + PACK_MAGIC.len();
@@ -37,12 +33,40 @@ pub(crate) struct Place {
     pub bytes: u32,
 }
 
+/// A backup of a data directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BackupInfo {
+    /// Its name.
+    pub name: String,
+    /// The chunk of the engine's state.
+    pub root: ChunkHash,
+    /// The moment: milliseconds since 1970.
+    pub time_millis: i64,
+    /// The databases in it.
+    pub databases: Vec<String>,
+    /// Commits that shallow clones in it lack.
+    pub absent: Vec<ChunkHash>,
+}
+
+/// All that the file of refs says.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Refs {
+    /// The repository that lies there.
+    pub repository: Option<RemoteState>,
+    /// Backups, the oldest first.
+    pub backups: Vec<BackupInfo>,
+    /// How often it was collected: whoever looked at the packs before then must look again.
+    pub collections: u64,
+    /// Packs that are about to be removed. They count for nothing.
+    pub doomed: Vec<String>,
+}
+
 fn damaged(file: &str, what: &str) -> Error {
     Error::damaged(format!("remote: {file}: {what}"))
 }
 
 /// The name of some bytes, as a blob's.
-fn hash_of(bytes: &[u8]) -> ChunkHash {
+pub(crate) fn hash_of(bytes: &[u8]) -> ChunkHash {
     Chunk::new(ChunkKind::Blob, &[], bytes).hash()
 }
 
@@ -51,62 +75,13 @@ fn number(bytes: &[u8], offset: usize) -> u32 {
     field::u32_at(bytes, offset).unwrap_or_default()
 }
 
-/// A chunk in a pack.
-pub(crate) struct Frame;
-
-impl Frame {
-    /// Appends a chunk's encoded bytes to a pack, compressed where that saves something.
-    pub fn append(pack: &mut Vec<u8>, encoded: &[u8]) -> Place {
-        let offset = u32::try_from(pack.len()).expect("a pack is far smaller than 4 GiB");
-        let compressed = lz4_flex::block::compress(encoded);
-        let (codec, stored) = match compressed.len() < encoded.len() - encoded.len() / 16 {
-            true => (CODEC_LZ4, compressed.as_slice()),
-            false => (CODEC_RAW, encoded),
-        };
-        let length = |bytes: &[u8]| {
-            let length = u32::try_from(bytes.len()).expect("a chunk is far smaller than 4 GiB");
-            length.to_le_bytes()
-        };
-        pack.extend_from_slice(&[codec, 0, 0, 0]);
-        pack.extend_from_slice(&length(stored));
-        pack.extend_from_slice(&length(encoded));
-        pack.extend_from_slice(stored);
-        let bytes = u32::try_from(FRAME_HEADER_BYTES + stored.len());
-        Place { offset, bytes: bytes.expect("a chunk is far smaller than 4 GiB") }
-    }
-
-    /// The chunk's encoded bytes in a frame.
-    pub fn decode(file: &str, place: &Place, frame: &[u8]) -> Result<Bytes, Error> {
-        let wrong = |what: &str| damaged(file, &format!("frame at {}: {what}", place.offset));
-        let header = frame.get(..FRAME_HEADER_BYTES).ok_or_else(|| wrong("is too short"))?;
-        let stored = &frame[FRAME_HEADER_BYTES..];
-        let plain_bytes = number(header, 8) as usize;
-        if header[1..4] != [0; 3] || number(header, 4) as usize != stored.len() {
-            return Err(wrong("has a wrong header"));
-        }
-        if plain_bytes > frond_store::chunk::CHUNK_BYTES_MAX {
-            return Err(wrong("is longer than a chunk may be"));
-        }
-        let plain = match header[0] {
-            CODEC_RAW => stored.to_vec(),
-            CODEC_LZ4 => lz4_flex::block::decompress(stored, plain_bytes)
-                .map_err(|error| wrong(&error.to_string()))?,
-            codec => return Err(wrong(&format!("has the unknown codec {codec}"))),
-        };
-        if plain.len() != plain_bytes {
-            return Err(wrong("is not as long as it says"));
-        }
-        Ok(plain.into())
-    }
-}
-
 /// The beginning of a pack.
 pub(crate) fn begin_pack() -> Vec<u8> {
     prefix(PACK_MAGIC).to_vec()
 }
 
-/// Appends the index of a pack's chunks, which are sorted; returns the name of the index.
-pub(crate) fn end_pack(pack: &mut Vec<u8>, places: &mut [(ChunkHash, Place)]) -> ChunkHash {
+/// Appends the index of a pack's chunks, which are sorted.
+pub(crate) fn end_pack(pack: &mut Vec<u8>, places: &mut [(ChunkHash, Place)]) {
     places.sort_unstable_by_key(|(hash, _)| *hash);
     let start = u32::try_from(pack.len()).expect("a pack is far smaller than 4 GiB");
     let mut entries = Vec::with_capacity(places.len() * ENTRY_BYTES);
@@ -115,51 +90,53 @@ pub(crate) fn end_pack(pack: &mut Vec<u8>, places: &mut [(ChunkHash, Place)]) ->
         entries.extend_from_slice(&place.offset.to_le_bytes());
         entries.extend_from_slice(&place.bytes.to_le_bytes());
     }
-    let hash = hash_of(&entries);
     let count = u32::try_from(places.len()).expect("a pack holds far fewer chunks");
     pack.extend_from_slice(&entries);
-    pack.extend_from_slice(&hash.0);
+    pack.extend_from_slice(&hash_of(&entries).0);
     pack.extend_from_slice(&start.to_le_bytes());
     pack.extend_from_slice(&count.to_le_bytes());
     pack.extend_from_slice(&PACK_MAGIC);
-    hash
 }
 
-/// Reads the index of a pack of `bytes` bytes, which `read` reads pieces of.
-pub(crate) fn read_index(
-    file: &str,
-    bytes: u64,
-    read: &mut dyn FnMut(u64, usize) -> Result<Vec<u8>, Error>,
-) -> Result<Vec<(ChunkHash, Place)>, Error> {
-    let too_short = || damaged(file, "is too short");
-    let least = (PREFIX_BYTES + TRAILER_BYTES) as u64;
-    let trailer_at = bytes.checked_sub(TRAILER_BYTES as u64).ok_or_else(too_short)?;
-    if bytes < least {
-        return Err(too_short());
-    }
-    check_prefix(&read(0, PREFIX_BYTES)?, PACK_MAGIC, file)?;
-    let trailer = read(trailer_at, TRAILER_BYTES)?;
+/// How many bytes the index and all that follows it take, as the last bytes of the pack `file` of `bytes`
+/// bytes tell it.
+pub(crate) fn index_bytes(file: &str, bytes: u64, tail: &[u8]) -> Result<u64, Error> {
+    let trailer = tail.len().checked_sub(TRAILER_BYTES).and_then(|start| tail.get(start..));
+    let trailer = trailer.ok_or_else(|| damaged(file, "is too short"))?;
     if trailer[TRAILER_BYTES - PACK_MAGIC.len()..] != PACK_MAGIC {
         return Err(damaged(file, "has no index"));
     }
-    let (start, count) = (number(&trailer, HASH_BYTES), number(&trailer, HASH_BYTES + 4));
-    let index_bytes = u64::from(count) * ENTRY_BYTES as u64;
-    if (start as usize) < PREFIX_BYTES || u64::from(start) + index_bytes != trailer_at {
+    let (start, count) = (number(trailer, HASH_BYTES), number(trailer, HASH_BYTES + 4));
+    let index_bytes = u64::from(count) * ENTRY_BYTES as u64 + TRAILER_BYTES as u64;
+    if (start as usize) < PREFIX_BYTES || u64::from(start) + index_bytes != bytes {
         return Err(damaged(file, "its index is not where it says"));
     }
-    // It is within the file, so it fits.
-    let index_bytes = usize::try_from(index_bytes).map_err(|_| too_short())?;
-    let entries = read(u64::from(start), index_bytes)?;
-    if hash_of(&entries).0 != trailer[..HASH_BYTES] {
+    Ok(index_bytes)
+}
+
+/// Reads the index of a pack of `bytes` bytes, which `tail` ends with.
+pub(crate) fn read_index(
+    file: &str,
+    bytes: u64,
+    tail: &[u8],
+) -> Result<Vec<(ChunkHash, Place)>, Error> {
+    let too_short = || damaged(file, "is too short");
+    let index_bytes = usize::try_from(index_bytes(file, bytes, tail)?).map_err(|_| too_short())?;
+    let start = tail.len().checked_sub(index_bytes).ok_or_else(too_short)?;
+    let (entries, trailer) = tail[start..].split_at(index_bytes - TRAILER_BYTES);
+    if hash_of(entries).0 != trailer[..HASH_BYTES] {
         return Err(damaged(file, "its index is not what was written"));
     }
-    let mut places = Vec::with_capacity(count as usize);
+    let frames_end = u64::from(number(trailer, HASH_BYTES));
+    let mut places = Vec::with_capacity(entries.len() / ENTRY_BYTES);
     for entry in entries.chunks_exact(ENTRY_BYTES) {
         let mut hash = [0; HASH_BYTES];
         hash.copy_from_slice(&entry[..HASH_BYTES]);
         let place =
             Place { offset: number(entry, HASH_BYTES), bytes: number(entry, HASH_BYTES + 4) };
-        if u64::from(place.offset) + u64::from(place.bytes) > u64::from(start) {
+        let is_inside = PREFIX_BYTES as u64 <= u64::from(place.offset)
+            && u64::from(place.offset) + u64::from(place.bytes) <= frames_end;
+        if !is_inside {
             return Err(damaged(file, "a frame lies outside of it"));
         }
         places.push((ChunkHash(hash), place));
@@ -168,8 +145,45 @@ pub(crate) fn read_index(
 }
 
 /// The file of refs.
-pub(crate) fn encode_refs(state: &RemoteState) -> Vec<u8> {
+pub(crate) fn encode_refs(refs: &Refs) -> Vec<u8> {
+    let record = encode_record(refs);
+    let mut bytes = prefix(REFS_MAGIC).to_vec();
+    bytes.extend_from_slice(&hash_of(record.as_bytes()).0);
+    bytes.extend_from_slice(record.as_bytes());
+    bytes
+}
+
+fn encode_record(refs: &Refs) -> DocumentBuf {
     let mut record = DocumentBuilder::new();
+    if let Some(state) = &refs.repository {
+        append_repository(&mut record, state);
+    }
+    record.begin_array("backups");
+    for backup in &refs.backups {
+        let mut builder = DocumentBuilder::new();
+        builder.append("name", Value::String(&backup.name));
+        let subtype = system::SUBTYPE_GENERIC;
+        system::append_bytes(&mut builder, "root", subtype, &backup.root.0);
+        builder.append("time", Value::DateTime(backup.time_millis)).begin_array("databases");
+        for name in &backup.databases {
+            builder.push(Value::String(name));
+        }
+        builder.end();
+        let absent: Vec<u8> = backup.absent.iter().flat_map(|hash| hash.0).collect();
+        system::append_bytes(&mut builder, "absent", subtype, &absent);
+        record.push(Value::from(&builder.build()));
+    }
+    record.end().append("collections", Value::Int64(refs.collections as i64));
+    record.begin_array("doomed");
+    for name in &refs.doomed {
+        record.push(Value::String(name));
+    }
+    record.end();
+    record.build()
+}
+
+/// Appends the refs of a repository to a record: as they lie in a file, and as they travel.
+pub(crate) fn append_repository(record: &mut DocumentBuilder, state: &RemoteState) {
     record.append("salt", Value::Int64(state.salt as i64));
     record.append("defaultBranch", Value::String(&state.default_branch));
     record.begin_array("branches");
@@ -181,27 +195,80 @@ pub(crate) fn encode_refs(state: &RemoteState) -> Vec<u8> {
     }
     record.end().begin_array("tags");
     for (tag, chunk) in state.tags.values() {
-        let mut builder = DocumentBuilder::new();
-        builder.append("name", Value::String(&tag.name));
-        system::append_bytes(&mut builder, "commit", system::SUBTYPE_GENERIC, &chunk.0);
-        for (name, text) in [("message", &tag.message), ("author", &tag.author)] {
-            if let Some(text) = text {
-                builder.append(name, Value::String(text));
-            }
-        }
-        builder.append("time", Value::DateTime(tag.time_millis));
-        record.push(Value::from(&builder.build()));
+        record.push(Value::from(&encode_tag(tag, *chunk)));
     }
     record.end();
-    let record = record.build();
-    let mut bytes = prefix(REFS_MAGIC).to_vec();
-    bytes.extend_from_slice(&hash_of(record.as_bytes()).0);
-    bytes.extend_from_slice(record.as_bytes());
-    bytes
+}
+
+/// A tag as it lies in a file of refs, and as it travels.
+pub(crate) fn encode_tag(tag: &TagInfo, chunk: ChunkHash) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    builder.append("name", Value::String(&tag.name));
+    system::append_bytes(&mut builder, "commit", system::SUBTYPE_GENERIC, &chunk.0);
+    for (name, text) in [("message", &tag.message), ("author", &tag.author)] {
+        if let Some(text) = text {
+            builder.append(name, Value::String(text));
+        }
+    }
+    builder.append("time", Value::DateTime(tag.time_millis));
+    builder.build()
+}
+
+/// The chunk that the field `name` names.
+pub(crate) fn hash_field(part: Document<'_>, name: &str) -> Option<ChunkHash> {
+    match part.get(name) {
+        Some(Value::Binary(binary)) => {
+            <[u8; HASH_BYTES]>::try_from(binary.bytes).ok().map(ChunkHash)
+        }
+        _ => None,
+    }
+}
+
+/// Reads a tag.
+pub(crate) fn decode_tag(part: Document<'_>) -> Result<(TagInfo, ChunkHash), Error> {
+    let wrong = || damaged("REFS", "a tag has no proper name, commit or time");
+    let (name, chunk) = named(part).ok_or_else(wrong)?;
+    let Some(Value::DateTime(time_millis)) = part.get("time") else { return Err(wrong()) };
+    let text = |name: &str| part.get(name).and_then(system::as_string);
+    let (message, author) = (text("message"), text("author"));
+    let commit = format::id_of(chunk);
+    Ok((TagInfo { name, commit, message, author, time_millis }, chunk))
+}
+
+fn named(part: Document<'_>) -> Option<(String, ChunkHash)> {
+    part.get("name").and_then(system::as_string).zip(hash_field(part, "commit"))
+}
+
+/// The documents of an array.
+fn parts<'a>(record: Document<'a>, name: &str) -> Result<Vec<Document<'a>>, Error> {
+    let array = record.get(name).and_then(|value| value.as_array());
+    let array = array.ok_or_else(|| damaged("REFS", &format!("has no {name}")))?;
+    Ok(array.iter().filter_map(|part| part.as_document()).collect())
+}
+
+/// Reads the refs of a repository, if the record has one.
+pub(crate) fn decode_repository(record: Document<'_>) -> Result<Option<RemoteState>, Error> {
+    let wrong = |what: &str| damaged("REFS", what);
+    let Some(salt) = record.get("salt") else { return Ok(None) };
+    let default_branch = record.get("defaultBranch").and_then(system::as_string);
+    let (Some(salt), Some(default_branch)) = (salt.as_integer(), default_branch) else {
+        return Err(wrong("has no proper salt or no default branch"));
+    };
+    let mut branches = BTreeMap::new();
+    for part in parts(record, "branches")? {
+        let (name, head) = named(part).ok_or_else(|| wrong("a ref has no name or commit"))?;
+        branches.insert(name, head);
+    }
+    let mut tags = BTreeMap::new();
+    for part in parts(record, "tags")? {
+        let (tag, chunk) = decode_tag(part)?;
+        tags.insert(tag.name.clone(), (tag, chunk));
+    }
+    Ok(Some(RemoteState { salt: salt as u64, default_branch, branches, tags }))
 }
 
 /// Reads a file of refs.
-pub(crate) fn decode_refs(bytes: &[u8]) -> Result<RemoteState, Error> {
+pub(crate) fn decode_refs(bytes: &[u8]) -> Result<Refs, Error> {
     let wrong = |what: &str| damaged("REFS", what);
     check_prefix(bytes, REFS_MAGIC, "REFS")?;
     let hash = bytes.get(PREFIX_BYTES..PREFIX_BYTES + HASH_BYTES);
@@ -211,43 +278,36 @@ pub(crate) fn decode_refs(bytes: &[u8]) -> Result<RemoteState, Error> {
     }
     let record = DocumentBuf::validated(Bytes::copy_from_slice(record))
         .map_err(|error| wrong(&error.to_string()))?;
-    let commit = |part: Document<'_>| match part.get("commit") {
-        Some(Value::Binary(binary)) => <[u8; HASH_BYTES]>::try_from(binary.bytes).ok(),
-        _ => None,
-    };
-    let named = |part: Document<'_>| -> Result<(String, ChunkHash), Error> {
-        let name = part.get("name").and_then(system::as_string);
-        let hash = commit(part).map(ChunkHash);
-        name.zip(hash).ok_or_else(|| wrong("a ref has no proper name or commit"))
-    };
-    let parts = |name: &str| {
+    let record = record.view();
+    let texts = |record: Document<'_>, name: &str| -> Result<Vec<String>, Error> {
         let array = record.get(name).and_then(|value| value.as_array());
-        let array = array.ok_or_else(|| wrong("has no branches or no tags"))?;
-        Ok::<_, Error>(array.iter().filter_map(|part| part.as_document()).collect::<Vec<_>>())
+        let array = array.ok_or_else(|| wrong(&format!("has no {name}")))?;
+        Ok(array.iter().filter_map(system::as_string).collect())
     };
-    let branches: BTreeMap<String, ChunkHash> =
-        parts("branches")?.into_iter().map(named).collect::<Result<_, _>>()?;
-    let mut tags = BTreeMap::new();
-    for part in parts("tags")? {
-        let (name, chunk) = named(part)?;
-        let Some(Value::DateTime(time_millis)) = part.get("time") else {
-            return Err(wrong("a tag has no time"));
+    let mut backups = Vec::new();
+    for part in parts(record, "backups")? {
+        let name = part.get("name").and_then(system::as_string);
+        let time = part.get("time");
+        let (Some(name), Some(root), Some(Value::DateTime(time_millis))) =
+            (name, hash_field(part, "root"), time)
+        else {
+            return Err(wrong("a backup has no proper name, root or time"));
         };
-        let tag = TagInfo {
-            name: name.clone(),
-            commit: format::id_of(chunk),
-            message: part.get("message").and_then(system::as_string),
-            author: part.get("author").and_then(system::as_string),
-            time_millis,
+        let Some(Value::Binary(absent)) = part.get("absent") else {
+            return Err(wrong("a backup has no list of absent commits"));
         };
-        tags.insert(name, (tag, chunk));
+        let absent = crate::version::remote::decode_hashes(absent.bytes);
+        let databases = texts(part, "databases")?;
+        backups.push(BackupInfo { name, root, time_millis, databases, absent });
     }
-    let salt = record.get("salt").and_then(|value| value.as_integer());
-    let default_branch = record.get("defaultBranch").and_then(system::as_string);
-    let (Some(salt), Some(default_branch)) = (salt, default_branch) else {
-        return Err(wrong("has no salt or no default branch"));
-    };
-    Ok(RemoteState { salt: salt as u64, default_branch, branches, tags })
+    let collections = record.get("collections").and_then(|value| value.as_integer());
+    let collections = collections.and_then(|count| u64::try_from(count).ok());
+    Ok(Refs {
+        repository: decode_repository(record)?,
+        backups,
+        collections: collections.ok_or_else(|| wrong("has no count of collections"))?,
+        doomed: texts(record, "doomed")?,
+    })
 }
 
 #[cfg(test)]

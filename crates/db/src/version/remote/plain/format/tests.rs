@@ -1,70 +1,45 @@
-//! Packs and refs come back; what is damaged is refused, never believed.
+//! Indexes of packs and refs come back; what is damaged is refused, never believed.
 
 use super::*;
 
-fn pack() -> (Vec<u8>, Vec<Chunk>, Vec<(ChunkHash, Place)>) {
-    let chunks: Vec<Chunk> = [&b"hello"[..], &[b'z'; 3_000], b""]
-        .iter()
-        .map(|payload| Chunk::new(ChunkKind::Blob, &[ChunkHash([7; HASH_BYTES])], payload))
-        .collect();
+fn pack() -> (Vec<u8>, Vec<(ChunkHash, Place)>) {
     let mut bytes = begin_pack();
-    let mut places: Vec<_> = chunks
-        .iter()
-        .map(|chunk| (chunk.hash(), Frame::append(&mut bytes, chunk.encoded())))
-        .collect();
+    bytes.extend_from_slice(&[5; 100]);
+    let place = |offset, bytes| Place { offset, bytes };
+    let name = |number| ChunkHash([number; HASH_BYTES]);
+    let mut places =
+        vec![(name(9), place(16, 40)), (name(3), place(16, 40)), (name(5), place(56, 60))];
     end_pack(&mut bytes, &mut places);
-    (bytes, chunks, places)
-}
-
-fn index(bytes: &[u8]) -> Result<Vec<(ChunkHash, Place)>, Error> {
-    let mut read = |offset: u64, count: usize| {
-        let start = offset as usize;
-        let found = bytes.get(start..start + count).map(<[u8]>::to_vec);
-        found.ok_or_else(|| damaged("test", "read past its end"))
-    };
-    read_index("test", bytes.len() as u64, &mut read)
+    (bytes, places)
 }
 
 #[test]
-fn packs_come_back() {
-    let (bytes, chunks, places) = pack();
-    let found = index(&bytes).expect("a whole pack");
-    assert_eq!(found, places);
-    for chunk in &chunks {
-        let (_, place) = found.iter().find(|(hash, _)| *hash == chunk.hash()).expect("it is in");
-        let frame = &bytes[place.offset as usize..][..place.bytes as usize];
-        let encoded = Frame::decode("test", place, frame).expect("a whole frame");
-        assert_eq!(&encoded[..], chunk.encoded());
+fn indexes_come_back_from_any_tail_that_holds_them() {
+    let (bytes, places) = pack();
+    assert!(places.is_sorted_by_key(|(hash, _)| *hash));
+    let all = bytes.len() as u64;
+    let needed = index_bytes("test", all, &bytes[bytes.len() - TRAILER_BYTES..]).expect("whole");
+    for tail in [needed as usize, needed as usize + 1, bytes.len()] {
+        let tail = &bytes[bytes.len() - tail..];
+        assert_eq!(read_index("test", all, tail).expect("a whole pack"), places);
     }
-    assert!(bytes.len() < 1_000, "what can be compressed is: {}", bytes.len());
 }
 
 #[test]
 fn damaged_packs_are_refused() {
-    let (bytes, _, places) = pack();
+    let (bytes, _) = pack();
     for end in 0..bytes.len() {
-        assert!(index(&bytes[..end]).is_err(), "cut at {end}");
+        assert!(read_index("test", end as u64, &bytes[..end]).is_err(), "cut at {end}");
+        assert!(read_index("test", bytes.len() as u64, &bytes[..end]).is_err(), "cut at {end}");
     }
-    let frames_end = places.iter().map(|(_, place)| place.offset + place.bytes).max().unwrap();
-    for position in (frames_end as usize..bytes.len()).chain(0..PREFIX_BYTES) {
+    for position in 116..bytes.len() {
         let mut bad = bytes.clone();
         bad[position] ^= 0x40;
-        assert!(index(&bad).is_err(), "a bit of byte {position}");
-    }
-    let (_, place) = places[0];
-    let frame = &bytes[place.offset as usize..][..place.bytes as usize];
-    for end in 0..frame.len() {
-        assert!(Frame::decode("test", &place, &frame[..end]).is_err(), "a frame cut at {end}");
-    }
-    for position in 0..FRAME_HEADER_BYTES {
-        let mut bad = frame.to_vec();
-        bad[position] ^= 0x81;
-        assert!(Frame::decode("test", &place, &bad).is_err(), "byte {position} of a frame");
+        assert!(read_index("test", bad.len() as u64, &bad).is_err(), "a bit of byte {position}");
     }
 }
 
-#[test]
-fn refs_come_back_and_damage_is_refused() {
+fn refs() -> Refs {
     let tag = TagInfo {
         name: "v1".to_owned(),
         commit: format::id_of(ChunkHash([3; HASH_BYTES])),
@@ -78,14 +53,56 @@ fn refs_come_back_and_damage_is_refused() {
         branches: BTreeMap::from([("a/b".to_owned(), ChunkHash([9; HASH_BYTES]))]),
         tags: BTreeMap::from([("v1".to_owned(), (tag, ChunkHash([3; HASH_BYTES])))]),
     };
-    let bytes = encode_refs(&state);
-    assert_eq!(decode_refs(&bytes).expect("what was encoded"), state);
-    for end in 0..bytes.len() {
-        assert!(decode_refs(&bytes[..end]).is_err(), "cut at {end}");
+    let backup = BackupInfo {
+        name: "monday".to_owned(),
+        root: ChunkHash([4; HASH_BYTES]),
+        time_millis: 7,
+        databases: vec!["shop".to_owned(), "other".to_owned()],
+        absent: vec![ChunkHash([8; HASH_BYTES])],
+    };
+    Refs {
+        repository: Some(state),
+        backups: vec![backup],
+        collections: 3,
+        doomed: vec!["pack-x".to_owned()],
     }
-    for position in PREFIX_BYTES..bytes.len() {
-        let mut bad = bytes.clone();
-        bad[position] ^= 1;
-        assert!(decode_refs(&bad).is_err(), "a bit of byte {position}");
+}
+
+#[test]
+fn refs_come_back_and_damage_is_refused() {
+    for refs in [Refs::default(), refs()] {
+        let bytes = encode_refs(&refs);
+        assert_eq!(decode_refs(&bytes).expect("what was encoded"), refs);
+        for end in 0..bytes.len() {
+            assert!(decode_refs(&bytes[..end]).is_err(), "cut at {end}");
+        }
+        for position in PREFIX_BYTES..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[position] ^= 1;
+            assert!(decode_refs(&bad).is_err(), "a bit of byte {position}");
+        }
     }
+}
+
+#[test]
+fn the_example_of_the_page_is_what_is_written() {
+    let chunk = Chunk::new(ChunkKind::Blob, &[], b"hello");
+    let (mut pack, mut places) = (begin_pack(), Vec::new());
+    let frame =
+        crate::version::remote::frame::encode(&[chunk.clone()], super::super::packs::EFFORT);
+    let place = Place { offset: pack.len() as u32, bytes: frame.len() as u32 };
+    pack.extend_from_slice(&frame);
+    places.push((chunk.hash(), place));
+    end_pack(&mut pack, &mut places);
+    let page = include_str!("../../../../../../../docs/format/plain-remote.md");
+    let example = page.split("```hex\n").nth(1).and_then(|rest| rest.split("```").next());
+    let example: Vec<u8> = example
+        .expect("the page has an example")
+        .lines()
+        .flat_map(|line| line.split("  ").next().unwrap_or_default().split(' '))
+        .filter(|word| !word.is_empty())
+        .map(|word| u8::from_str_radix(word, 16).expect("two digits"))
+        .collect();
+    let told: Vec<String> = pack.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(example, pack, "{}", told.join(" "));
 }

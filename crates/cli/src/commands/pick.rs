@@ -1,4 +1,5 @@
-//! `frond revert`: undoes what one commit did, by a commit of its own.
+//! `frond cherry-pick` and `frond revert`: does again on this branch what one commit did elsewhere,
+//! or undoes it, by a commit of its own.
 
 use frond_doc::{DocumentBuilder, Value};
 
@@ -7,16 +8,36 @@ use crate::commands::merge::{self, Rules};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
-const EXAMPLES: &str = "\
+const PICK_EXAMPLES: &str = "\
+Examples:
+  frond cherry-pick shop sale~1             one commit of another branch
+  frond cherry-pick shop 3k2j9q7t --on-conflict theirs";
+
+const REVERT_EXAMPLES: &str = "\
 Examples:
   frond revert shop HEAD                    take the last commit back, in public
   frond revert shop main~3 -m 'prices as they were'
   frond revert shop v2 --parent 1           a merge";
 
+/// Do again on this branch what one commit did
+#[derive(clap::Args)]
+#[command(after_help = PICK_EXAMPLES)]
+pub struct CherryPick {
+    #[command(flatten)]
+    pick: Pick,
+}
+
 /// Undo what one commit did, by a new commit
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = REVERT_EXAMPLES)]
 pub struct Revert {
+    #[command(flatten)]
+    pick: Pick,
+}
+
+/// Which commit, and how.
+#[derive(clap::Args)]
+struct Pick {
     /// Database, or DATABASE@BRANCH
     database: String,
 
@@ -42,19 +63,39 @@ pub struct Revert {
     target: Target,
 }
 
+impl CherryPick {
+    /// Makes the commit, or tells what conflicts.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        // The author stays who made the changes, unless one is named.
+        self.pick.run("frondCherryPick", self.pick.author.given(), terminal)
+    }
+}
+
 impl Revert {
     /// Makes the commit, or tells what conflicts.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        self.pick.run("frondRevert", Some(&self.pick.author.name()), terminal)
+    }
+}
+
+impl Pick {
+    fn run(
+        &self,
+        name: &str,
+        author: Option<&str>,
+        terminal: &mut Terminal,
+    ) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
-        command.append("frondRevert", Value::Int32(1));
+        command.append(name, Value::Int32(1));
         command.append("target", Value::String(&self.version));
         if let Some(parent) = self.parent {
             command.append("parent", Value::Int64(i64::from(parent)));
         }
-        if let Some(message) = &self.message {
-            command.append("message", Value::String(message));
+        for (name, text) in [("message", self.message.as_deref()), ("author", author)] {
+            if let Some(text) = text {
+                command.append(name, Value::String(text));
+            }
         }
-        command.append("author", Value::String(&self.author.name()));
         self.rules.append_to(&mut command)?;
         merge::run(self.target.open()?, terminal, &self.database, &command.build())
     }

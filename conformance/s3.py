@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Pushes to, clones from and backs up to a real S3-compatible server, and cuts that at random moments.
+
+The server is versitygw, built once by `go install` into target/conformance. Without Go, or with no way
+to fetch it, the script says "not run" and ends well: nothing of ours is at fault then. The conditional put of the
+server is proven first, by `frond doctor --store`.
+
+    conformance/s3.py [--frond PATH] [--rounds COUNT] [--seed NUMBER] [--server PATH]
+"""
+
+import argparse
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+INSTALLED = PROJECT / "target" / "conformance" / "bin"
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+BUILD_SECONDS_MAX = 900
+START_SECONDS_MAX = 20
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test-key", "AWS_SECRET_ACCESS_KEY": "test-secret",
+               "AWS_REGION": "us-east-1"}
+
+
+def main():
+    options = read_options()
+    server = options.server or build_server()
+    if server is None:
+        print("s3: not run: versitygw can't be built here (it needs Go and its module proxy)")
+        return 0
+    chance = random.Random(options.seed)
+    with tempfile.TemporaryDirectory(prefix="frond-s3-") as directory:
+        with Store(server, Path(directory)) as store:
+            run(Frond(options.frond, Path(directory), store), store, chance, options.rounds)
+    print(f"s3: passed, {options.rounds} rounds with seed {options.seed}")
+    return 0
+
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--frond", default=str(PROJECT / "target" / "release" / "frond"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--server", help="a versitygw that was built already")
+    return parser.parse_args()
+
+
+def build_server():
+    """Builds versitygw, or returns None."""
+    built = INSTALLED / "versitygw"
+    if built.exists():
+        return str(built)
+    if shutil.which("go") is None:
+        return None
+    environment = {**os.environ, "GOBIN": str(INSTALLED)}
+    try:
+        subprocess.run(["go", "install", VERSITYGW], env=environment, check=True,
+                       capture_output=True, timeout=BUILD_SECONDS_MAX)
+    except (subprocess.SubprocessError, OSError):
+        return None
+    return str(built)
+
+
+class Store:
+    """A running server with one bucket, in a directory."""
+
+    def __init__(self, program, directory):
+        self.program = program
+        self.directory = directory / "objects"
+        (self.directory / "bucket").mkdir(parents=True)
+        self.log = open(directory / "store.log", "wb")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process = None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        self.log.close()
+
+    def start(self):
+        environment = {**os.environ, "ROOT_ACCESS_KEY": CREDENTIALS["AWS_ACCESS_KEY_ID"],
+                       "ROOT_SECRET_KEY": CREDENTIALS["AWS_SECRET_ACCESS_KEY"]}
+        arguments = [self.program, "--port", f"127.0.0.1:{self.port}", "posix", str(self.directory)]
+        self.process = subprocess.Popen(arguments, env=environment, stdout=self.log, stderr=self.log)
+        end = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < end:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise SystemExit("s3: the store doesn't start")
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Frond:
+    """The command, with the store's address in its environment."""
+
+    def __init__(self, program, directory, store):
+        self.program, self.directory = str(Path(program).resolve()), directory
+        endpoint = f"http://127.0.0.1:{store.port}"
+        self.environment = {**os.environ, **CREDENTIALS, "AWS_ENDPOINT_URL": endpoint,
+                            "FROND_AUTHOR": "Ada"}
+
+    def start(self, *arguments):
+        return subprocess.Popen([self.program, *arguments], cwd=self.directory,
+                                env=self.environment, text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def try_run(self, *arguments, text=None):
+        done = subprocess.run([self.program, *arguments], cwd=self.directory, text=True, input=text,
+                              env=self.environment, capture_output=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def run(self, *arguments, text=None):
+        code, told = self.try_run(*arguments, text=text)
+        if code != 0:
+            raise SystemExit(f"s3: frond {' '.join(arguments)}: {told}")
+        return told
+
+
+def documents(chance, count, first):
+    lines = []
+    for number in range(count):
+        text = chance.randbytes(chance.randrange(20, 400)).hex()
+        lines.append(f'{{"_id": {first + number}, "text": "{text}"}}\n')
+    return "".join(lines)
+
+
+def cut(frond, store, chance, *arguments):
+    """Runs a command, and kills it or the store at a random moment; then until it ends well."""
+    process = frond.start(*arguments)
+    time.sleep(chance.random() * 0.25)
+    if chance.random() < 0.5:
+        process.kill()
+        process.communicate()
+    else:
+        store.stop()
+        if chance.random() < 0.5:
+            process.kill()
+        store.start()
+        process.communicate()
+    frond.run(*arguments)
+
+
+def run(frond, store, chance, rounds):
+    told = frond.run("doctor", "--store", "s3://bucket/probe")
+    if "one won each" not in told:
+        raise SystemExit(f"s3: {told}")
+    frond.run("import", "-d", "shop", "-c", "items", "--commit", "first", text=documents(chance, 4000, 0))
+    frond.run("remote", "shop", "add", "cloud", "s3://bucket/shop")
+    for position in range(rounds):
+        more = documents(chance, 1500, 10_000 * (position + 1))
+        frond.run("import", "-d", "shop", "-c", "items", "--commit", f"round {position}", text=more)
+        cut(frond, store, chance, "push", "shop", "cloud")
+        mine = f"clone{position}"
+        # A clone that ended well before it was cut is there already.
+        process = frond.start("clone", "s3://bucket/shop", "shop", "--data", mine)
+        time.sleep(chance.random() * 0.25)
+        process.kill()
+        process.communicate()
+        code, told = frond.try_run("clone", "s3://bucket/shop", "shop", "--data", mine)
+        if code != 0 and "exists" not in told:
+            raise SystemExit(f"s3: {told}")
+        same(frond, "frond-data", mine)
+        # The second run makes a backup of its own name, whether the first one ended or not.
+        process = frond.start("backup", "s3://bucket/backups")
+        time.sleep(chance.random() * 0.25)
+        process.kill()
+        process.communicate()
+        frond.run("backup", "s3://bucket/backups")
+        restored = f"restored{position}"
+        frond.run("restore", "--backup", "s3://bucket/backups", "--data", restored)
+        same(frond, "frond-data", restored)
+        frond.run("fsck", "--data", restored)
+        if position % 2 == 1:
+            frond.run("gc", "--place", "s3://bucket/shop")
+            frond.run("gc", "--place", "s3://bucket/backups")
+
+
+def same(frond, left, right):
+    """Both data directories hold the same documents."""
+    exported = [frond.run("export", "-d", "shop", "-c", "items", "--data", place) for place in (left, right)]
+    if exported[0] != exported[1] or not exported[0]:
+        raise SystemExit(f"s3: {left} and {right} differ")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+//! `frond erase`: takes a document, or a field, out of all history, and off the disk.
+
+use std::io::{BufRead, Write};
+
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
+
+use crate::arguments::Target;
+use crate::commands::log::append_id;
+use crate::failure::Failure;
+use crate::output::{array_of, count_of, counted, documents_of, plain, text_of};
+use crate::terminal::{Style, Terminal};
+
+const EXAMPLES: &str = r#"Examples:
+  frond erase shop people --id 7                     a document, in every version
+  frond erase shop people --id 7 --field mail        a field of it
+  frond erase shop people --field mail --field 'addresses.$[].street'   fields of all documents
+  frond erase shop people --id 7 --dry-run           tell what would happen
+  frond erase shop --commits                         which commits took the place of which
+
+Every commit that held it is made again without it and gets another id; branches, tags and changes that
+aren't committed follow, and an old id names the new commit. Undo, reflog and dropped databases of the
+name are forgotten. Then every pack is written again without what is dead. It can't be undone.
+Clones, backups and remotes have copies of their own: erase there, too, and push with force."#;
+
+/// Take a document or a field out of all history, for good
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Erase {
+    /// Database
+    database: String,
+
+    /// Collection
+    #[arg(required_unless_present = "commits")]
+    collection: Option<String>,
+
+    /// The document's _id as JSON, or as text; again for more
+    #[arg(long, value_name = "ID")]
+    id: Vec<String>,
+
+    /// A field, as $unset takes it; again for more. Otherwise whole documents
+    #[arg(long, value_name = "PATH")]
+    field: Vec<String>,
+
+    /// Only tell what would happen
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Don't ask
+    #[arg(short, long)]
+    yes: bool,
+
+    /// List which commits took the place of which
+    #[arg(long, conflicts_with_all = ["collection", "id", "field", "dry_run"])]
+    commits: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Erase {
+    /// Asks, and erases.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut backend = self.target.open()?;
+        if self.commits {
+            let command = document! { "frondErase": 1_i32, "commits": true };
+            let answer = backend.execute(&self.database, &command)?;
+            tell_commits(terminal, answer.view())?;
+            return backend.close();
+        }
+        let dry = backend.execute(&self.database, &self.command(true)?)?;
+        if self.dry_run {
+            tell(terminal, "would be", dry.view())?;
+            return backend.close();
+        }
+        if !self.yes {
+            tell(terminal, "would be", dry.view())?;
+            if !self.confirmed(terminal)? {
+                writeln!(terminal, "nothing was erased")?;
+                return backend.close();
+            }
+        }
+        let answer = backend.execute(&self.database, &self.command(false)?)?;
+        tell(terminal, "were", answer.view())?;
+        match count_of(answer.view(), "chunksLeft") {
+            0 => writeln!(terminal, "nothing of it is left on the disk")?,
+            left => {
+                let left = counted(left, "chunk");
+                let hint = terminal.paint(Style::Accent, "frond gc --purge");
+                writeln!(terminal, "{left} are still read by somebody; later run  {hint}")?;
+            }
+        }
+        backend.close()
+    }
+
+    fn command(&self, dry_run: bool) -> Result<DocumentBuf, Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondErase", Value::Int32(1));
+        command.append("collection", Value::String(self.collection.as_deref().unwrap_or_default()));
+        if !self.id.is_empty() {
+            command.begin_array("documents");
+            for id in &self.id {
+                let mut one = DocumentBuilder::new();
+                append_id(&mut one, "_id", id);
+                command.push(one.build().get("_id").unwrap_or(Value::Null));
+            }
+            command.end();
+        }
+        if !self.field.is_empty() {
+            command.begin_array("fields");
+            for field in &self.field {
+                command.push(Value::String(field));
+            }
+            command.end();
+        }
+        let flag = if dry_run { "dryRun" } else { "confirm" };
+        command.append(flag, Value::Boolean(true));
+        Ok(command.build())
+    }
+
+    fn confirmed(&self, terminal: &mut Terminal) -> Result<bool, Failure> {
+        let name = plain(&self.database);
+        write!(terminal, "This can't be undone. Type the database's name ({name}) to go on: ")?;
+        terminal.flush()?;
+        let mut line = String::new();
+        std::io::stdin().lock().read_line(&mut line)?;
+        Ok(line.trim() == self.database)
+    }
+}
+
+fn tell(terminal: &mut Terminal, were: &str, answer: Document<'_>) -> Result<(), Failure> {
+    let commits = documents_of(answer, "commits").count() as u64;
+    let documents = count_of(answer, "documents");
+    let versions = counted(documents, "version");
+    let made = counted(commits, "commit");
+    writeln!(terminal, "{versions} of documents {were} erased, {made} {were} made again")?;
+    for (name, what) in [("branches", "branch"), ("tags", "tag"), ("remotes", "forgotten:")] {
+        for each in array_of(answer, name).iter().filter_map(|each| each.as_str()) {
+            writeln!(terminal, "  {what} {}", plain(each))?;
+        }
+    }
+    Ok(())
+}
+
+fn tell_commits(terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
+    for commit in documents_of(answer, "commits") {
+        let new = terminal.paint(Style::Changed, text_of(commit, "new"));
+        writeln!(terminal, "{} is {new} now", plain(text_of(commit, "old")))?;
+    }
+    Ok(())
+}

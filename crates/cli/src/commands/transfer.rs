@@ -1,0 +1,132 @@
+//! What commands that talk to a remote share: where it is, who we are, and how much has moved.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use frond_db::version::remote::{Moved, Remote};
+use frond_db::{Database, Error};
+use frond_remote::{HttpOptions, PlaceUrl};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::failure::{Failure, describe};
+use crate::output::{bytes, counted, grouped};
+
+/// Holds a token for servers that ask for one.
+const TOKEN_VARIABLE: &str = "FROND_REMOTE_TOKEN";
+
+/// How to talk to a running server.
+#[derive(Args, Clone, Debug)]
+pub struct Connection {
+    /// File that holds the token for an http(s):// remote; otherwise FROND_REMOTE_TOKEN
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// File of certificates (PEM) to trust for an https:// remote, beside the system's
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+}
+
+impl Connection {
+    /// What the arguments and the environment say.
+    pub fn options(&self) -> Result<HttpOptions, Failure> {
+        let token = match &self.token_file {
+            Some(file) => {
+                let name = file.display().to_string();
+                let text = std::fs::read_to_string(file);
+                let text = text.map_err(|error| Failure::file(&name, &error))?;
+                let token = text.split_whitespace().next().map(str::to_owned);
+                Some(token.ok_or_else(|| Failure::failed(format!("{name} holds no token")))?)
+            }
+            None => std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty()),
+        };
+        Ok(HttpOptions { token, authorities: self.ca_file.clone(), ..HttpOptions::default() })
+    }
+
+    /// Opens the repository at `place`, for `database`.
+    pub fn open(&self, place: &str, database: &Database) -> Result<Box<dyn Remote>, Failure> {
+        let opened = frond_remote::open(place, &database.name().name, &self.options()?);
+        opened.map_err(|error| {
+            let message = &error.message;
+            if message.contains("LOCK") {
+                return Failure::failed(format!(
+                    "{place} is in use by another process: if a server runs on it, have that serve \
+                     it (frond serve --remote-listen HOST:PORT) and use http://HOST:PORT/DATABASE"
+                ));
+            }
+            Failure::failed(format!("{place}: {message}"))
+        })
+    }
+}
+
+/// The text of the file `file`, which `serve` or another command was told to use.
+pub fn read_text(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file)
+        .map_err(|error| Failure::failed(format!("{}: {}", file.display(), describe(&error))))
+}
+
+/// The place with its directory made absolute, so that it is found from anywhere.
+pub fn absolute(place: &str) -> Result<String, Failure> {
+    let PlaceUrl::Directory(place) = PlaceUrl::parse(place).map_err(failure)? else {
+        return Ok(place.to_owned());
+    };
+    let (directory, database) = match place.rsplit_once('#') {
+        Some((directory, database)) => (directory, Some(database)),
+        None => (place.as_str(), None),
+    };
+    let directory = std::path::absolute(Path::new(directory)).unwrap_or_else(|_| directory.into());
+    Ok(match database {
+        Some(database) => format!("{}#{database}", directory.display()),
+        None => directory.display().to_string(),
+    })
+}
+
+/// What the database says went wrong.
+pub fn failure(error: Error) -> Failure {
+    Failure::failed(error.message)
+}
+
+/// How much has moved, in words.
+pub fn told(moved: &Moved) -> String {
+    format!(
+        "{}, {}, {}",
+        counted(moved.commits, "commit"),
+        counted(moved.chunks, "chunk"),
+        bytes(moved.bytes)
+    )
+}
+
+/// A line that tells how much has moved; only on a terminal.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// Nothing yet.
+    pub fn new() -> Progress {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+            bar.set_style(style);
+        }
+        Progress(bar)
+    }
+
+    /// So much.
+    pub fn show(&self, moved: &Moved) {
+        let commits = match moved.commits {
+            0 => String::new(),
+            commits => format!("{} of {} commits, ", grouped(moved.commits_done), grouped(commits)),
+        };
+        let (chunks, bytes) = (grouped(moved.chunks), bytes(moved.bytes));
+        self.0.set_message(format!("{commits}{chunks} chunks, {bytes}"));
+        self.0.tick();
+    }
+
+    /// So many chunks were looked at.
+    pub fn look(&self, chunks: u64) {
+        self.0.set_message(format!("{} chunks", grouped(chunks)));
+        self.0.tick();
+    }
+
+    /// All.
+    pub fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}

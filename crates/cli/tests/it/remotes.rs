@@ -1,0 +1,74 @@
+//! docs/remotes.md is run, as docs/walkthrough.md is: with a server that it starts. The server takes a free port, and
+//! its address replaces the one that the page shows.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use crate::{Directory, command, frond, walkthrough};
+
+const PAGE: &str = include_str!("../../../../docs/remotes.md");
+const SHOWN: &str = "127.0.0.1:4224";
+
+/// A server that serves remotes, killed when dropped.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(directory: &Directory, line: &str) -> Server {
+        let mut child = command(directory, line).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address = lines.map(Result::unwrap).find_map(|line| {
+            let url = line.trim().strip_prefix("clone from")?.trim().to_owned();
+            url.strip_prefix("http://")?.strip_suffix("/DATABASE").map(str::to_owned)
+        });
+        Server { child, address: address.expect("the server tells its address") }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_page_about_remotes_is_true() {
+    let directory = Directory::new();
+    let token = "0123456789abcdef-of-the-page";
+    directory.file("tokens", &format!("{token} # everything\n"));
+    directory.file("my-token", &format!("{token}\n"));
+    let steps = walkthrough::read(PAGE, &directory);
+    assert!(steps.len() > 15, "{} commands", steps.len());
+    let (mut wrong, mut server) = (String::new(), None::<Server>);
+    for step in &steps {
+        if let Some(line) = step.line.strip_suffix(" &") {
+            let line = line.strip_prefix("frond ").unwrap().replace(SHOWN, "127.0.0.1:0");
+            server = Some(Server::start(&directory, &line));
+            continue;
+        }
+        let address = server.as_ref().map_or(SHOWN, |server| &server.address);
+        wrong.push_str(&walkthrough::difference(&directory, step, &|text| {
+            text.replace(SHOWN, address)
+        }));
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn what_is_in_use_is_told_how_to_be_reached() {
+    let directory = Directory::new();
+    let _server =
+        Server::start(&directory, "serve --listen 127.0.0.1:0 --remote-listen 127.0.0.1:0");
+    let error = frond(&directory, "clone frond-data#shop shop --data mine").fails(1);
+    assert!(error.contains("--remote-listen") && error.contains("http://"), "{error}");
+    let error = frond(&directory, "serve --data x --remote-listen 0.0.0.0:0").fails(1);
+    assert!(error.contains("tokens"), "{error}");
+    let error = frond(&directory, "clone http://127.0.0.1:1/shop shop --data mine").fails(1);
+    assert!(error.contains("127.0.0.1"), "{error}");
+    for place in ["ftp://x/y", "http://u:p@h/shop", "s3://"] {
+        frond(&directory, &format!("clone {place} shop --data mine")).fails(1);
+    }
+}

@@ -1,0 +1,122 @@
+//! `clusteredIndex`: a collection whose documents lie in the order of `_id`.
+//!
+//! Every collection of Frond is one. So the option changes nothing but what is told of the collection, and
+//! that documents may expire by their `_id` (`expireAfterSeconds`).
+
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
+use frond_query::Code;
+
+use crate::catalog::spec::expire_after;
+use crate::catalog::{ID_INDEX_NAME, IndexSpec};
+use crate::error::Error;
+
+/// The option of `create`.
+pub(crate) const OPTION: &str = "clusteredIndex";
+/// The option that says when documents expire.
+pub(crate) const EXPIRE_OPTION: &str = "expireAfterSeconds";
+
+/// Checks the two options of a collection.
+///
+/// # Errors
+/// `InvalidIndexSpecificationOption` (197) for another key than `_id`, 5979700 if `unique` isn't said;
+/// `InvalidOptions` (72) if documents are to expire without the other option.
+pub(crate) fn check(options: Document<'_>) -> Result<(), Error> {
+    let clustered = options.get(OPTION);
+    if let Some(seconds) = options.get(EXPIRE_OPTION) {
+        expire_after(seconds)?;
+        if clustered.is_none() {
+            let message = "'expireAfterSeconds' is only supported on time-series collections or when the \
+                           'clusteredIndex' option is specified";
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        }
+    }
+    let Some(clustered) = clustered else { return Ok(()) };
+    let Value::Document(clustered) = clustered else {
+        let message = "the option 'clusteredIndex' must be an object";
+        return Err(Error::invalid(Code::TypeMismatch, message));
+    };
+    let mut has_key = false;
+    for (name, value) in clustered.iter() {
+        let is_proper = match name {
+            "key" => {
+                has_key = true;
+                let key = value.as_document();
+                key.is_some_and(|key| is_id_key(key))
+            }
+            "unique" => true,
+            "name" => value.as_str().is_some(),
+            "v" => value.as_integer() == Some(2),
+            _ => false,
+        };
+        if !is_proper {
+            let message = match name {
+                "key" => "The clusteredIndex option is only supported for key: {_id: 1}".to_owned(),
+                _ => format!("BSON field 'create.clusteredIndex.{name}' is not supported"),
+            };
+            return Err(Error::invalid(Code::InvalidIndexSpecificationOption, message));
+        }
+    }
+    if !has_key {
+        let message = "BSON field 'create.clusteredIndex.key' is missing but a required field";
+        return Err(Error::invalid(Code::Location(40414), message));
+    }
+    if !clustered.get("unique").is_some_and(|unique| unique.is_truthy()) {
+        let message = "The clusteredIndex option requires unique: true to be specified";
+        return Err(Error::invalid(Code::Location(5_979_700), message));
+    }
+    Ok(())
+}
+
+fn is_id_key(key: Document<'_>) -> bool {
+    order::compare_documents(key, document! { "_id": 1 }.view()).is_eq()
+}
+
+/// When documents expire by their `_id`.
+pub(crate) fn expires_after(options: Document<'_>) -> Option<i64> {
+    options.get(OPTION)?;
+    options.get(EXPIRE_OPTION).and_then(|seconds| seconds.as_integer())
+}
+
+/// The index of `_id` as `listIndexes` tells it of a collection with these options.
+pub fn id_index(options: Document<'_>) -> DocumentBuf {
+    let Some(Value::Document(clustered)) = options.get(OPTION) else {
+        return IndexSpec::of_id().to_document();
+    };
+    let name = clustered.get("name").and_then(|name| name.as_str()).unwrap_or(ID_INDEX_NAME);
+    let mut told = DocumentBuilder::new();
+    told.append("v", Value::Int32(2));
+    told.append("key", Value::Document(document! { "_id": 1 }.view()));
+    told.append("name", Value::String(name));
+    told.append("unique", Value::Boolean(true));
+    told.append("clustered", Value::Boolean(true));
+    told.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_checked() {
+        let key = document! { "_id": 1 };
+        let proper = document! { "key": &key, "unique": true, "name": "mine" };
+        let options = document! { "clusteredIndex": &proper, "expireAfterSeconds": 5 };
+        assert!(check(options.view()).is_ok());
+        assert_eq!(expires_after(options.view()), Some(5));
+        let told = id_index(options.view());
+        assert_eq!(told.get("name"), Some(Value::String("mine")));
+        assert_eq!(told.get("clustered"), Some(Value::Boolean(true)));
+        let other = document! { "a": 1 };
+        for (clustered, code) in [
+            (document! { "key": &other, "unique": true }, 197),
+            (document! { "key": &key }, 5_979_700),
+            (document! { "unique": true }, 40414),
+            (document! { "key": &key, "unique": true, "sparse": true }, 197),
+        ] {
+            let options = document! { "clusteredIndex": &clustered };
+            assert_eq!(check(options.view()).unwrap_err().code.number(), code, "{clustered:?}");
+        }
+        let alone = document! { "expireAfterSeconds": 5 };
+        assert_eq!(check(alone.view()).unwrap_err().code, Code::InvalidOptions);
+    }
+}

@@ -1,0 +1,45 @@
+//! How often each index was used, for `$indexStats`: counted since the data directory was opened, or since
+//! the index was used first.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+/// Indexes that are counted at most.
+const INDEXES_MAX: usize = 100_000;
+
+/// How often each index was used. Collections are told apart by their UUIDs.
+#[derive(Default)]
+pub(crate) struct IndexUsage(RwLock<HashMap<u64, AtomicU64>>);
+
+impl IndexUsage {
+    /// Counts one use of a collection's index.
+    pub fn count(&self, collection: [u8; 16], index: &str) {
+        let key = key(collection, index);
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = known.get(&key) {
+            count.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        drop(known);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= INDEXES_MAX {
+            known.clear();
+        }
+        known.entry(key).or_default().fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often a collection's index was used.
+    pub fn of(&self, collection: [u8; 16], index: &str) -> u64 {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&key(collection, index)).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+}
+
+/// Two of a hundred thousand indexes share a number once in a billion data directories.
+fn key(collection: [u8; 16], index: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (collection, index).hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,155 @@
+//! What an index's entries can tell of documents without fetching them.
+//!
+//! - An index with `clustering` holds whole documents, one that includes fields those and its key's.
+//! - The key of an index of values gives its fields back, with the type bits beside it, where no document
+//!   has an array on their paths: one entry is then all that the document has there. A field below another
+//!   (`a.b`) that is absent doesn't tell whether `a` is there: that document is fetched.
+//!
+//! *Surprise*: a document made of a key has its fields in the key's order, as in MongoDB.
+
+use bytes::Bytes;
+use frond_doc::{DocumentBuf, DocumentBuilder, ValueBuf};
+use frond_query::index::decode;
+
+use crate::catalog::index_entry::{self, EntryParts};
+use crate::catalog::view::{Held, Index};
+use crate::error::Error;
+
+/// The paths that a request asks of documents; `None`: all there is.
+pub(crate) type Needs = Option<Vec<String>>;
+
+/// How documents, or the parts of them that are asked for, come out of an index's entries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Cover {
+    /// They don't.
+    Nothing,
+    /// They lie in the entries.
+    Held,
+    /// They are made of the keys: the places of the parts that are asked for.
+    Key(Vec<usize>),
+}
+
+impl Cover {
+    /// How `index`, whose entries' flags are `flags`, gives what `needs` asks for.
+    pub fn of(index: &Index, flags: u8, needs: &Needs) -> Cover {
+        if matches!(index.held, Held::Document) {
+            return Cover::Held;
+        }
+        let Some(needs) = needs else {
+            return Cover::Nothing;
+        };
+        let is_held = |path: &String| {
+            let keys = index.fields().iter().map(|field| field.path.as_str());
+            let mut held = index.spec.include.iter().map(String::as_str).chain(keys);
+            path == "_id" || held.any(|outer| is_at_or_below(path, outer)) && !has_number(path)
+        };
+        if matches!(index.held, Held::Fields(_)) && needs.iter().all(is_held) {
+            return Cover::Held;
+        }
+        Cover::of_key(index, flags, needs).map_or(Cover::Nothing, Cover::Key)
+    }
+
+    /// The parts of the key that give what `needs` asks for.
+    pub fn of_key(index: &Index, flags: u8, needs: &[String]) -> Option<Vec<usize>> {
+        // Collated keys can't be turned back.
+        let is_simple = index.shape.collation().is_simple();
+        if flags != 0 || !index.shape.is_of_values() || !is_simple {
+            return None;
+        }
+        let mut places = Vec::new();
+        for path in needs.iter().filter(|path| *path != "_id") {
+            let fields = index.fields();
+            let place = fields.iter().position(|field| is_at_or_below(path, &field.path))?;
+            if has_number(path) {
+                return None;
+            }
+            places.push(place);
+        }
+        places.sort_unstable();
+        places.dedup();
+        // Of two fields of which one lies below the other, both would have to be told.
+        let paths: Vec<&str> =
+            places.iter().map(|place| index.fields()[*place].path.as_str()).collect();
+        let meets =
+            |path: &str| paths.iter().filter(|other| is_at_or_below(path, other)).count() > 1;
+        (!paths.iter().any(|path| meets(path))).then_some(places)
+    }
+
+    /// What an entry tells of its document; `None` if the document has to be fetched.
+    pub fn document(
+        &self,
+        index: &Index,
+        key: &Bytes,
+        parts: &EntryParts,
+    ) -> Result<Option<DocumentBuf>, Error> {
+        match self {
+            Cover::Nothing => Ok(None),
+            Cover::Held => Ok(parts.document.clone()),
+            Cover::Key(places) => of_key(index, places, key, parts),
+        }
+    }
+}
+
+/// The document of `_id` and the parts of a key at `places`.
+fn of_key(
+    index: &Index,
+    places: &[usize],
+    key: &Bytes,
+    parts: &EntryParts,
+) -> Result<Option<DocumentBuf>, Error> {
+    let damaged =
+        |error: &dyn std::fmt::Display| Error::damaged(format!("key of an index: {error}"));
+    let (mut rest, mut bits) = (&key[..], &parts.bits[..]);
+    let mut found: Vec<(Vec<&str>, ValueBuf)> = Vec::with_capacity(places.len());
+    for (place, field) in index.fields().iter().enumerate() {
+        // Type bits have no lengths: what isn't asked for is decoded, too.
+        let value = decode::part(&mut rest, &mut bits, field.descending);
+        let value = value.map_err(|error| damaged(&error))?;
+        if !places.contains(&place) {
+            continue;
+        }
+        match value {
+            Some(value) => found.push((field.path.split('.').collect(), value)),
+            None if field.path.contains('.') => return Ok(None),
+            None => {}
+        }
+    }
+    let id = index_entry::id_of(&parts.id_key, &mut bits)?;
+    let mut document = DocumentBuilder::new();
+    document.append("_id", id.as_value());
+    found.retain(|(path, _)| path[..] != ["_id"]);
+    append(&mut document, &found);
+    Ok(Some(document.build()))
+}
+
+/// Appends values at their paths, those below one name together.
+fn append(builder: &mut DocumentBuilder, fields: &[(Vec<&str>, ValueBuf)]) {
+    let mut done: Vec<&str> = Vec::new();
+    for (path, value) in fields {
+        let Some((first, rest)) = path.split_first() else { continue };
+        if done.contains(first) {
+            continue;
+        }
+        done.push(first);
+        if rest.is_empty() {
+            builder.append(first, value.as_value());
+            continue;
+        }
+        let below: Vec<(Vec<&str>, ValueBuf)> = fields
+            .iter()
+            .filter(|(path, _)| path.first() == Some(first))
+            .map(|(path, value)| (path[1..].to_vec(), value.clone()))
+            .collect();
+        let mut inner = DocumentBuilder::new();
+        append(&mut inner, &below);
+        builder.append(first, frond_doc::Value::from(&inner.build()));
+    }
+}
+
+fn is_at_or_below(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn has_number(path: &str) -> bool {
+    path.split('.').any(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+}

@@ -1,0 +1,200 @@
+//! The stages of a plan as a tree, and as `winningPlan` and `executionStages` tell them.
+
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+
+/// A stage of a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    name: &'static str,
+    details: DocumentBuf,
+    inputs: Vec<Stage>,
+    returned: u64,
+    /// Further counters, as `executionStages` names them.
+    counters: Vec<(&'static str, u64)>,
+}
+
+impl Stage {
+    /// A stage that reads a collection or an index.
+    pub fn leaf(name: &'static str, details: DocumentBuf, returned: u64) -> Stage {
+        Stage { name, details, inputs: Vec::new(), returned, counters: Vec::new() }
+    }
+
+    /// A stage over another one, of which everything comes out.
+    pub fn over(name: &'static str, details: DocumentBuf, input: Stage) -> Stage {
+        let returned = input.returned;
+        Stage { name, details, inputs: vec![input], returned, counters: Vec::new() }
+    }
+
+    /// A stage over several.
+    pub fn over_all(name: &'static str, inputs: Vec<Stage>, returned: u64) -> Stage {
+        let details = DocumentBuf::empty();
+        Stage { name, details, inputs, returned, counters: Vec::new() }
+    }
+
+    /// This stage, which gave so many documents.
+    pub fn returning(mut self, returned: u64) -> Stage {
+        self.returned = returned;
+        self
+    }
+
+    /// This stage, with a counter.
+    pub fn counting(mut self, name: &'static str, count: u64) -> Stage {
+        self.counters.push((name, count));
+        self
+    }
+
+    /// This stage, with more to tell of it.
+    pub fn detailed(mut self, more: DocumentBuf) -> Stage {
+        let mut details = DocumentBuilder::new();
+        for (name, value) in self.details.iter().chain(more.iter()) {
+            details.append(name, value);
+        }
+        self.details = details.build();
+        self
+    }
+
+    /// This tree, with stages of one name called another.
+    pub fn renamed(mut self, from: &str, to: &'static str) -> Stage {
+        if self.name == from {
+            self.name = to;
+        }
+        self.inputs = self.inputs.into_iter().map(|input| input.renamed(from, to)).collect();
+        self
+    }
+
+    /// How many documents came out.
+    pub fn returned(&self) -> u64 {
+        self.returned
+    }
+
+    /// The tree as `winningPlan` tells it.
+    pub fn plan(&self) -> DocumentBuf {
+        let mut builder = self.head();
+        self.append_inputs(&mut builder, &Stage::plan);
+        builder.build()
+    }
+
+    /// The tree as `executionStages` tells it. Times are those of the whole query.
+    pub fn execution(&self, millis: i64) -> DocumentBuf {
+        let mut builder = self.head();
+        let works = self.counters.iter().map(|(_, count)| *count).max().unwrap_or(0);
+        let works = works.max(self.returned).saturating_add(1);
+        builder.append("nReturned", number(self.returned));
+        builder.append("executionTimeMillisEstimate", Value::Int64(millis));
+        builder.append("works", number(works));
+        builder.append("advanced", number(self.returned));
+        builder.append("needTime", number(works - 1 - self.returned.min(works - 1)));
+        builder.append("needYield", number(0));
+        builder.append("saveState", number(0));
+        builder.append("restoreState", number(0));
+        builder.append("isEOF", Value::Int32(1));
+        for (name, count) in &self.counters {
+            builder.append(name, number(*count));
+        }
+        self.append_inputs(&mut builder, &|input| input.execution(millis));
+        builder.build()
+    }
+
+    fn head(&self) -> DocumentBuilder {
+        let mut builder = DocumentBuilder::new();
+        builder.append("stage", Value::String(self.name));
+        for (name, value) in self.details.iter() {
+            builder.append(name, value);
+        }
+        builder
+    }
+
+    fn append_inputs(&self, builder: &mut DocumentBuilder, told: &dyn Fn(&Stage) -> DocumentBuf) {
+        match &self.inputs[..] {
+            [] => {}
+            [input] => {
+                builder.append("inputStage", Value::from(&told(input)));
+            }
+            inputs => {
+                builder.begin_array("inputStages");
+                for input in inputs {
+                    builder.push(Value::from(&told(input)));
+                }
+                builder.end();
+            }
+        }
+    }
+}
+
+/// A counter.
+pub(crate) fn number(number: u64) -> Value<'static> {
+    i32::try_from(number)
+        .map_or_else(|_| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX)), Value::Int32)
+}
+
+/// A filter as MongoDB tells it once it is parsed: every condition with its operator.
+pub(crate) fn parsed_query(filter: Document<'_>) -> DocumentBuf {
+    let mut conditions = Vec::new();
+    for (name, value) in filter.iter() {
+        match value {
+            Value::Array(branches) if matches!(name, "$and" | "$or" | "$nor") => {
+                let mut told = DocumentBuilder::new();
+                told.begin_array(name);
+                for branch in branches.iter().filter_map(|branch| branch.as_document()) {
+                    told.push(Value::from(&parsed_query(branch)));
+                }
+                told.end();
+                conditions.push(told.build());
+            }
+            Value::Document(operators) if !name.starts_with('$') && has_operators(operators) => {
+                let options = operators.get("$options");
+                for (operator, operand) in operators.iter().filter(|(name, _)| *name != "$options")
+                {
+                    let mut told = DocumentBuilder::new();
+                    told.begin_document(name).append(operator, operand);
+                    if let (Some(options), "$regex") = (options, operator) {
+                        told.append("$options", options);
+                    }
+                    told.end();
+                    conditions.push(told.build());
+                }
+            }
+            _ if name.starts_with('$') => {
+                let mut told = DocumentBuilder::new();
+                told.append(name, value);
+                conditions.push(told.build());
+            }
+            _ => {
+                let mut told = DocumentBuilder::new();
+                match value {
+                    Value::Regex(regex) => {
+                        told.begin_document(name).append("$regex", Value::String(regex.pattern));
+                        if !regex.options.is_empty() {
+                            told.append("$options", Value::String(regex.options));
+                        }
+                    }
+                    _ => {
+                        told.begin_document(name).append("$eq", value);
+                    }
+                }
+                told.end();
+                conditions.push(told.build());
+            }
+        }
+    }
+    match &conditions[..] {
+        [] => DocumentBuf::empty(),
+        [only] => only.clone(),
+        _ => {
+            let mut told = DocumentBuilder::new();
+            told.begin_array("$and");
+            for condition in &conditions {
+                told.push(Value::from(condition));
+            }
+            told.end();
+            told.build()
+        }
+    }
+}
+
+fn has_operators(document: Document<'_>) -> bool {
+    document
+        .iter()
+        .next()
+        .is_some_and(|(name, _)| name.starts_with('$') && !matches!(name, "$ref" | "$id" | "$db"))
+}

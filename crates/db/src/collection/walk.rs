@@ -1,0 +1,185 @@
+//! Walking the entries of one tree that an access asks for.
+//!
+//! 1. Ranges are read one after the other; one that is a single whole key is looked up.
+//! 2. In an index's keys the parts behind the ranges are checked. A key that fails is passed over; when
+//!    [`MISSES_MAX`] fail in a row, the walk goes on behind what can't fit, by a new cursor.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use frond_doc::key;
+use frond_query::planner::{PartCheck, Standing};
+use frond_tree::{Bounds, Direction, Entry};
+
+use crate::catalog::Collection;
+use crate::catalog::view::Index;
+use crate::collection::covered::Cover;
+use crate::collection::plan::{AccessPath, Source};
+use crate::error::Error;
+use crate::reader::{Entries, Reader, TreePlace};
+
+/// Reading on is cheaper than a new cursor for so many entries.
+const MISSES_MAX: usize = 8;
+
+/// A walk over the entries of one tree.
+pub(crate) struct Walk {
+    tree: TreePlace,
+    /// The index, if it isn't the documents' own tree.
+    pub index: Option<Index>,
+    /// What of documents comes out of the entries.
+    pub cover: Cover,
+    /// The flags of the index's entries.
+    pub flags: u8,
+    ranges: VecDeque<Bounds>,
+    checks: Vec<PartCheck>,
+    direction: Direction,
+    /// The range that is read, and what is left of it.
+    current: Option<(Bounds, Entries)>,
+    misses: usize,
+    /// Entries of the index that were read.
+    pub keys_examined: u64,
+    /// Documents that were read.
+    pub documents_examined: u64,
+    /// Documents that came out.
+    pub returned: u64,
+}
+
+impl Walk {
+    /// Begins to walk along `path`, which was chosen for `collection`.
+    pub fn new(collection: &Collection, path: AccessPath) -> Walk {
+        let index = match path.source {
+            Source::Index(position) => Some(collection.indexes[position].clone()),
+            Source::Collection | Source::Id => None,
+        };
+        Walk {
+            tree: index.as_ref().map_or(collection.documents, |index| index.tree),
+            index,
+            cover: path.cover,
+            flags: path.flags,
+            ranges: path.ranges.into(),
+            checks: path.checks,
+            direction: path.direction,
+            current: None,
+            misses: 0,
+            keys_examined: 0,
+            documents_examined: 0,
+            returned: 0,
+        }
+    }
+
+    /// The next entry that all checks let through.
+    pub fn next(&mut self, reader: &Reader<'_>) -> Result<Option<Entry>, Error> {
+        while let Some(entry) = self.step(reader)? {
+            if self.index.is_some() {
+                self.keys_examined += 1;
+            }
+            if self.checks.is_empty() || self.fits(reader, &entry.key)? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes on behind all keys that begin with `prefix`.
+    pub fn pass_over(&mut self, reader: &Reader<'_>, prefix: &[u8]) -> Result<(), Error> {
+        self.seek(reader, prefix, None, self.direction == Direction::Descending)
+    }
+
+    fn step(&mut self, reader: &Reader<'_>) -> Result<Option<Entry>, Error> {
+        loop {
+            if let Some((_, entries)) = &mut self.current
+                && let Some(entry) = entries.next()
+            {
+                return entry.map(Some);
+            }
+            self.current = None;
+            let Some(range) = self.ranges.pop_front() else {
+                return Ok(None);
+            };
+            if let Some(point) = self.as_point(&range) {
+                if let Some(value) = reader.get(self.tree, &point)? {
+                    return Ok(Some(Entry { key: point, value }));
+                }
+                continue;
+            }
+            let entries = reader.range(self.tree, range.clone(), self.direction)?;
+            self.current = Some((range, entries));
+        }
+    }
+
+    /// The key, if `range` is that of one whole key of a tree whose keys are no prefixes of one
+    /// another: it can be looked up, which is cheaper than opening a cursor.
+    fn as_point(&self, range: &Bounds) -> Option<Bytes> {
+        let start = range.start.as_ref().filter(|start| Bounds::prefix(start) == *range)?;
+        let mut rest = &start[..];
+        match &self.index {
+            None => {
+                key::skip(&mut rest, false).ok()?;
+            }
+            Some(index) if index.spec.unique => index.skip_key(&mut rest).ok()?,
+            Some(_) => return None,
+        }
+        rest.is_empty().then(|| start.clone())
+    }
+
+    /// Whether the checks let `key` through. If they don't, the walk may move on.
+    fn fits(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool, Error> {
+        let Some(index) = &self.index else { return Ok(true) };
+        let backwards = self.direction == Direction::Descending;
+        let mut rest = key;
+        let mut checks = self.checks.iter().peekable();
+        for (place, descending) in index.shape.parts().iter().enumerate() {
+            let Some(check) = checks.peek() else { break };
+            let before = key.len() - rest.len();
+            let part = key::skip(&mut rest, *descending)
+                .map_err(|error| Error::damaged(format!("key of an index: {error}")))?;
+            if check.place != place {
+                continue;
+            }
+            if let Standing::Outside(next) = check.standing(part, backwards) {
+                self.misses += 1;
+                if self.misses > MISSES_MAX {
+                    let prefix = key[..before].to_vec();
+                    self.seek(reader, &prefix, next, backwards)?;
+                }
+                return Ok(false);
+            }
+            checks.next();
+        }
+        self.misses = 0;
+        Ok(true)
+    }
+
+    /// Goes on where, behind `prefix`, the next part fits that begins (backwards: ends) at `next`;
+    /// behind all keys with that prefix if none does.
+    fn seek(
+        &mut self,
+        reader: &Reader<'_>,
+        prefix: &[u8],
+        next: Option<Bytes>,
+        backwards: bool,
+    ) -> Result<(), Error> {
+        self.misses = 0;
+        let Some((range, _)) = self.current.take() else { return Ok(()) };
+        let there = next.map(|next| Bytes::from([prefix, &next[..]].concat()));
+        let left = match (backwards, there) {
+            (false, Some(there)) => Bounds { start: Some(there), end: range.end },
+            (false, None) => match Bounds::prefix(prefix).end {
+                Some(behind) => Bounds { start: Some(behind), end: range.end },
+                None => return Ok(()),
+            },
+            (true, Some(there)) => Bounds { start: range.start, end: Some(there) },
+            (true, None) => {
+                Bounds { start: range.start, end: Some(Bytes::copy_from_slice(prefix)) }
+            }
+        };
+        if let (Some(start), Some(end)) = (&left.start, &left.end)
+            && start >= end
+        {
+            return Ok(());
+        }
+        let entries = reader.range(self.tree, left.clone(), self.direction)?;
+        self.current = Some((left, entries));
+        Ok(())
+    }
+}

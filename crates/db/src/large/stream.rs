@@ -1,0 +1,185 @@
+//! Large documents in and out without being whole in memory.
+//!
+//! In: the document's pieces are put into the store as they come, under a session that keeps them
+//! from being collected, and synced; then one transaction puts the head. So a document of a gigabyte
+//! isn't logged, and is visible as a whole or not at all. What was put is garbage if it fails.
+//!
+//! Out: a document above [`KEPT_BYTES_MAX`] is shown as its pieces, which write themselves.
+
+use std::io::Write;
+
+use frond_doc::extended_json::{self, Form};
+use frond_doc::pieces::{Edited, LargeDocument, PiecesError, Writer};
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
+use frond_engine::Durability;
+use frond_store::ChunkStore;
+
+use crate::collection::find::Search;
+use crate::collection::insert::check_id;
+use crate::collection::plan::Order;
+use crate::collection::scan::Scan;
+use crate::collection::view;
+use crate::collection::write::CollectionWriter;
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::Database;
+use crate::error::Error;
+use crate::large::{KEPT_BYTES_MAX, damaged};
+use crate::name;
+
+/// A document that is shown to whoever exports a collection.
+pub struct StoredDocument<'a>(Stored<'a>);
+
+enum Stored<'a> {
+    Whole(Document<'a>),
+    Pieces(LargeDocument, &'a dyn ChunkStore),
+}
+
+impl StoredDocument<'_> {
+    /// How long its BSON is.
+    pub fn bytes(&self) -> u64 {
+        match &self.0 {
+            Stored::Whole(document) => document.as_bytes().len() as u64,
+            Stored::Pieces(large, _) => large.bytes(),
+        }
+    }
+
+    /// Writes its BSON.
+    ///
+    /// # Errors
+    /// If `out` fails; damage.
+    pub fn write_bson(&self, out: &mut dyn Write) -> Result<(), Error> {
+        match &self.0 {
+            Stored::Whole(document) => Ok(out.write_all(document.as_bytes())?),
+            Stored::Pieces(large, store) => {
+                large.write_bson(*store, out).map_err(|error| of_pieces(large, error))
+            }
+        }
+    }
+
+    /// Writes it as one line of extended JSON, without a line's end.
+    ///
+    /// # Errors
+    /// As [`StoredDocument::write_bson`].
+    pub fn write_json(&self, form: Form, out: &mut dyn Write) -> Result<(), Error> {
+        match &self.0 {
+            Stored::Whole(document) => {
+                let mut text = String::new();
+                extended_json::write(*document, form, &mut text);
+                Ok(out.write_all(text.as_bytes())?)
+            }
+            Stored::Pieces(large, store) => {
+                large.write_json(*store, form, out).map_err(|error| of_pieces(large, error))
+            }
+        }
+    }
+}
+
+impl Database {
+    /// Inserts the document whose elements `fill` writes, and returns its `_id`. It is never whole
+    /// in memory, unless it is short or the collection has a validator.
+    ///
+    /// # Errors
+    /// As [`Database::insert`] of that document; what `fill` fails with.
+    pub fn insert_streamed(
+        &self,
+        collection: &str,
+        fill: &mut dyn FnMut(&mut Writer<'_>) -> Result<(), PiecesError>,
+        durability: Durability,
+    ) -> Result<ValueBuf, Error> {
+        let branch = self.writable_branch()?;
+        name::check_collection(self.repository_name(), collection)?;
+        let repository = self.begin_to_exist(branch, durability)?;
+        let engine = self.frond().engine();
+        let session = engine.store().session();
+        let store = &**engine.store();
+        let mut writer = Writer::new(store, repository, engine.visible().0);
+        fill(&mut writer)?;
+        let large = match writer.finish(|| self.frond().new_object_id())? {
+            Edited::Large(large) => large,
+            Edited::Small(document) => return self.insert_one(collection, document, durability),
+        };
+        self.check_size(large.bytes())?;
+        let id = large.project(store, &[b"_id"])?;
+        check_id(id.view())?;
+        store.sync()?;
+        let scope = Scope::collection(self.repository_name(), branch, collection);
+        self.transact(scope, Role::Writer, durability, |transaction| {
+            let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
+            writer.insert_stored(&large, id.view())?;
+            Ok(Outcome::Commit(()))
+        })?;
+        drop(session);
+        Ok(id.get("_id").unwrap_or(Value::Null).to_buf())
+    }
+
+    fn insert_one(
+        &self,
+        collection: &str,
+        document: DocumentBuf,
+        durability: Durability,
+    ) -> Result<ValueBuf, Error> {
+        let report = self.insert(collection, std::slice::from_ref(&document), true, durability)?;
+        match report.errors.into_iter().next() {
+            Some(error) => Err(error.error),
+            None => Ok(document.get("_id").unwrap_or(Value::Null).to_buf()),
+        }
+    }
+
+    /// Shows each document of `collection` that passes `filter` to `visit`, by `_id`. Large ones are
+    /// not put together.
+    ///
+    /// # Errors
+    /// As [`Database::find`]; of a view; what `visit` fails with.
+    pub fn export<E: From<Error>>(
+        &self,
+        collection: &str,
+        filter: Option<Document<'_>>,
+        visit: &mut dyn FnMut(&StoredDocument<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let reader = self.reader();
+        let Some(found) = self.find_collection(&reader, collection)? else { return Ok(()) };
+        view::refuse(found.options.view(), &self.namespace(collection))?;
+        let variables = self.parse_variables(None)?.with_collation(found.collation()?);
+        let filter = self.parse_filter(filter, &variables)?;
+        let search = Search::of(&filter, None);
+        let Some((found, access)) = self.access(&reader, Some(found), search)? else {
+            return Ok(());
+        };
+        let scan = Scan::new(reader, &found, access, filter.clone(), &Order::Any)
+            .in_part(std::iter::empty());
+        let store = self.frond().engine().store().clone();
+        for found in scan {
+            let found = found?;
+            let stored = match found.large {
+                Some(large) if KEPT_BYTES_MAX < large.bytes() => Stored::Pieces(large, &*store),
+                _ => Stored::Whole(found.document.view()),
+            };
+            visit(&StoredDocument(stored))?;
+        }
+        Ok(())
+    }
+}
+
+fn of_pieces(large: &LargeDocument, error: PiecesError) -> Error {
+    match error {
+        PiecesError::Input(error) => error.into(),
+        error => damaged(&large.value(), error).into(),
+    }
+}
+
+impl From<PiecesError> for Error {
+    fn from(error: PiecesError) -> Error {
+        match error {
+            PiecesError::Tree(error) => error.into(),
+            PiecesError::Document(error) => error.into(),
+            PiecesError::Input(error) => error.into(),
+        }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    /// Of what a document is read from, or written to.
+    fn from(error: std::io::Error) -> Error {
+        Error::unavailable(error.to_string())
+    }
+}

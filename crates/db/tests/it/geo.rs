@@ -1,0 +1,186 @@
+//! Goal: places are found by a 2dsphere index as by a scan; `$near` and `$geoNear` give the nearest first,
+//! and want an index. Method: a table over a few places, and random places, shapes and regions.
+
+use frond_db::catalog::IndexSpec;
+use frond_db::{Database, FindRequest};
+use frond_doc::DocumentBuf;
+use frond_query::Code;
+
+use crate::support::*;
+
+const PLACES: &str = "[
+    {'_id': 1, 'p': {'type': 'Point', 'coordinates': [13.4, 52.5]}, 'kind': 'city'},
+    {'_id': 2, 'p': {'type': 'Point', 'coordinates': [2.35, 48.86]}, 'kind': 'city'},
+    {'_id': 3, 'p': [-0.13, 51.5], 'kind': 'city'},
+    {'_id': 4, 'p': {'type': 'LineString', 'coordinates': [[6, 50], [8, 49]]}, 'kind': 'road'},
+    {'_id': 5, 'p': {'type': 'Polygon', 'coordinates':
+        [[[9, 47], [10, 47], [10, 48], [9, 48], [9, 47]]]}, 'kind': 'park'},
+    {'_id': 6, 'p': [[100, 10], [14, 52]], 'kind': 'pair'},
+    {'_id': 7, 'kind': 'none'}]";
+
+fn index(database: &Database, text: &str) {
+    let spec = IndexSpec::parse(json(text).view()).expect("a proper index");
+    database.create_indexes("places", &[spec]).expect("made");
+}
+
+fn ids(found: &[DocumentBuf]) -> Vec<i64> {
+    let id = |document: &DocumentBuf| document.get("_id").and_then(|id| id.as_integer());
+    found.iter().map(|document| id(document).expect("a number")).collect()
+}
+
+fn found(database: &Database, filter: &str, limit: Option<u64>) -> Vec<i64> {
+    let request = FindRequest { limit, ..request(filter) };
+    ids(&run(database, "places", &request).unwrap_or_else(|error| panic!("{filter}: {error}")))
+}
+
+#[test]
+fn the_nearest_comes_first() {
+    let shop = shop();
+    insert(&shop, "places", PLACES);
+    let berlin = "{'$geometry': {'type': 'Point', 'coordinates': [13.4, 52.5]}}";
+    let near = format!("{{'p': {{'$near': {berlin}}}}}");
+    let error = run(&shop, "places", &request(&near)).unwrap_err();
+    assert_eq!(error.code, Code::NoQueryExecutionPlans);
+    assert!(error.message.contains("unable to find index for $geoNear query"), "{error}");
+    let stage = |options: &str| {
+        format!(
+            "[{{'$geoNear': {{'near': {{'type': 'Point', 'coordinates': [13.4, 52.5]}}{options}}}}}]"
+        )
+    };
+    let error = aggregate(&shop, Some("places"), &stage("")).unwrap_err();
+    assert_eq!(error.code, Code::IndexNotFound);
+    index(&shop, "{'key': {'p': '2dsphere', 'kind': 1}}");
+    assert_eq!(found(&shop, &near, None), [1, 6, 4, 5, 2, 3]);
+    assert_eq!(found(&shop, &near, Some(2)), [1, 6]);
+    for (filter, expected) in [
+        (
+            "{'p': {'$near': {'$geometry': {'type': 'Point', 'coordinates': [13.4, 52.5]}, '$maxDistance': 100000}}}",
+            vec![1, 6],
+        ),
+        (
+            "{'p': {'$near': {'$geometry': {'type': 'Point', 'coordinates': [13.4, 52.5]}, '$minDistance': 10, '$maxDistance': 100000}}}",
+            vec![6],
+        ),
+        ("{'p': {'$nearSphere': [13.4, 52.5], '$maxDistance': 0.02}}", vec![1, 6]),
+        ("{'kind': 'city', 'p': {'$nearSphere': [0, 50]}}", vec![3, 2, 1]),
+    ] {
+        assert_eq!(found(&shop, filter, None), expected, "{filter}");
+    }
+    // A sort has the last word.
+    let sorted = FindRequest { sort: Some(json("{'_id': -1}")), ..request(&near) };
+    assert_eq!(ids(&run(&shop, "places", &sorted).expect("found")), [6, 5, 4, 3, 2, 1]);
+    let flat = run(&shop, "places", &request("{'p': {'$near': [0, 0]}}")).unwrap_err();
+    assert_eq!(flat.code, Code::NoQueryExecutionPlans);
+    let pipeline = stage(
+        ", 'distanceField': 'd.m', 'includeLocs': 'at', 'maxDistance': 100000, 'query': {'kind': 'pair'}, 'distanceMultiplier': 0.001",
+    );
+    let made = aggregate(&shop, Some("places"), &pipeline).expect("the pipeline is right");
+    assert_eq!(made.len(), 1);
+    assert_eq!(made[0].get("at").map(|at| at.to_buf()), Some(value("[14, 52]")));
+    let distance = made[0].get("d").and_then(|d| d.as_document()?.get("m").map(|m| m.to_buf()));
+    let Some(frond_doc::Value::Double(kilometres)) = distance.as_ref().map(|d| d.as_value()) else {
+        panic!("{distance:?}");
+    };
+    assert!((68.0..70.0).contains(&kilometres), "{kilometres}");
+    let limited = format!(
+        "{}, {{'$limit': 2}}, {{'$project': {{'_id': 1}}}}]",
+        stage("").trim_end_matches(']')
+    );
+    let made = aggregate(&shop, Some("places"), &limited).expect("the pipeline is right");
+    assert_eq!(texts(&made), "[{'_id':1},{'_id':6}]");
+    for (pipeline, code) in [
+        (format!("[{{'$match': {near}}}]"), 5_626_500),
+        (format!("[{{'$limit': 1}}, {}", stage("").trim_start_matches('[')), 40602),
+        ("[{'$geoNear': {}}]".to_owned(), 5_860_400),
+        (stage(", 'limit': 5"), 50_858),
+    ] {
+        let error = aggregate(&shop, Some("places"), &pipeline).unwrap_err();
+        assert_eq!(error.code.number(), code, "{pipeline}: {error}");
+    }
+    // The nearest is the one that is changed.
+    let change = statement("{'p': {'$nearSphere': [2, 49]}}", "{'$set': {'hit': 1}}");
+    assert_eq!(update(&shop, "places", change).modified, 1);
+    assert_eq!(found(&shop, "{'hit': 1}", None), [2]);
+}
+
+#[test]
+fn what_is_no_place_is_not_filed() {
+    let shop = shop();
+    index(&shop, "{'key': {'p': '2dsphere'}}");
+    for (document, fits) in [
+        ("[{'p': {'type': 'Point', 'coordinates': [200, 0]}}]", false),
+        ("[{'p': 'x'}]", false),
+        ("[{'p': [1, 'x']}]", false),
+        ("[{'p': [1, 95]}]", false),
+        ("[{'p': null}]", true),
+        ("[{}]", true),
+        ("[{'p': []}]", true),
+    ] {
+        let report = try_insert(&shop, "places", &jsons(document));
+        assert_eq!(report.errors.is_empty(), fits, "{document}");
+        if let Some(failed) = report.errors.first() {
+            assert_eq!(failed.error.code, Code::Location(16755), "{document}");
+            assert!(failed.error.message.starts_with("Can't extract geo keys"), "{document}");
+        }
+    }
+    let listed = shop.list_indexes("places").expect("listed");
+    let listed = listed.iter().find(|index| index.name == "p_2dsphere").expect("it is there");
+    let version = listed.to_document().get("2dsphereIndexVersion").map(|version| version.to_buf());
+    assert_eq!(version, Some(value("3")));
+}
+
+/// Goal: `$geoWithin`, `$geoIntersects` and `$near` find by an index what they find by a scan.
+#[test]
+fn by_an_index_or_by_a_scan() {
+    frond_testkit::random::for_seeds(4, |mut random| {
+        let shop = shop();
+        let spread = [0.01, 1.0, 60.0][random.below(3)];
+        let centre = *random.choose(&[(0.0, 0.0), (179.5, 10.0), (30.0, 89.0), (-45.0, 35.0)]);
+        let mut at = |reach: f64| {
+            let mut part = |middle: f64, limit: f64| {
+                let offset = (random.below(20_001) as f64 / 10_000.0 - 1.0) * reach;
+                (middle + offset).clamp(-limit, limit)
+            };
+            (part(centre.0, 180.0), part(centre.1, 90.0))
+        };
+        let pair = |(x, y): (f64, f64)| format!("[{x:?}, {y:?}]");
+        let mut shape = |number: usize, reach: f64| match number % 4 {
+            0 | 1 => format!("{{'type': 'Point', 'coordinates': {}}}", pair(at(reach))),
+            2 => {
+                let line = format!("[{}, {}]", pair(at(reach)), pair(at(reach)));
+                format!("{{'type': 'LineString', 'coordinates': {line}}}")
+            }
+            _ => {
+                let (a, b, c) = (pair(at(reach)), pair(at(reach)), pair(at(reach)));
+                format!("{{'type': 'Polygon', 'coordinates': [[{a}, {b}, {c}, {a}]]}}")
+            }
+        };
+        let documents: Vec<String> =
+            (0..150).map(|id| format!("{{'_id': {id}, 'p': {}}}", shape(id, spread))).collect();
+        insert(&shop, "places", &format!("[{}]", documents.join(",")));
+        let mut filters = Vec::new();
+        for number in 0..16 {
+            let region = shape(number, spread);
+            filters.push(format!("{{'p': {{'$geoIntersects': {{'$geometry': {region}}}}}}}"));
+            let area = shape(3, spread);
+            filters.push(format!("{{'p': {{'$geoWithin': {{'$geometry': {area}}}}}}}"));
+        }
+        let sort = Some(json("{'_id': 1}"));
+        let search = |filter: &String| {
+            let request = FindRequest { sort: sort.clone(), ..request(filter) };
+            ids(&run(&shop, "places", &request).unwrap_or_else(|error| panic!("{filter}: {error}")))
+        };
+        let by_scan: Vec<Vec<i64>> = filters.iter().map(search).collect();
+        index(&shop, "{'key': {'p': '2dsphere'}}");
+        for (filter, expected) in filters.iter().zip(by_scan) {
+            let hinted = FindRequest {
+                hint: Some(value("'p_2dsphere'")),
+                sort: sort.clone(),
+                ..request(filter)
+            };
+            let by_index = run(&shop, "places", &hinted);
+            let by_index = by_index.unwrap_or_else(|error| panic!("{filter}: {error}"));
+            assert_eq!(ids(&by_index), expected, "{filter}");
+        }
+    });
+}

@@ -1,0 +1,120 @@
+//! How old a snapshot may become.
+//!
+//! A snapshot keeps the State of its moment: memtables in memory, bases and runs on the disk. Folding
+//! and collection go on beside it, but can't give back what it keeps. So a State that was replaced
+//! longer ago than [`EngineOptions::snapshot_seconds_max`](crate::EngineOptions::snapshot_seconds_max)
+//! *expires*: first it is marked, then its memtables are emptied and collections take no notice of it
+//! any more. Whoever reads looks at the mark after having read: as long as it isn't set, nothing was
+//! missing. A snapshot of a State that nothing has replaced stays good, however old it is.
+//!
+//! A transaction whose snapshot expired can't read any more, but can commit: conflicts are found
+//! without the State.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::shared::Shared;
+
+/// The mark of a State; a changed copy of the State has its own.
+#[derive(Default)]
+pub(crate) struct Expiry(AtomicBool);
+
+impl Clone for Expiry {
+    fn clone(&self) -> Expiry {
+        Expiry::default()
+    }
+}
+
+impl Expiry {
+    /// Sets the mark. What goes afterwards is found missing only by those who see the mark.
+    pub fn expire(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the mark is set; to be asked after reading.
+    pub fn is_expired(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl Shared {
+    /// Lets go of States that were replaced at least `age` ago; returns whether any is still held.
+    pub fn expire_states(&self, age: Duration) -> bool {
+        let expired = self.current.expire(age);
+        if expired.is_empty() {
+            return false;
+        }
+        let kept: HashSet<_> = self
+            .held_states()
+            .iter()
+            .flat_map(|state| state.memtables().map(Arc::as_ptr).collect::<Vec<_>>())
+            .collect();
+        for memtable in expired.iter().flat_map(|state| state.memtables()) {
+            if !kept.contains(&Arc::as_ptr(memtable)) {
+                memtable.clear();
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use frond_testkit::SimDisk;
+    use frond_tree::{Bounds, Direction, Tree, Value};
+
+    use super::*;
+    use crate::{Durability, Engine, EngineError, EngineOptions, TreeId};
+
+    fn put(engine: &Engine, tree: TreeId, text: &'static str) {
+        let mut transaction = engine.begin();
+        transaction.put(tree, Bytes::from(text), Value::inline(text)).unwrap();
+        transaction.commit(Durability::Synced).unwrap();
+    }
+
+    #[test]
+    fn a_snapshot_that_is_too_old_says_so_and_keeps_nothing() {
+        let options = EngineOptions { fold_threads: 0, ..EngineOptions::default() };
+        let engine = Engine::open(&SimDisk::new(1).machine(), options).unwrap();
+        let tree = engine.reserve_tree_id();
+        let mut transaction = engine.begin();
+        let empty = Tree::empty(&**engine.store(), engine.local_format()).unwrap();
+        transaction.set_base(tree, empty).unwrap();
+        transaction.commit(Durability::Synced).unwrap();
+        put(&engine, tree, "a");
+        put(&engine, tree, "b");
+
+        let snapshot = engine.snapshot();
+        let all = || snapshot.range(tree, Bounds::all(), Direction::Ascending).unwrap();
+        let (mut begun, untouched) = (all(), all());
+        assert!(begun.step().unwrap());
+        let mut writing = engine.begin();
+        assert!(writing.get(tree, b"a").unwrap().is_some());
+        // Nothing has replaced its State yet.
+        assert!(!engine.shared().expire_states(Duration::ZERO));
+        engine.flush().unwrap();
+        put(&engine, tree, "c");
+        engine.checkpoint().unwrap();
+        assert!(!engine.shared().expire_states(Duration::from_secs(3600)));
+        assert_eq!(snapshot.get(tree, b"a").unwrap(), Some(Value::inline("a")));
+
+        assert!(engine.shared().expire_states(Duration::ZERO));
+        let too_old = |error: EngineError| matches!(error, EngineError::SnapshotTooOld);
+        assert!(too_old(snapshot.get(tree, b"a").unwrap_err()));
+        assert!(too_old(snapshot.count(tree).unwrap_err()));
+        assert!(too_old(begun.step().unwrap_err()));
+        assert!(untouched.last().unwrap().is_err_and(too_old));
+        assert!(too_old(engine.fold(&snapshot, &[tree]).unwrap_err()));
+        assert_eq!(engine.shared().held_states().len(), 1);
+        assert!(snapshot.state().memtables().all(|memtable| memtable.trees().is_empty()));
+
+        assert!(too_old(writing.get(tree, b"b").unwrap_err()));
+        writing.put(tree, Bytes::from("d"), Value::inline("d")).unwrap();
+        writing.commit(Durability::Synced).unwrap();
+        assert_eq!(engine.snapshot().count(tree).unwrap(), 4);
+        engine.check().unwrap();
+    }
+}

@@ -1,0 +1,83 @@
+//! An image: everything that the engine holds at one moment, reachable from one chunk that no root names.
+//!
+//! All trees are folded up to one snapshot while writers go on, and an engine-state chunk is made that has
+//! these as bases and needs no log. A store with that chunk, all that it reaches, and a root `engine` that
+//! names it is a data directory as it was at that moment: [`Image::install`].
+//!
+//! A base says that it was folded to Sequence 0: nothing below the horizon can lie over it. So a tree that
+//! didn't change has the same base chunk in the next image, and two images share what they have in common.
+
+use bytes::Bytes;
+use frond_store::{ChunkHash, ChunkStore, Session, StoreError};
+use frond_tree::{Edit, Tree, TreeError};
+use std::sync::atomic::Ordering;
+
+use crate::error::EngineError;
+use crate::ids::{Sequence, TreeId};
+use crate::log::format::SegmentNumber;
+use crate::publish::ROOT_NAME;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use crate::state::Base;
+use crate::state::format::{EngineState, base_key, base_value, encode_base};
+
+/// Everything at one moment. Its chunks are kept until it is dropped.
+pub struct Image {
+    root: ChunkHash,
+    snapshot: Snapshot,
+    _session: Session,
+}
+
+impl Image {
+    /// The chunk of the engine's state.
+    pub fn root(&self) -> ChunkHash {
+        self.root
+    }
+
+    /// The moment.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Makes an empty store the one of a data directory as it was in the image `root`, whose chunks it has.
+    ///
+    /// # Errors
+    /// [`StoreError::RootChanged`] if the store is somebody's already; [`StoreError::Damaged`] if the chunk
+    /// is no engine's state; [`StoreError::Missing`] if it isn't there.
+    pub fn install(store: &dyn ChunkStore, root: ChunkHash) -> Result<(), StoreError> {
+        EngineState::decode(&store.get(root)?)?;
+        store.sync()?;
+        store.swap_root(ROOT_NAME, None, Some(root))
+    }
+}
+
+impl Shared {
+    /// Makes an image of what is visible now; its chunks are durable. The cost is that of folding what
+    /// lies over the trees.
+    pub fn image(&self) -> Result<Image, EngineError> {
+        let session = self.store.session();
+        let snapshot = self.snapshot();
+        let trees: Vec<TreeId> = snapshot.trees();
+        let folded = self.fold(&snapshot, &trees)?;
+        let store = &*self.store;
+        let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::with_capacity(trees.len());
+        let mut chunks = Vec::with_capacity(trees.len());
+        for (tree, folded) in trees.iter().zip(folded) {
+            let chunk = encode_base(&Base::whole(folded, Sequence::ZERO));
+            edits.push(Ok((base_key(*tree), Edit::Put(base_value(&chunk)))));
+            chunks.push(chunk);
+        }
+        store.put_many(&chunks)?;
+        let bases = Tree::empty(store, self.local_format)?;
+        let state = EngineState {
+            bases: bases.apply(store, &mut edits.into_iter())?,
+            horizon: snapshot.sequence(),
+            segment: SegmentNumber(1),
+            next_tree_id: TreeId(self.next_tree_id.load(Ordering::Relaxed)),
+        };
+        let chunk = state.encode();
+        store.put_many(std::slice::from_ref(&chunk))?;
+        self.store_synced(store.sync())?;
+        Ok(Image { root: chunk.hash(), snapshot, _session: session })
+    }
+}

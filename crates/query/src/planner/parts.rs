@@ -1,0 +1,182 @@
+//! The parts of an index's key as the planner sees them: on which path each is, and which of its bytes a
+//! filter leaves possible.
+//!
+//! Here the kinds of index differ: a new [`FieldKind`] is one more arm of [`variants`] and [`Part::demand`].
+//! - A field of values has one part, whose intervals are what the filter demands of its path.
+//! - A hashed field has one part, whose intervals are hashes: only equality has any.
+//! - A field of places has one part, whose intervals are the cells that a region lies in ([`places`]); a
+//!   document without a place is not filed, so that the filter must ask for one.
+//! - A wildcard stands for an index on each path that the filter names: a part that is always this path,
+//!   and one of its values. It files no whole documents, and no document in which the path is absent.
+
+use frond_doc::{Value, ValueBuf, key};
+
+use super::IndexFacts;
+use super::conditions::{self, Demand, Rules};
+use super::interval::{Interval, Intervals};
+use super::places;
+use crate::collation::Collation;
+use crate::filter::tree::{Condition, Node, Test};
+use crate::index::FieldKind;
+
+/// One part of a key.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// Whose values are in it; empty for a wildcard's path.
+    pub(super) path: String,
+    /// What it is called where bounds are told.
+    pub(super) name: String,
+    pub(super) descending: bool,
+    /// Whether some document has an array on the path.
+    pub(super) is_multikey: bool,
+    kind: PartKind,
+    /// By which its strings are ordered.
+    collation: Collation,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum PartKind {
+    Values,
+    Hashes,
+    /// A wildcard's path: always this string.
+    Path(String),
+    /// A wildcard's value.
+    Leaves,
+    /// The cells of places.
+    Cells,
+}
+
+impl Part {
+    /// What `root` demands of the part.
+    pub(super) fn demand(&self, root: &Node) -> Option<Demand> {
+        let rules = Rules::new(&self.path, self.is_multikey, &self.collation);
+        match &self.kind {
+            PartKind::Values | PartKind::Leaves => conditions::of_node(root, &self.path, rules),
+            PartKind::Hashes => conditions::of_node(root, &self.path, rules.hashed()),
+            PartKind::Cells => places::of_node(root, &self.path),
+            PartKind::Path(path) => Some(Demand {
+                intervals: Intervals::union_of(vec![Interval::point(Value::String(path))]),
+                is_present: false,
+                is_exact: true,
+            }),
+        }
+    }
+
+    /// Whether keys are in the order of the path's values by `collation`.
+    pub(super) fn is_ordered(&self, collation: &Collation) -> bool {
+        self.collation == *collation
+            && matches!(self.kind, PartKind::Values | PartKind::Leaves)
+            && !self.is_multikey
+    }
+
+    /// Whether the part is the same in all keys that are scanned, whatever the filter says.
+    pub(super) fn is_constant(&self) -> bool {
+        matches!(self.kind, PartKind::Path(_))
+    }
+
+    /// Whether the index has what `demand` asks for: a wildcard lacks documents without the path, and
+    /// sub-documents.
+    pub(super) fn is_answered(&self, demand: Option<&Demand>) -> bool {
+        match self.kind {
+            PartKind::Leaves => {}
+            PartKind::Cells => return demand.is_some(),
+            _ => return true,
+        }
+        let sample = Value::Document(frond_doc::Document::empty());
+        demand.is_some_and(|demand| {
+            demand.is_present && !demand.intervals.is_all() && !demand.intervals.meets_type(sample)
+        })
+    }
+}
+
+/// The keys that an index has, for a filter: one list of parts, or for a wildcard one for each path.
+pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
+    let shape = &facts.shape;
+    let parts = |wild: Option<&str>| {
+        let mut parts = Vec::new();
+        for (place, field) in shape.fields().iter().enumerate() {
+            let part = |path: &str, name: &str, descending: bool, kind: PartKind| Part {
+                path: path.to_owned(),
+                name: name.to_owned(),
+                descending,
+                is_multikey: kind != PartKind::Hashes && facts.is_multikey(place),
+                kind,
+                collation: shape.collation().clone(),
+            };
+            let descending = field.descending;
+            parts.extend(match (field.kind, wild) {
+                (FieldKind::Value, _) => {
+                    vec![part(&field.path, &field.path, descending, PartKind::Values)]
+                }
+                (FieldKind::Hashed, _) => {
+                    vec![part(&field.path, &field.path, descending, PartKind::Hashes)]
+                }
+                (FieldKind::Sphere, _) => {
+                    vec![part(&field.path, &field.path, false, PartKind::Cells)]
+                }
+                (FieldKind::Wildcard, Some(wild)) => vec![
+                    part("", "$_path", false, PartKind::Path(wild.to_owned())),
+                    part(wild, wild, descending, PartKind::Leaves),
+                ],
+                (FieldKind::Wildcard, None) => Vec::new(),
+            });
+        }
+        parts
+    };
+    if !shape.has_kind(FieldKind::Wildcard) {
+        return vec![parts(None)];
+    }
+    let mut paths = Vec::new();
+    paths_of(root, "", &mut paths);
+    let is_filed = |path: &&String| shape.wildcard_takes(path) && !has_number(path);
+    paths.iter().filter(is_filed).map(|path| parts(Some(path))).collect()
+}
+
+/// Elements are filed without their positions.
+fn has_number(path: &str) -> bool {
+    path.split('.').any(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The paths that a filter names, those in `$elemMatch` too.
+fn paths_of(node: &Node, outer: &str, paths: &mut Vec<String>) {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) => {
+            nodes.iter().for_each(|inner| paths_of(inner, outer, paths));
+        }
+        Node::Field(field) => {
+            let path = match outer {
+                "" => field.dotted.clone(),
+                _ => format!("{outer}.{}", field.dotted),
+            };
+            paths_of_condition(&field.condition, &path, paths);
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn paths_of_condition(condition: &Condition, path: &str, paths: &mut Vec<String>) {
+    match condition {
+        Condition::All(inner) => {
+            inner.iter().for_each(|inner| paths_of_condition(inner, path, paths));
+        }
+        Condition::Test(Test::ElementDocument(node)) => paths_of(node, path, paths),
+        _ => {}
+    }
+}
+
+/// A value of a key, for telling bounds: numbers of types that the key doesn't name are told as the
+/// first type that has them.
+pub(super) fn value_of_key(bytes: &[u8]) -> Option<ValueBuf> {
+    for bits in [&[][..], &[2], &[1]] {
+        let (mut rest, mut bits) = (bytes, bits);
+        if let Ok(value) = key::decode(&mut rest, &mut bits, false)
+            && rest.is_empty()
+        {
+            return Some(value);
+        }
+    }
+    None
+}

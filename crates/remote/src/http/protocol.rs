@@ -1,0 +1,41 @@
+//! What a client and a server say to each other. Version 0: not frozen.
+//!
+//! | REQUEST | BODY | ANSWER |
+//! |---|---|---|
+//! | `GET /v0/db/DATABASE` | | BSON: `{lease, salt?, defaultBranch?, branches?, tags?}` |
+//! | `POST /v0/db/DATABASE/has` | names of chunks, 32 bytes each | a byte for each: 1 if it is there |
+//! | `POST /v0/db/DATABASE/get` | names of chunks | frames with the first of them: one at least |
+//! | `POST /v0/db/DATABASE/put` | frames | nothing |
+//! | `POST /v0/db/DATABASE/update` | BSON: where the branch goes | nothing |
+//! | `POST /v0/backup` | | BSON: `{lease, root, time, databases, absent}` |
+//! | `POST /v0/backup/get` | names of chunks | frames |
+//!
+//! All but those that give one carry a lease in the header `frond-lease`. With tokens each request carries
+//! `authorization: Bearer TOKEN`. What goes wrong is answered with a status and BSON: `{kind, message}`.
+
+use frond_db::version::remote::CHUNK_BYTES_MAX;
+use hyper::StatusCode;
+
+/// What the paths begin with.
+pub const ROOT: &str = "v0";
+/// Names the lease.
+pub const LEASE_HEADER: &str = "frond-lease";
+/// What BSON is sent as.
+pub const BSON: &str = "application/bson";
+/// What frames and names are sent as.
+pub const BYTES: &str = "application/octet-stream";
+/// A lease that nobody has used for so long ends.
+pub const LEASE_SECONDS: u64 = 120;
+/// The lease that a request names is not known: take another.
+pub const LEASE_GONE: StatusCode = StatusCode::GONE;
+
+/// Most names in a request.
+pub const NAMES_MAX: usize = 4_096;
+/// An answer ends when the chunks in it have grown to this; so does a request that puts chunks.
+pub const CHUNKS_BYTES_TARGET: usize = 4 << 20;
+/// Most uncompressed bytes of chunks in a message.
+pub const CHUNKS_BYTES_MAX: usize = CHUNKS_BYTES_TARGET + CHUNK_BYTES_MAX;
+/// Most bytes of a message with chunks: what can't be compressed has frames around it.
+pub const MESSAGE_BYTES_MAX: usize = CHUNKS_BYTES_MAX + (1 << 20);
+/// Most bytes of an update of refs: names of commits, 32 bytes each, and tags.
+pub const UPDATE_BYTES_MAX: usize = 16 << 20;

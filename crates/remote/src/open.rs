@@ -1,0 +1,54 @@
+//! What is at a place.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use frond_db::Error;
+use frond_db::version::remote::{self, PlainRemote, Remote};
+use frond_store::io::{Machine, SystemChance};
+
+use crate::bucket::Bucket;
+use crate::http::client::{HttpOptions, HttpRemote};
+use crate::place_url::PlaceUrl;
+
+/// Opens the repository that `url` names; `database` is its name where that says none.
+///
+/// # Errors
+/// `BadValue` if the place is none; `Unavailable` if nobody answers there.
+pub fn open(url: &str, database: &str, options: &HttpOptions) -> Result<Box<dyn Remote>, Error> {
+    match PlaceUrl::parse(url)? {
+        PlaceUrl::Directory(directory) => remote::open(&directory, database),
+        PlaceUrl::Http(url) => Ok(Box::new(HttpRemote::open(&url, options)?)),
+        PlaceUrl::Bucket { bucket, prefix } => {
+            Ok(Box::new(PlainRemote::open_in(Arc::new(Bucket::s3(&bucket, &prefix)?), chance())?))
+        }
+    }
+}
+
+/// Opens a plain remote, where no process runs: for backups and for maintenance.
+///
+/// # Errors
+/// As `open`; `BadValue` if a server would be asked.
+pub fn open_plain(url: &str) -> Result<PlainRemote, Error> {
+    match PlaceUrl::parse(url)? {
+        PlaceUrl::Directory(directory) => {
+            if directory.contains('#') || remote::is_data_directory(Path::new(&directory)) {
+                let message = format!("{directory} is a data directory, no plain one");
+                return Err(Error::bad_value(message));
+            }
+            let machine = Machine::system(Path::new(&directory))
+                .map_err(|error| Error::bad_value(format!("{directory}: {error}")))?;
+            PlainRemote::open(&machine)
+        }
+        PlaceUrl::Http(url) => {
+            Err(Error::bad_value(format!("{url}: a directory or s3://BUCKET/PREFIX is expected")))
+        }
+        PlaceUrl::Bucket { bucket, prefix } => {
+            PlainRemote::open_in(Arc::new(Bucket::s3(&bucket, &prefix)?), chance())
+        }
+    }
+}
+
+fn chance() -> Arc<SystemChance> {
+    Arc::new(SystemChance)
+}

@@ -1,0 +1,132 @@
+//! Goal: a backup is everything at one moment, taken while others write; restored, it is the same, and whole.
+//! Method: writers that keep an invariant over two databases (the same count in both) run while backups are taken
+//! of a data directory and of a server; each is restored and compared.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use frond_db::version::remote::{DataImage, ImageSource, Remote};
+use frond_db::{Durability, Frond};
+use frond_doc::document;
+use frond_remote::{HttpImage, HttpOptions};
+use frond_testkit::SimDisk;
+
+use super::bucket::{bucket, open as open_place};
+use super::http::serve;
+use super::{all, insert, open, origin, quiet, shop, thing};
+
+/// What a restored data directory holds must be what somebody saw.
+fn check(restored: &Frond) {
+    let (left, right) = (shop(restored), restored.database("other").expect("a name"));
+    let counts = (all(&left).len() - 2_000, all(&right).len());
+    assert_eq!(counts.0, counts.1, "both databases are of one moment");
+    assert_eq!(left.status().expect("it is there").head, {
+        let log = left.log_of(Default::default()).expect("a log").next();
+        log.map(|commit| commit.expect("it can be read").id)
+    });
+    assert_eq!(left.list_tags().expect("tags").len(), 1);
+    assert_eq!(left.list_branches().expect("branches").len(), 2);
+    restored.engine().check().expect("it is whole");
+}
+
+#[test]
+fn backups_while_others_write() {
+    let (frond, main) = origin(1);
+    let other = frond.database("other").expect("a name");
+    let server = serve(&frond);
+    let place = bucket("backups");
+    let stop = AtomicBool::new(false);
+    let mut moved = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut round = 0;
+            while !stop.load(Ordering::SeqCst) {
+                // One transaction over both.
+                let transaction = frond.begin();
+                for name in ["shop", "other"] {
+                    let database = transaction.database(name).expect("a name");
+                    let documents = [thing(100_000 + round, round)];
+                    let report = database.insert("things", &documents, true, Durability::Relaxed);
+                    assert!(report.expect("it is there").errors.is_empty());
+                }
+                if transaction.commit(Durability::Relaxed, None).is_ok() {
+                    round += 1;
+                }
+                if round % 50 == 49 {
+                    let _ = main.commit("more", "");
+                }
+            }
+        });
+        for number in 0..6 {
+            let name = format!("backup {number}");
+            let remote = open_place(&place);
+            let options = HttpOptions::default();
+            let image: Box<dyn ImageSource> = match number % 2 {
+                0 => Box::new(DataImage::take(&frond).expect("an image")),
+                _ => Box::new(HttpImage::take(&server.url(), &options).expect("an image")),
+            };
+            let (backup, how_much) =
+                remote.back_up(&name, &*image, &mut quiet()).expect("a backup");
+            assert!(backup.databases.contains(&"shop".to_owned()));
+            moved.push(how_much.chunks);
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+    let _ = other;
+    for number in 0..6 {
+        let disk = SimDisk::new(50 + number);
+        let name = format!("backup {number}");
+        let report = open_place(&place).restore_on(Some(&name), &disk.machine(), &mut quiet());
+        assert!(report.expect("a restore").moved.chunks > 20);
+        let restored = open(&disk);
+        check(&restored);
+        // It can be written to, and lives on.
+        insert(&shop(&restored), &[thing(-1, 0)]);
+        shop(&restored).commit("after the restore", "").expect("a commit");
+        restored.close().expect("it closes");
+    }
+    assert!(open_place(&place).back_up("backup 0", &*take(&frond), &mut quiet()).is_err());
+    // Without a change nearly nothing moves.
+    let remote = open_place(&place);
+    remote.back_up("last", &*take(&frond), &mut quiet()).expect("a backup");
+    let (_, again) = remote.back_up("again", &*take(&frond), &mut quiet()).expect("a backup");
+    assert!(again.chunks < 10 && again.known < 10, "{again:?}, before {moved:?}");
+
+    // Backups that were removed give their space back; the others stay whole.
+    for number in 0..6 {
+        remote.remove_backup(&format!("backup {number}")).expect("it is there");
+    }
+    remote.remove_backup("backup 0").expect_err("it is gone");
+    let done = open_place(&place).reclaim(&mut |_| {}).expect("a collection");
+    assert!(done.chunks_dead > 0, "{done:?}");
+    let disk = SimDisk::new(99);
+    open_place(&place).restore_on(None, &disk.machine(), &mut quiet()).expect("the last one");
+    let restored = open(&disk);
+    check(&restored);
+    assert_eq!(all(&shop(&restored)), all(&main));
+    open_place(&place).restore_on(None, &disk.machine(), &mut quiet()).expect_err("it is in use");
+    assert_eq!(open_place(&place).state().expect("it answers"), None, "no repository lies there");
+}
+
+fn take(frond: &Frond) -> Box<dyn ImageSource> {
+    Box::new(DataImage::take(frond).expect("an image"))
+}
+
+#[test]
+fn what_is_not_committed_and_what_waits_is_in_a_backup() {
+    let (frond, main) = origin(2);
+    insert(&main, &[thing(5_000, 1)]);
+    let documents = [document! { "_id": 1_i32 }];
+    main.insert("not committed", &documents, true, Durability::Synced).expect("it is there");
+    main.add_remote("origin", "/somewhere").expect("a good name");
+    let before = main.status().expect("a status");
+    let place = bucket("");
+    open_place(&place).back_up("one", &*take(&frond), &mut quiet()).expect("a backup");
+    let disk = SimDisk::new(3);
+    open_place(&place).restore_on(None, &disk.machine(), &mut quiet()).expect("a restore");
+    let restored = open(&disk);
+    let after = shop(&restored);
+    assert_eq!(all(&after), all(&main));
+    assert_eq!(after.list_remotes().expect("remotes"), main.list_remotes().expect("remotes"));
+    assert_eq!(format!("{:?}", after.status().expect("a status")), format!("{before:?}"));
+    assert!(after.undo(None, None).is_ok(), "the reflog is there, too");
+}

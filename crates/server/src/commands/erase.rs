@@ -1,0 +1,77 @@
+//! `frondErase`: takes a document, or a field, out of all history, and off the disk.
+//!
+//! It can't be undone, so it is only done with `confirm: true`; `dryRun: true` tells what would be.
+
+use frond_db::version::EraseRequest;
+use frond_db::{Error, ReclaimOptions};
+use frond_doc::{DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::commands::{gc, reply};
+use crate::request::{Answer, Request};
+
+/// Erases, then removes what is dead from every pack, and tells whether all of it went.
+pub fn run(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    if fields.boolean("commits")? {
+        fields.finish()?;
+        return commits(request);
+    }
+    let collection = fields.required_string("collection")?.to_owned();
+    let document = fields.value_or_null("document").map(|id| id.to_buf());
+    let documents = fields.array("documents")?;
+    let mut erase = EraseRequest { collection, ..EraseRequest::default() };
+    erase.documents.extend(document);
+    erase.documents.extend(documents.iter().flat_map(|ids| ids.iter()).map(|id| id.to_buf()));
+    for field in fields.array("fields")?.iter().flat_map(|list| list.iter()) {
+        let text = field.as_str();
+        let text = text.ok_or_else(|| fields.wrong_type("fields", field, "type 'string'"))?;
+        erase.fields.push(text.to_owned());
+    }
+    erase.dry_run = fields.boolean("dryRun")?;
+    let confirms = fields.boolean("confirm")?;
+    fields.finish()?;
+    if !confirms && !erase.dry_run {
+        let message = "frondErase can't be undone: it needs confirm: true (or dryRun: true)";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    let database = request.database()?;
+    let erased = database.erase(&erase)?;
+    let mut answer = DocumentBuilder::new();
+    answer.append("documents", reply::number(erased.documents)).begin_array("commits");
+    for (old, new) in &erased.commits {
+        answer.push_begin_document();
+        answer.append("old", Value::String(&old.to_string()));
+        answer.append("new", Value::String(&new.to_string())).end();
+    }
+    answer.end();
+    for (name, list) in
+        [("branches", &erased.branches), ("tags", &erased.tags), ("remotes", &erased.remotes)]
+    {
+        answer.begin_array(name);
+        for each in list {
+            answer.push(Value::String(each));
+        }
+        answer.end();
+    }
+    if !erase.dry_run {
+        let options = ReclaimOptions { thorough: true, bytes_a_second: None, purge: true };
+        request.server.frond.reclaim(gc::UNDO_SECONDS.saturating_mul(1_000), options)?;
+        answer.append("chunksLeft", reply::number(database.erased_left(&erased)?));
+    }
+    Ok(answer)
+}
+
+/// Which commits took the place of which.
+fn commits(request: &Request<'_>) -> Answer {
+    let mut answer = DocumentBuilder::new();
+    answer.begin_array("commits");
+    for replaced in request.database()?.erased_commits()? {
+        answer.push_begin_document();
+        answer.append("old", Value::String(&replaced.old.to_string()));
+        answer.append("new", Value::String(&replaced.new.to_string()));
+        answer.append("time", Value::DateTime(replaced.time_millis)).end();
+    }
+    answer.end();
+    Ok(answer)
+}
