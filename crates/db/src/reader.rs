@@ -257,6 +257,7 @@ impl<'a> Reader<'a> {
 }
 
 /// An iterator over a range of a tree.
+#[expect(clippy::large_enum_variant, reason = "a scan has one, and an allocation would cost more")]
 pub(crate) enum Entries {
     /// Of a tree of the engine.
     Live(EntryCursor),

@@ -16,10 +16,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::target::Failure;
 use crate::targets::Places;
 
+#[cfg(feature = "mysql")]
 pub mod dolt;
 pub mod ferretdb;
 pub mod frond;
+#[cfg(feature = "mysql")]
 pub mod mariadb;
+#[cfg(feature = "postgres")]
 pub mod postgres;
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -152,6 +155,7 @@ pub fn find_program(places: &Places, target: &str, program: &str) -> Result<Path
 }
 
 /// Runs a program to its end.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub fn run_to_end(mut command: Command) -> Result<(), Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -167,6 +171,7 @@ pub fn run_to_end(mut command: Command) -> Result<(), Failure> {
 }
 
 /// Whether this process is root's.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

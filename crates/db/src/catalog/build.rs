@@ -113,6 +113,9 @@ pub(crate) struct Builder<'a> {
     pub progress: Option<&'a Progress>,
 }
 
+/// Gives the document with an `_id`'s key.
+pub(crate) type FindDocument<'a> = dyn Fn(&[u8]) -> Result<Option<DocumentBuf>, Error> + 'a;
+
 impl Builder<'_> {
     /// Builds the tree of `index` over `documents`: each with the key of its `_id`. `find` gives the
     /// document with an `_id`'s key again, for the message if there is a second one under its key.
@@ -123,16 +126,14 @@ impl Builder<'_> {
         &self,
         index: &Index,
         documents: &mut dyn Iterator<Item = Result<(Bytes, DocumentBuf), Error>>,
-        find: &dyn Fn(&[u8]) -> Result<Option<DocumentBuf>, Error>,
+        find: &FindDocument<'_>,
     ) -> Result<Tree, Error> {
         let resources = self.frond.resources(false);
         let mut sorter = Sorter::new(BUILD, &resources, usize::MAX);
-        let mut count: u64 = 0;
-        for document in documents {
+        for (count, document) in (0_u64..).zip(documents) {
             if count.is_multiple_of(CHECK_COUNT) {
                 self.interrupt.check()?;
             }
-            count += 1;
             let (id_key, document) = document?;
             for (key, value) in entries(index, &id_key, document.view(), self.namespace)? {
                 sorter.add(key, packed(&value)?)?;
@@ -149,7 +150,7 @@ impl Builder<'_> {
         &self,
         index: &Index,
         sorted: impl Iterator<Item = Result<(Bytes, DocumentBuf), QueryError>>,
-        find: &dyn Fn(&[u8]) -> Result<Option<DocumentBuf>, Error>,
+        find: &FindDocument<'_>,
     ) -> Result<Tree, Error> {
         let mut before: Option<Bytes> = None;
         let mut count: u64 = 0;
@@ -189,7 +190,7 @@ impl Builder<'_> {
         index: &Index,
         key: &Bytes,
         value: &Value,
-        find: &dyn Fn(&[u8]) -> Result<Option<DocumentBuf>, Error>,
+        find: &FindDocument<'_>,
     ) -> Error {
         let document = inline_bytes(value)
             .and_then(|content| id_key_of(index, key, &content))

@@ -108,7 +108,7 @@ fn included(spec: &IndexSpec, shape: &IndexShape) -> Projection {
         let below = |above: &&str| {
             path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        if !outer.iter().any(|above| below(above)) {
+        if !outer.iter().any(below) {
             outer.push(path);
         }
     }

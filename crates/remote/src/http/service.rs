@@ -283,17 +283,17 @@ impl Service {
 }
 
 fn names(body: &[u8]) -> Result<Vec<ChunkHash>, Refusal> {
-    if body.len() % size_of::<ChunkHash>() == 0 {
+    if body.len().is_multiple_of(size_of::<ChunkHash>()) {
         return Ok(decode_hashes(body));
     }
     Err(Error::bad_value("names of chunks are expected").into())
 }
 
+/// Reads chunks by their names.
+type ReadChunks<'a> = dyn Fn(&[ChunkHash]) -> Result<Vec<Chunk>, Error> + 'a;
+
 /// Answers with as many of the chunks as fit, one at least.
-fn get(
-    names: &[ChunkHash],
-    read: &dyn Fn(&[ChunkHash]) -> Result<Vec<Chunk>, Error>,
-) -> Result<Answer, Refusal> {
+fn get(names: &[ChunkHash], read: &ReadChunks<'_>) -> Result<Answer, Refusal> {
     let (mut found, mut bytes) = (Vec::new(), 0);
     'all: for batch in names.chunks(READ_BATCH) {
         for chunk in read(batch)? {

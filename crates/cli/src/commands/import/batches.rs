@@ -65,7 +65,8 @@ fn read(source: Source, limits: BatchLimits, sender: &SyncSender<Result<Batch, F
             Ok(record) => record,
             Err(failure) => {
                 // Nobody listens any more where a send fails: there is nothing left to do.
-                let _ = sender.send(Ok(batch)).and_then(|()| sender.send(Err(failure)));
+                let _ = sender.send(Ok(batch));
+                let _ = sender.send(Err(failure));
                 return;
             }
         };

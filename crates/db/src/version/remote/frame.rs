@@ -106,11 +106,11 @@ impl FrameBuilder {
     }
 }
 
-/// The frames that hold `chunks`, one after the other, and which frame has which: (offset, bytes, names).
-pub(crate) fn encode_frames(
-    chunks: &[Chunk],
-    effort: FrameEffort,
-) -> (Vec<u8>, Vec<(usize, usize, Vec<ChunkHash>)>) {
+/// Where a frame lies among others (offset, bytes), and the chunks that it holds.
+pub(crate) type EncodedFrame = (usize, usize, Vec<ChunkHash>);
+
+/// The frames that hold `chunks`, one after the other, and which frame has which.
+pub(crate) fn encode_frames(chunks: &[Chunk], effort: FrameEffort) -> (Vec<u8>, Vec<EncodedFrame>) {
     let (mut out, mut frames, mut builder) = (Vec::new(), Vec::new(), FrameBuilder::default());
     for (position, chunk) in chunks.iter().enumerate() {
         if builder.push(chunk.clone()) || position + 1 == chunks.len() {

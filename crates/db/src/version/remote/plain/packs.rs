@@ -38,6 +38,11 @@ const READ_BYTES_MAX: u64 = 8 << 20;
 /// Most uncompressed bytes of chunks that were read and are kept.
 const RECENT_BYTES_MAX: usize = 48 << 20;
 
+/// A frame in a pack: (number of the pack, offset), bytes.
+type PlacedFrame = ((u32, u32), u32);
+/// Frames that are asked for at once: each slice lies in one piece.
+type Reads<'f> = Vec<&'f [PlacedFrame]>;
+
 /// Where a chunk lies.
 #[derive(Clone, Copy)]
 struct Location {
@@ -234,8 +239,8 @@ impl Packs {
     }
 
     /// Groups of frames that are read together: several reads, each of neighbours.
-    fn runs<'f>(&self, frames: &'f [((u32, u32), u32)]) -> Vec<Vec<&'f [((u32, u32), u32)]>> {
-        let mut reads: Vec<&[((u32, u32), u32)]> = Vec::new();
+    fn runs<'f>(&self, frames: &'f [PlacedFrame]) -> Vec<Reads<'f>> {
+        let mut reads: Vec<&[PlacedFrame]> = Vec::new();
         let mut start = 0;
         for position in 1..=frames.len() {
             let is_end = position == frames.len() || {
@@ -252,7 +257,7 @@ impl Packs {
             }
         }
         // Those that take little together are asked for at once.
-        let mut runs: Vec<Vec<&[((u32, u32), u32)]>> = Vec::new();
+        let mut runs: Vec<Reads<'_>> = Vec::new();
         let mut bytes = u64::MAX;
         for read in reads {
             let own: u64 = read.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
@@ -271,13 +276,13 @@ impl Packs {
     /// Reads frames and takes what is wanted. Returns whether the packs were there.
     fn read_run(
         &self,
-        reads: Vec<&[((u32, u32), u32)]>,
+        reads: Vec<&[PlacedFrame]>,
         wanted: &mut HashSet<ChunkHash>,
         found: &mut HashMap<ChunkHash, Chunk>,
     ) -> Result<bool, Error> {
         let parts: Vec<FilePart> = {
             let state = self.state();
-            let part = |read: &&[((u32, u32), u32)]| {
+            let part = |read: &&[PlacedFrame]| {
                 let ((pack, first), _) = read[0];
                 let ((_, last), bytes) = read[read.len() - 1];
                 let range = u64::from(first)..u64::from(last) + u64::from(bytes);

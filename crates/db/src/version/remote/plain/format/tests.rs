@@ -88,8 +88,10 @@ fn refs_come_back_and_damage_is_refused() {
 fn the_example_of_the_page_is_what_is_written() {
     let chunk = Chunk::new(ChunkKind::Blob, &[], b"hello");
     let (mut pack, mut places) = (begin_pack(), Vec::new());
-    let frame =
-        crate::version::remote::frame::encode(&[chunk.clone()], super::super::packs::EFFORT);
+    let frame = crate::version::remote::frame::encode(
+        std::slice::from_ref(&chunk),
+        super::super::packs::EFFORT,
+    );
     let place = Place { offset: pack.len() as u32, bytes: frame.len() as u32 };
     pack.extend_from_slice(&frame);
     places.push((chunk.hash(), place));
