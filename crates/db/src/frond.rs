@@ -206,6 +206,7 @@ impl Frond {
         Resources {
             memory_bytes_max: self.inner.stage_memory_bytes_max,
             spill: Some(spill).filter(|_| !in_memory_only),
+            go_on: None,
         }
     }
 

@@ -11,7 +11,7 @@ use frond_doc::field_index::cache::{CACHE_BYTES, FieldIndexes};
 use frond_doc::pieces::LargeDocument;
 use frond_engine::{Engine, EntryCursor, Snapshot, Transaction, TreeId};
 use frond_store::ChunkStore;
-use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, Value};
+use frond_tree::{Bounds, Content, Cursor, Direction, Entry, EntryRef, Tree, Value};
 
 use crate::catalog::cache::Moment;
 use crate::error::Error;
@@ -263,6 +263,32 @@ pub(crate) enum Entries {
     Live(EntryCursor),
     /// Of a tree below a commit.
     Committed(Cursor),
+}
+
+impl Entries {
+    /// Moves to the next entry; false if there is none. Nothing follows an error.
+    pub fn step(&mut self) -> Result<bool, Error> {
+        Ok(match self {
+            Entries::Live(cursor) => cursor.step()?,
+            Entries::Committed(cursor) => cursor.step()?,
+        })
+    }
+
+    /// The entry that `step` moved to, lent.
+    pub fn entry_ref(&self) -> Option<EntryRef<'_>> {
+        match self {
+            Entries::Live(cursor) => cursor.entry_ref(),
+            Entries::Committed(cursor) => cursor.entry_ref(),
+        }
+    }
+
+    /// The entry that `step` moved to.
+    pub fn entry(&self) -> Option<Entry> {
+        match self {
+            Entries::Live(cursor) => cursor.entry(),
+            Entries::Committed(cursor) => cursor.entry(),
+        }
+    }
 }
 
 impl Iterator for Entries {

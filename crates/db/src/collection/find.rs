@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
@@ -81,7 +80,8 @@ impl Database {
             return Ok(Cursor::empty());
         };
         let in_order = access.gives_order;
-        let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order);
+        let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order)
+            .interrupted_by(&request.interrupt);
         let is_sorted = match order {
             Order::By(_) => !in_order,
             Order::Near(_) => true,
@@ -105,18 +105,21 @@ impl Database {
             Order::By(_) | Order::Near(_) if is_sorted => {
                 let resources = self.frond().resources(request.in_memory_only);
                 let mut sorter = Sorter::new(SORT, &resources, skip.saturating_add(limit));
-                for (count, found) in scan.enumerate() {
+                let (mut count, mut key) = (0_usize, Vec::new());
+                scan.visit(&mut |document| {
                     if count.is_multiple_of(CHECK_COUNT) {
                         request.interrupt.check()?;
                     }
-                    let document = found?.document;
-                    let key = match &order {
-                        Order::By(pattern) => pattern.key(document.view()),
-                        Order::Near(distance) => distance.key(document.view()),
-                        Order::Any | Order::Natural(_) => Bytes::new(),
-                    };
-                    sorter.add(key, document)?;
-                }
+                    count += 1;
+                    key.clear();
+                    match &order {
+                        Order::By(pattern) => pattern.append(&mut key, document),
+                        Order::Near(distance) => key.extend_from_slice(&distance.key(document)),
+                        Order::Any | Order::Natural(_) => {}
+                    }
+                    sorter.add_view(&key, document)?;
+                    Ok(true)
+                })?;
                 let sorted = sorter.finish()?.skip(skip);
                 Ok(Cursor::new(sorted.map(move |entry| project(entry?.1))))
             }

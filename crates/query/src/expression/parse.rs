@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use frond_doc::document::DEPTH_MAX;
-use frond_doc::{Document, Value, ValueBuf};
+use frond_doc::field_scan::ScannedNames;
+use frond_doc::{Document, Value};
 
 use super::node::Node;
 use super::table::{self, Shape};
@@ -23,6 +24,8 @@ pub(crate) struct Parser {
     free: BTreeSet<String>,
     /// Whether a field of the document is read.
     reads_document: bool,
+    /// The first parts of fields' paths, numbered.
+    names: ScannedNames,
     depth: usize,
 }
 
@@ -42,6 +45,11 @@ impl Parser {
     /// Whether an expression reads the document.
     pub(crate) fn reads_document(&self) -> bool {
         self.reads_document
+    }
+
+    /// The names that were noted since the last call: those of one stage's expressions.
+    pub(crate) fn take_names(&mut self) -> ScannedNames {
+        std::mem::take(&mut self.names)
     }
 
     /// Parses a part of the expression within which `names` are bound.
@@ -68,7 +76,7 @@ impl Parser {
         let node = match value {
             Value::String(text) => match text.strip_prefix('$') {
                 Some(path) => self.path(path),
-                None => Ok(Node::Constant(value.to_buf())),
+                None => Ok(Node::of_constant(value)),
             },
             Value::Array(array) => array
                 .iter()
@@ -76,7 +84,7 @@ impl Parser {
                 .collect::<Result<_, _>>()
                 .map(Node::Array),
             Value::Document(document) => self.document(document),
-            _ => Ok(Node::Constant(value.to_buf())),
+            _ => Ok(Node::of_constant(value)),
         };
         self.depth -= 1;
         node
@@ -94,7 +102,8 @@ impl Parser {
             return Ok(if self.bound.iter().any(|name| name == "CURRENT") {
                 Node::Variable("CURRENT".to_owned(), parts)
             } else {
-                Node::Field(parts)
+                let number = self.names.add(&parts[0]);
+                Node::Field(parts, number)
             });
         };
         if variable.is_empty() {
@@ -128,7 +137,7 @@ impl Parser {
     fn document(&mut self, document: Document<'_>) -> Result<Node, QueryError> {
         let mut fields = document.iter();
         let Some((first, argument)) = fields.next() else {
-            return Ok(Node::Constant(ValueBuf::from(Value::Document(document))));
+            return Ok(Node::of_constant(Value::Document(document)));
         };
         if first.starts_with('$') {
             if fields.next().is_some() {
