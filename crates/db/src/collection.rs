@@ -22,6 +22,7 @@ mod merge;
 pub(crate) mod plan;
 mod replace;
 pub(crate) mod scan;
+mod skip;
 mod sort;
 pub(crate) mod update;
 pub(crate) mod validation;

@@ -231,6 +231,16 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The tree that a snapshot shows as it is stored, if nothing lies over it: its entries can be found by
+    /// their places.
+    pub fn settled(&self, tree: TreePlace) -> Result<Option<Tree>, Error> {
+        match (tree, &self.source) {
+            (TreePlace::Committed(tree), _) => Ok(Some(tree)),
+            (TreePlace::Live(id), Source::Snapshot(snapshot)) => Ok(snapshot.clean_base(id)?),
+            (TreePlace::Live(_), Source::Transaction(_) | Source::Shared(_)) => Ok(None),
+        }
+    }
+
     /// Bytes of all keys and values, a transaction's own writes not counted.
     pub fn bytes(&self, tree: TreePlace) -> Result<u64, Error> {
         match self.place_to_count(tree)? {

@@ -133,6 +133,15 @@ impl Accumulator {
         }
     }
 
+    /// The paths of what the documents are sorted by.
+    pub(crate) fn sort_paths(&self) -> impl Iterator<Item = String> {
+        let fields = match &self.input {
+            Input::Sorted(_, by) => &by.fields[..],
+            Input::Nothing | Input::One(_) => &[],
+        };
+        fields.iter().map(|field| field.path.clone())
+    }
+
     /// The value of one document, for [`State::add`].
     pub(crate) fn value<'a>(&'a self, scope: &Scope<'a>) -> Result<Evaluated<'a>, QueryError> {
         match &self.input {

@@ -221,6 +221,22 @@ impl Pipeline {
         }
     }
 
+    /// The paths of what the pipeline needs of documents; `None`: it needs them whole.
+    pub fn needs(&self) -> Option<Vec<String>> {
+        let mut needs = Vec::new();
+        for stage in &self.stages {
+            if let Some(order) = stage.order() {
+                needs.extend(order.fields.iter().map(|field| field.path.clone()));
+            } else if let Some(filter) = stage.filter() {
+                needs.extend(filter.paths()?.into_iter().map(str::to_owned));
+            } else if !matches!(stage.rows(), Rows::Skip(_) | Rows::Limit(_)) {
+                needs.extend(stage.needs()?);
+                return Some(needs);
+            }
+        }
+        None
+    }
+
     /// Cuts off a leading `$sort`: the documents come in its order.
     pub fn drop_order(&mut self) {
         if self.stages.first().is_some_and(|stage| stage.order().is_some()) {

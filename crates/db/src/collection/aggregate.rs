@@ -135,6 +135,7 @@ impl Database {
                 let search = Search {
                     order: &order,
                     limit: limit.and_then(|limit| u64::try_from(limit).ok()),
+                    needs: pipeline.needs(),
                     ..Search::of(&filter, request.hint.as_ref())
                 };
                 let (input, gives_order) = self.stream(reader, collection, search, &context)?;

@@ -12,6 +12,7 @@ use crate::collection::covered::Needs;
 use crate::collection::explain::Purpose;
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::Scan;
+use crate::collection::skip::pass_over;
 use crate::collection::{Cursor, FindRequest};
 use crate::database::Database;
 use crate::error::Error;
@@ -76,23 +77,27 @@ impl Database {
         }
         let Query { collection, filter, order, projection } =
             self.query(&reader, collection, request)?;
-        let Some((collection, access)) = collection else {
+        let Some((collection, mut access)) = collection else {
             return Ok(Cursor::empty());
         };
         let in_order = access.gives_order;
-        let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order)
-            .interrupted_by(&request.interrupt);
         let is_sorted = match order {
             Order::By(_) => !in_order,
             Order::Near(_) => true,
             Order::Any | Order::Natural(_) => false,
         };
+        let mut skip = request.skip;
+        if !is_sorted {
+            skip = pass_over(&reader, &collection, &mut access, skip)?;
+        }
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+        let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order)
+            .interrupted_by(&request.interrupt);
         if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
             && !is_sorted
         {
             scan = scan.in_part(names);
         }
-        let skip = usize::try_from(request.skip).unwrap_or(usize::MAX);
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
         let project = move |document: DocumentBuf| -> Result<DocumentBuf, Error> {

@@ -24,6 +24,10 @@ pub(crate) struct Parser {
     free: BTreeSet<String>,
     /// Whether a field of the document is read.
     reads_document: bool,
+    /// The paths of the fields that are read.
+    paths: Vec<String>,
+    /// Whether the document is read as a whole.
+    reads_whole: bool,
     /// The first parts of fields' paths, numbered.
     names: ScannedNames,
     depth: usize,
@@ -45,6 +49,18 @@ impl Parser {
     /// Whether an expression reads the document.
     pub(crate) fn reads_document(&self) -> bool {
         self.reads_document
+    }
+
+    /// Notes that the document is read as a whole.
+    pub(crate) fn note_whole(&mut self) {
+        (self.reads_document, self.reads_whole) = (true, true);
+    }
+
+    /// The paths that were noted since the last call; `None` if documents are read as a whole.
+    pub(crate) fn take_paths(&mut self) -> Option<Vec<String>> {
+        let paths = std::mem::take(&mut self.paths);
+        let reads_whole = std::mem::take(&mut self.reads_whole);
+        (!reads_whole).then_some(paths)
     }
 
     /// The names that were noted since the last call: those of one stage's expressions.
@@ -97,6 +113,7 @@ impl Parser {
                 return Err(failure(16872, "'$' by itself is not a valid FieldPath"));
             }
             self.reads_document = true;
+            self.paths.push(text.to_owned());
             let parts = path::parse(text)?;
             // Somebody may have bound CURRENT, which is what a path without variable is in.
             return Ok(if self.bound.iter().any(|name| name == "CURRENT") {
@@ -115,7 +132,7 @@ impl Parser {
             None => (variable, Vec::new()),
         };
         match name {
-            "ROOT" | "CURRENT" => self.reads_document = true,
+            "ROOT" | "CURRENT" => self.note_whole(),
             "NOW" | "REMOVE" => {}
             // What `$redact` binds, and nobody else.
             "DESCEND" | "KEEP" | "PRUNE" => self.add_free(name),

@@ -31,6 +31,10 @@ impl Stage for Count {
     ) -> Result<Input<'a>, QueryError> {
         Ok(Input::Documents(self.over(Input::Rows(rows))))
     }
+
+    fn needs(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
 }
 
 impl Count {

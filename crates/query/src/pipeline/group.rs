@@ -41,6 +41,8 @@ pub(super) struct Group {
     fields: Vec<Field>,
     /// The names of all fields that these read, looked up in one walk over a document.
     names: ScannedNames,
+    /// Their paths; `None` if documents are read as a whole.
+    needs: Option<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,10 @@ impl Stage for Group {
         context: &Context,
     ) -> Result<Input<'a>, QueryError> {
         Ok(Input::Documents(self.over(Input::Rows(rows), context)))
+    }
+
+    fn needs(&self) -> Option<Vec<String>> {
+        self.needs.clone()
     }
 }
 
@@ -276,6 +282,7 @@ pub(super) fn group(
     let mut fields = Vec::new();
     // What was noted belongs to other stages.
     parser.expressions.take_names();
+    parser.expressions.take_paths();
     for (name, value) in specification.iter() {
         if name == "_id" {
             if id.is_some() {
@@ -291,7 +298,11 @@ pub(super) fn group(
         fields.push(field);
     }
     let id = id.ok_or_else(|| failure(15955, "a group specification must include an _id"))?;
-    Ok(Group { id, fields, names: parser.expressions.take_names() })
+    let needs = parser.expressions.take_paths().map(|mut paths| {
+        paths.extend(fields.iter().flat_map(|field| field.accumulator.sort_paths()));
+        paths
+    });
+    Ok(Group { id, fields, names: parser.expressions.take_names(), needs })
 }
 
 fn field(name: &str, value: Value<'_>, parser: &mut StageParser) -> Result<Field, QueryError> {

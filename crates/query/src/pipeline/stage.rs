@@ -71,6 +71,11 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The paths that all that comes out of the stage depends on; `None`: it depends on more.
+    fn needs(&self) -> Option<Vec<String>> {
+        None
+    }
+
     /// The collection that this stage writes: (database, collection).
     fn output(&self) -> Option<(Option<String>, String)> {
         None
