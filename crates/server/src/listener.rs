@@ -14,10 +14,11 @@ use frond_db::{Error, Frond};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::budget::Budget;
 use crate::connection;
 use crate::limits::{
-    COMMANDS_RUNNING_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, DOCUMENT_BYTES_LIMIT,
-    DOCUMENT_BYTES_MAX, STALL_MAX, STOP_WAIT_MAX,
+    ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, DOCUMENT_BYTES_LIMIT,
+    DOCUMENT_BYTES_MAX, MESSAGES_BYTES_MAX, STALL_MAX, STOP_WAIT_MAX, THREADS_EXTRA,
 };
 use crate::shared::{MemberOptions, Shared};
 use crate::sweep;
@@ -38,6 +39,10 @@ pub struct ServerOptions {
     /// The largest document that a client may store, as `hello` announces it; never more than
     /// [`DOCUMENT_BYTES_LIMIT`].
     pub document_bytes_max: usize,
+    /// What messages that come in may hold together, those up to [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
+    pub messages_bytes_max: usize,
+    /// What answers that go out may hold together, those up to [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
+    pub answers_bytes_max: usize,
 }
 
 impl Default for ServerOptions {
@@ -49,6 +54,8 @@ impl Default for ServerOptions {
             data_directory: String::new(),
             member: MemberOptions::default(),
             document_bytes_max: DOCUMENT_BYTES_MAX,
+            messages_bytes_max: MESSAGES_BYTES_MAX,
+            answers_bytes_max: ANSWERS_BYTES_MAX,
         }
     }
 }
@@ -114,14 +121,17 @@ impl Server {
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let bytes_max = options.document_bytes_max.min(DOCUMENT_BYTES_LIMIT);
-        let shared = Arc::new(Shared::new(
+        let mut shared = Shared::new(
             frond.with_document_bytes_max(bytes_max as u64),
             address,
             options.connections_max,
             options.arguments,
             options.data_directory,
             options.member,
-        ));
+        );
+        shared.messages = Budget::new(options.messages_bytes_max);
+        shared.answers = Budget::new(options.answers_bytes_max);
+        let shared = Arc::new(shared);
         let (stop, _) = watch::channel(false);
         Ok(Server { listener, shared, stop })
     }
@@ -150,7 +160,7 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .thread_name("frond-server")
-            .max_blocking_threads(COMMANDS_RUNNING_MAX)
+            .max_blocking_threads(self.shared.connections_max + THREADS_EXTRA)
             .build()
             .map_err(ServerError::Runtime)?;
         let frond = self.shared.frond.clone();
