@@ -10,6 +10,10 @@ use std::time::Duration;
 /// Connections at one time. More are closed as they come in.
 pub const CONNECTIONS_MAX: usize = 2_000;
 
+/// Connections that wait to be taken. With the usual 128, hundreds of clients that come at once are told to
+/// come again, which the system does after a second or three.
+pub const CONNECTIONS_WAITING_MAX: u32 = 4_096;
+
 /// Threads that do nothing but what comes up from time to time, beside one for each connection.
 pub const THREADS_EXTRA: usize = 16;
 
