@@ -121,6 +121,20 @@ pub(crate) fn name_at(bytes: &[u8], offset: usize) -> Option<Name> {
     Some(Name { bytes: end - offset + count, is_ascii })
 }
 
+/// Whether bytes are ASCII: by words, the last of which may overlap the one before. Texts are mostly some
+/// tens of bytes, of which the standard library looks at many one by one.
+#[inline(always)]
+pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let met = words.iter().fold(0, |met, word| met | u64::from_le_bytes(*word));
+    let last = match bytes.last_chunk::<8>() {
+        Some(last) => u64::from_le_bytes(*last),
+        None => rest.iter().fold(0, |met, byte| met | u64::from(*byte)),
+    };
+    (met | last) & HIGHS == 0
+}
+
 /// Shows safe Rust that bytes are UTF-8.
 #[inline]
 pub(crate) fn text(bytes: &[u8]) -> Option<&str> {

@@ -5,7 +5,7 @@
 
 use crate::document::DEPTH_MAX;
 use crate::error::DocError;
-use crate::raw::{kind_of, length_at, name_at, value_bytes};
+use crate::raw::{is_ascii, kind_of, length_at, name_at, value_bytes};
 use crate::value::ElementType;
 
 /// Checks that `bytes` are one whole BSON document and nothing else.
@@ -72,7 +72,7 @@ fn check_document(bytes: &[u8], start: usize, depth: usize) -> Result<(), DocErr
 fn is_ascii_string(value: &[u8]) -> bool {
     value.len() > size_of::<i32>()
         && value[value.len() - 1] == 0
-        && value[size_of::<i32>()..].is_ascii()
+        && is_ascii(&value[size_of::<i32>()..])
 }
 
 /// Checks what lies inside a value whose length is right already.
