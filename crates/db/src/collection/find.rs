@@ -94,9 +94,9 @@ impl Database {
         let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order)
             .interrupted_by(&request.interrupt);
         if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
-            && !is_sorted
+            && let Some(order_names) = order.outermost_names()
         {
-            scan = scan.in_part(names);
+            scan = scan.in_part(names.chain(order_names));
         }
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
