@@ -201,7 +201,7 @@ function update() {
     () => ({ $min: { [number]: makers.number() } }), () => ({ $max: { [number]: makers.number() } }),
     () => ({ $push: { ns: makers.number() } }), () => ({ $push: { ns: { $each: makers.numbers(), $position: random.below(3) } } }),
     () => ({ $push: { ns: { $each: makers.numbers(), $sort: random.one([1, -1]), $slice: random.one([2, -2, 0]) } } }),
-    () => ({ $addToSet: { ns: makers.number() } }), () => ({ $addToSet: { ns: { $each: makers.numbers() } } }),
+    () => ({ $addToSet: { ns: makers.number() } }), () => ({ $addToSet: { ns: { $each: [makers.number(), makers.number()] } } }),
     () => ({ $pull: { ns: random.one([{ $gt: makers.number() }, makers.number()]) } }),
     () => ({ $pull: { ds: { v: { $gte: makers.number() } } } }), () => ({ $pullAll: { ns: makers.numbers() } }),
     () => ({ $pop: { ns: random.one([1, -1]) } }), () => ({ $rename: { [random.one(["n", "s", "sub"])]: "renamed" } }),
@@ -254,6 +254,7 @@ function plain(value) {
 // - `$dateTrunc` to months and years keeps the year; mingo doesn't on the year's last day.
 // - `{"a.0.b": null}` matches where an element is a document without a field `0`; mingo doesn't look for one.
 // - documents compare by their first field's type, then its name, then its value; mingo otherwise.
+// - `$addToSet` of nothing changes nothing; mingo removes what is there twice.
 // - `$dateDiff` is a long; mingo's numbers have no such type. Changes of a document that `$unwind` made several of
 //   are its own; mingo's share their inner documents.
 // - null and missing differ in expressions and are below all else; mingo finds nothing below or above them.

@@ -10,7 +10,7 @@ use std::fmt;
 
 use crate::document::Document;
 use crate::raw::{RawElement, array_at, element_at, kind_of, split_name, value_bytes};
-use crate::value::ElementType;
+use crate::value::{ElementType, Value};
 
 /// Names of at most so many fields are collected; others are looked for by themselves.
 pub const SCANNED_NAMES_MAX: usize = 8;
