@@ -7,6 +7,7 @@
 mod aggregate;
 pub(crate) mod batch;
 mod check;
+mod copy;
 mod count;
 pub(crate) mod covered;
 mod cursor;
