@@ -12,7 +12,7 @@ use frond_doc::{
 use frond_query::expression::Variables;
 use frond_query::pipeline::{Pipeline, Resources};
 use frond_query::update::UpdateContext;
-use frond_query::{Expression, Filter, Projection, SortPattern, Update};
+use frond_query::{Code, Expression, Filter, Projection, SortPattern, Update};
 use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
 
@@ -416,4 +416,13 @@ fn updates() {
             }
         }
     });
+}
+
+/// Found by `updates`: a string may hold what a field's name can't.
+#[test]
+fn a_field_is_not_renamed_to_a_name_with_a_nul() {
+    let mut update = DocumentBuilder::new();
+    update.begin_document("$rename").append("a", Value::String("b\0c")).end();
+    let error = Update::parse(Value::from(&update.build()), None).unwrap_err();
+    assert_eq!(error.code, Code::BadValue);
 }
