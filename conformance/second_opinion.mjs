@@ -201,7 +201,7 @@ function update() {
     () => ({ $min: { [number]: makers.number() } }), () => ({ $max: { [number]: makers.number() } }),
     () => ({ $push: { ns: makers.number() } }), () => ({ $push: { ns: { $each: makers.numbers(), $position: random.below(3) } } }),
     () => ({ $push: { ns: { $each: makers.numbers(), $sort: random.one([1, -1]), $slice: random.one([2, -2, 0]) } } }),
-    () => ({ $addToSet: { ns: makers.number() } }), () => ({ $addToSet: { ns: { $each: [makers.number(), makers.number()] } } }),
+    () => ({ $addToSet: { ns: makers.number() } }), () => ({ $addToSet: { fresh: { $each: makers.numbers() } } }),
     () => ({ $pull: { ns: random.one([{ $gt: makers.number() }, makers.number()]) } }),
     () => ({ $pull: { ds: { v: { $gte: makers.number() } } } }), () => ({ $pullAll: { ns: makers.numbers() } }),
     () => ({ $pop: { ns: random.one([1, -1]) } }), () => ({ $rename: { [random.one(["n", "s", "sub"])]: "renamed" } }),

@@ -310,7 +310,7 @@ impl Filler {
 /// The next entry, which stays.
 fn peeked(sorted: &mut Peekable<Sorted>) -> Result<Option<&(Bytes, DocumentBuf)>, QueryError> {
     if let Some(error) = sorted.next_if(Result::is_err) {
-        return Err(error.err().expect("it was seen"));
+        return Err(error.expect_err("it was seen"));
     }
     Ok(sorted.peek().and_then(|entry| entry.as_ref().ok()))
 }

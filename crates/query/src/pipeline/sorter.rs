@@ -102,15 +102,13 @@ impl<'r> Sorter<'r> {
         self.runs.push(writer.finish(0)?);
         while let Some(level) = self.full_level() {
             let runs = self.runs.split_off(self.runs.len() - FAN_IN);
-            let mut merged = Sorted::of(runs, Kept::default(), self.wanted)?;
+            let merged = Sorted::of(runs, Kept::default(), self.wanted)?;
             let mut writer = RunWriter::new(self.resources.create(self.stage)?);
-            let mut count: usize = 0;
-            while let Some(entry) = merged.next() {
+            for (count, entry) in merged.enumerate() {
                 let (key, document) = entry?;
                 if count.is_multiple_of(CHECK_COUNT) {
                     self.resources.check()?;
                 }
-                count += 1;
                 writer.add(&key, document.as_bytes())?;
             }
             self.runs.push(writer.finish(level + 1)?);

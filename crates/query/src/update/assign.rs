@@ -114,6 +114,12 @@ pub(super) fn rename(
         let shown = text::field(source, operand);
         return refuse(format!("The source and target field for $rename must differ: {shown}"));
     }
+    // A string may hold one, a field's name can't.
+    if target.contains('\0') {
+        return refuse(
+            "The 'to' field for $rename cannot contain an embedded null byte".to_owned(),
+        );
+    }
     for (side, path) in [("source", source), ("destination", target)] {
         if path.split('.').any(|part| part == "$" || part.starts_with("$[")) {
             return refuse(format!("The {side} field for $rename may not be dynamic: {path}"));
