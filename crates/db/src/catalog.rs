@@ -13,6 +13,7 @@ mod collections;
 pub(crate) mod entry;
 pub(crate) mod index_entry;
 mod indexes;
+pub mod reference;
 mod spec;
 mod stats;
 pub(crate) mod usage;

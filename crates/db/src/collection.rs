@@ -62,6 +62,17 @@ impl WriteError {
     }
 }
 
+/// What one statement of a write did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StatementCounts {
+    /// Counted from 0.
+    pub position: usize,
+    /// Documents inserted, matched or deleted; one that was upserted isn't counted.
+    pub count: u64,
+    /// Documents that an update changed.
+    pub modified: u64,
+}
+
 /// What an insert or delete did.
 #[derive(Clone, Debug, Default)]
 pub struct WriteReport {
@@ -71,6 +82,8 @@ pub struct WriteReport {
     pub errors: Vec<WriteError>,
     /// Of a write that may be sent again: the statements that were done before.
     pub retried: Vec<i32>,
+    /// What each statement that succeeded did.
+    pub each: Vec<StatementCounts>,
 }
 
 /// One element of `updates`.
@@ -111,6 +124,8 @@ pub struct UpdateReport {
     pub errors: Vec<WriteError>,
     /// Of a write that may be sent again: the statements that were done before.
     pub retried: Vec<i32>,
+    /// What each statement that succeeded did.
+    pub each: Vec<StatementCounts>,
 }
 
 /// One element of `deletes`.

@@ -21,6 +21,7 @@ pub mod limits;
 pub mod listener;
 pub mod operations;
 pub mod pressure;
+pub mod reference;
 pub mod request;
 pub mod sessions;
 pub mod shared;

@@ -244,7 +244,8 @@ impl Database {
         variables: Option<&DocumentBuf>,
     ) -> Result<Variables, Error> {
         let variables = variables.map(DocumentBuf::view);
-        Ok(Variables::new(self.frond().now_millis(), variables)?)
+        let frond = self.frond();
+        Ok(Variables::in_cluster(frond.now_millis(), frond.operation_time(), variables)?)
     }
 
     /// Parses a projection; `None` if documents go through unchanged.

@@ -13,6 +13,7 @@ use super::table::{self, Shape};
 use super::{failure, path};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::reference::{Feature, Standing};
 
 /// Parses expressions, and notes what they need.
 #[derive(Debug, Default)]
@@ -24,6 +25,14 @@ pub(crate) struct Parser {
     /// Whether a field of the document is read.
     reads_document: bool,
     depth: usize,
+}
+
+/// The variables that need no binding, for the list of what works.
+pub(crate) fn variable_features() -> impl Iterator<Item = Feature> {
+    let works = ["$$CLUSTER_TIME", "$$CURRENT", "$$DESCEND", "$$KEEP", "$$NOW", "$$PRUNE"];
+    let more = ["$$REMOVE", "$$ROOT", "$$USER_ROLES"];
+    let works = works.into_iter().chain(more).map(Feature::works);
+    works.chain([Feature::new("$$SEARCH_META", Standing::Refused("51144"))])
 }
 
 impl Parser {
@@ -107,10 +116,10 @@ impl Parser {
         };
         match name {
             "ROOT" | "CURRENT" => self.reads_document = true,
-            "NOW" | "REMOVE" => {}
+            "NOW" | "REMOVE" | "CLUSTER_TIME" | "USER_ROLES" => {}
             // What `$redact` binds, and nobody else.
             "DESCEND" | "KEEP" | "PRUNE" => self.add_free(name),
-            "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR" | "SEARCH_META" | "USER_ROLES" => {
+            "JS_SCOPE" | "IS_MR" | "SEARCH_META" => {
                 let message = format!("Builtin variable '$${name}' is not available");
                 return Err(failure(51144, message));
             }

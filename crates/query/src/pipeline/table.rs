@@ -15,6 +15,7 @@ use super::{
     skip, sort, sort_by_count, union_with, unwind,
 };
 use crate::error::QueryError;
+use crate::reference::{Feature, Standing};
 
 /// Parses the argument of a stage; some are short for several stages.
 pub(super) type Parse = fn(Value<'_>, &mut StageParser) -> Result<Vec<Arc<dyn Stage>>, QueryError>;
@@ -93,6 +94,14 @@ static STAGES: &[Row] = &[
     row("$unwind", P(unwind::parse)),
     row("$vectorSearch", R),
 ];
+
+/// Every stage, for the list of what works. Those that the server answers itself are refused here.
+pub(crate) fn features() -> impl Iterator<Item = Feature> {
+    STAGES.iter().map(|row| match row.support {
+        Support::Parsed(_) => Feature::works(row.name),
+        Support::Refused => Feature::new(row.name, Standing::Refused("40324")),
+    })
+}
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 //! returns the answer without `ok`. docs/commands.md tells what each does.
 
 mod aggregate;
+mod bulk_write;
 mod catalog;
 mod collections;
 mod count;
@@ -24,15 +25,18 @@ mod indexes;
 mod insert;
 mod merge;
 mod operation;
+pub mod options;
 mod parameters;
 mod pick;
+mod plan_cache;
 mod policy;
 mod reflog;
 mod replica_set;
 mod reply;
+mod session_list;
 mod sessions;
 mod show;
-mod sources;
+pub mod sources;
 mod stats;
 mod status;
 mod tag;
@@ -67,8 +71,8 @@ pub struct Command {
     pub counter: Counter,
     /// Whether it runs on `admin` alone.
     pub admin_only: bool,
-    /// The name of the document sequence that it takes.
-    pub sequence: Option<&'static str>,
+    /// The names of the document sequences that it takes.
+    pub sequences: &'static [&'static str],
     /// Whether it may be a write that is sent again.
     pub retryable: bool,
     /// Whether it may be part of a transaction.
@@ -94,7 +98,7 @@ impl Command {
             aliases: &[],
             counter: Counter::Command,
             admin_only: false,
-            sequence: None,
+            sequences: &[],
             retryable: false,
             in_transaction: false,
             ends_transaction: false,
@@ -128,8 +132,8 @@ impl Command {
         Command { counter, ..self }
     }
 
-    const fn takes(self, sequence: &'static str) -> Command {
-        Command { sequence: Some(sequence), ..self }
+    const fn takes(self, sequences: &'static [&'static str]) -> Command {
+        Command { sequences, ..self }
     }
 }
 
@@ -143,7 +147,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("aggregate", aggregate::run).in_transactions(),
     Command::refused("authenticate", NO_USERS),
     Command::new("buildInfo", handshake::build_info).also(&["buildinfo"]),
-    Command::refused("bulkWrite", "send one command a collection").on_admin(),
+    Command::new("bulkWrite", bulk_write::run).on_admin().takes(&["nsInfo", "ops"]).retryable(),
     Command::refused("cloneCollectionAsCapped", "there are no capped collections"),
     Command::new("collMod", create::modify),
     Command::new("collStats", stats::coll_stats).also(&["collstats"]),
@@ -159,7 +163,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("currentOp", operation::current_op).also(&["currentop"]).on_admin(),
     Command::new("dataSize", stats::data_size).also(&["datasize"]),
     Command::new("dbStats", stats::db_stats).also(&["dbstats"]),
-    Command::new("delete", delete::run).counts_as(Counter::Delete).takes("deletes").retryable(),
+    Command::new("delete", delete::run).counts_as(Counter::Delete).takes(&["deletes"]).retryable(),
     Command::new("distinct", distinct::run).in_transactions(),
     Command::new("drop", collections::drop),
     Command::new("dropDatabase", databases::drop),
@@ -198,7 +202,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("getParameter", parameters::get).on_admin(),
     Command::new("hello", handshake::hello),
     Command::new("hostInfo", diagnostics::host_info).also(&["hostinfo"]).on_admin(),
-    Command::new("insert", insert::run).counts_as(Counter::Insert).takes("documents").retryable(),
+    Command::new("insert", insert::run).counts_as(Counter::Insert).takes(&["documents"]).retryable(),
     Command::new("isMaster", handshake::is_master).also(&["ismaster"]),
     Command::new("killAllSessions", sessions::kill_all),
     Command::new("killCursors", cursor::kill).in_transactions(),
@@ -211,6 +215,10 @@ pub static COMMANDS: &[Command] = &[
     Command::new("logout", handshake::logout),
     Command::refused("mapReduce", "use aggregate").also(&["mapreduce"]),
     Command::new("ping", handshake::ping),
+    Command::new("planCacheClear", plan_cache::clear),
+    Command::new("planCacheClearFilters", plan_cache::clear),
+    Command::new("planCacheListFilters", plan_cache::list_filters),
+    Command::refused("planCacheSetFilter", "give a hint, or hide an index"),
     Command::new("profile", parameters::profile),
     Command::new("refreshSessions", sessions::refresh),
     Command::new("renameCollection", collections::rename).on_admin(),
@@ -224,7 +232,7 @@ pub static COMMANDS: &[Command] = &[
     Command::refused("shutdown", "send SIGTERM to the process").on_admin(),
     Command::new("startSession", sessions::start),
     Command::refused("top", "usage is not counted by collection").on_admin(),
-    Command::new("update", update::run).counts_as(Counter::Update).takes("updates").retryable(),
+    Command::new("update", update::run).counts_as(Counter::Update).takes(&["updates"]).retryable(),
     Command::refused("usersInfo", NO_USERS),
     Command::new("validate", validate::run),
     Command::new("whatsmyuri", handshake::whatsmyuri),
