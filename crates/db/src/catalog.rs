@@ -9,7 +9,7 @@ pub(crate) mod build;
 pub(crate) mod cache;
 mod change_index;
 pub(crate) mod clustered;
-mod collections;
+pub(crate) mod collections;
 pub(crate) mod entry;
 pub(crate) mod index_entry;
 mod indexes;

@@ -6,7 +6,9 @@
 
 mod aggregate;
 pub(crate) mod batch;
+pub(crate) mod capped;
 mod check;
+mod convert;
 mod count;
 pub(crate) mod covered;
 mod cursor;
@@ -23,6 +25,7 @@ pub(crate) mod plan;
 mod replace;
 pub(crate) mod scan;
 mod sort;
+mod tail;
 pub(crate) mod update;
 pub(crate) mod validation;
 pub(crate) mod view;
@@ -33,6 +36,7 @@ pub use check::{Checked, CheckedIndex};
 pub use cursor::Cursor;
 pub use explain::{Effort, Purpose};
 pub use interrupt::Interrupt;
+pub use tail::Tail;
 
 use frond_doc::{DocumentBuf, ValueBuf};
 use frond_query::Collation;
@@ -168,6 +172,8 @@ pub struct FindRequest {
     pub collation: Option<Collation>,
     /// Whether a sort may not go to disk.
     pub in_memory_only: bool,
+    /// Of a capped collection: only what lies from this place to that one, in the order of insertion.
+    pub placed: Option<(u64, u64)>,
     /// How it is told to stop.
     pub interrupt: Interrupt,
 }

@@ -33,7 +33,7 @@ pub(crate) mod system;
 
 pub use collection::{
     AggregateRequest, Checked, CheckedIndex, Cursor, DeleteStatement, Effort, FindAndModify,
-    FindRequest, Interrupt, Purpose, StatementCounts, UpdateReport, UpdateStatement, WriteError,
+    FindRequest, Interrupt, Purpose, StatementCounts, Tail, UpdateReport, UpdateStatement, WriteError,
     WriteReport,
 };
 pub use database::Database;

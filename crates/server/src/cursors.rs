@@ -12,7 +12,8 @@
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use frond_db::Error;
@@ -39,12 +40,28 @@ pub struct CursorFacts {
     pub no_timeout: bool,
 }
 
+/// Whether a cursor stays open at the end of a capped collection, for what comes later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Following {
+    /// It doesn't.
+    #[default]
+    Nothing,
+    /// It does: `tailable`.
+    End,
+    /// It does, and a `getMore` waits for something to come: `awaitData`.
+    EndAwaited,
+}
+
 /// A cursor, taken from the table or not in it yet.
 pub struct OpenCursor {
     /// What it is.
     pub facts: CursorFacts,
     /// Which command asks it now.
     pub current: CurrentOperation,
+    /// Whether it stays open when it has no more.
+    pub following: Following,
+    /// What tells of one that stays open that nothing will come any more.
+    pub is_over: Option<Arc<AtomicBool>>,
     documents: Documents,
     /// A document that was read but didn't go into the last batch.
     held: Option<DocumentBuf>,
@@ -61,7 +78,20 @@ pub struct Batch {
 impl OpenCursor {
     /// A cursor over `documents`.
     pub fn new(facts: CursorFacts, documents: Documents) -> OpenCursor {
-        OpenCursor { facts, current: CurrentOperation::default(), documents, held: None }
+        OpenCursor {
+            facts,
+            current: CurrentOperation::default(),
+            following: Following::Nothing,
+            is_over: None,
+            documents,
+            held: None,
+        }
+    }
+
+    /// Whether nothing comes after what there is now.
+    fn ends(&self) -> bool {
+        self.following == Following::Nothing
+            || self.is_over.as_ref().is_some_and(|is_over| is_over.load(Ordering::Relaxed))
     }
 
     /// Reads at most `documents_max` documents and about 16 MB (one document at least). Looks one
@@ -84,7 +114,7 @@ impl OpenCursor {
                 None => self.documents.next().transpose()?,
             };
             let Some(document) = next else {
-                return Ok(Batch { documents, is_last: true });
+                return Ok(Batch { documents, is_last: self.ends() });
             };
             let is_full = documents_max.is_some_and(|max| documents.len() as u64 >= max);
             bytes += document.as_bytes().len();

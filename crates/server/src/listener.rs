@@ -114,6 +114,7 @@ impl Server {
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let bytes_max = options.document_bytes_max.min(DOCUMENT_BYTES_LIMIT);
+        frond.on_notice(|line| eprintln!("frond: {line}"));
         let shared = Arc::new(Shared::new(
             frond.with_document_bytes_max(bytes_max as u64),
             address,

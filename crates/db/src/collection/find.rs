@@ -7,8 +7,10 @@ use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
 use frond_query::{Collation, Filter, Projection};
+use frond_tree::Direction;
 
 use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME};
+use crate::collection::capped;
 use crate::collection::covered::Needs;
 use crate::collection::explain::Purpose;
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
@@ -51,6 +53,8 @@ pub(crate) struct Search<'a> {
     pub between: Between<'a>,
     /// The field whose distinct values alone are wanted.
     pub distinct: Option<&'a str>,
+    /// The first and the last place of a capped collection's documents.
+    pub placed: Option<(u64, u64)>,
 }
 
 impl<'a> Search<'a> {
@@ -64,6 +68,7 @@ impl<'a> Search<'a> {
             needs: None,
             between: Between::default(),
             distinct: None,
+            placed: None,
         }
     }
 }
@@ -179,6 +184,7 @@ impl Database {
                 }
                 _ => None,
             },
+            placed: request.placed,
         };
         let collection = self.access(reader, found, search)?;
         Ok(Query { collection, filter, order, projection })
@@ -209,10 +215,20 @@ impl Database {
             between: *between,
             distinct: *distinct,
         };
-        let access = plan::choose(reader, &collection, &OwnFacts::default(), request)?;
+        let access = match search.placed {
+            // Between two places nothing but the places is worth reading.
+            Some((first, last)) => {
+                let mut access = Access::natural(&collection, Direction::Ascending, request);
+                for path in &mut access.paths {
+                    path.ranges = vec![capped::places(first, last)];
+                }
+                access
+            }
+            None => plan::choose(reader, &collection, &OwnFacts::default(), request)?,
+        };
         for path in &access.paths {
             let name = match path.source {
-                plan::Source::Collection => continue,
+                plan::Source::Collection | plan::Source::Natural => continue,
                 plan::Source::Id => ID_INDEX_NAME,
                 plan::Source::Index(position) => &collection.indexes[position].spec.name,
             };

@@ -175,6 +175,7 @@ impl<'a> Scan<'a> {
         let (fetch, walk) = (&self.fetch, &mut self.walks[place]);
         while let Some(entry) = walk.next(&fetch.reader)? {
             let found = match &walk.index {
+                None if walk.is_natural => fetch.of_place(walk, &entry)?,
                 None => fetch.of_document(walk, entry)?,
                 Some(_) => fetch.of_entry(walk, place, entry, &mut self.seen)?,
             };
@@ -201,6 +202,16 @@ impl Fetch<'_> {
         }
         walk.documents_examined += 1;
         self.passing(entry.key, &entry.value)
+    }
+
+    /// What the document at a place of a capped collection gives; a place whose document was erased gives
+    /// nothing.
+    fn of_place(&self, walk: &mut Walk, place: &Entry) -> Result<Option<Found>, Error> {
+        let id_key = self.reader.read(&place.value)?;
+        match self.reader.get(self.documents, &id_key)? {
+            Some(value) => self.of_document(walk, Entry { key: id_key, value }),
+            None => Ok(None),
+        }
     }
 
     /// What an entry of an index gives.

@@ -6,16 +6,13 @@ use frond_doc::{Document, DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
 
 use crate::fields::Fields;
-use crate::request::{Answer, Request};
+use crate::request::{Answer, Request, check_collection_name, check_writable};
 
 /// What MongoDB can do with a collection and Frond can't yet.
 const REFUSED: &[&str] = &[
-    "capped",
     "changeStreamPreAndPostImages",
     "encryptedFields",
     "indexOptionDefaults",
-    "max",
-    "size",
     "storageEngine",
     "temp",
     "timeseries",
@@ -28,6 +25,14 @@ pub fn run(request: &Request<'_>) -> Answer {
     fields.refuse_all(REFUSED)?;
     let collation = fields.document("collation")?;
     let mut options = read_options(&mut fields)?;
+    if let Some(capped) = fields.optional_boolean("capped")? {
+        options.append("capped", Value::Boolean(capped));
+    }
+    for name in ["size", "max"] {
+        if let Some(limit) = fields.integer(name)? {
+            options.append(name, Value::Int64(limit));
+        }
+    }
     if let Some(collation) = collation {
         options.append("collation", Value::Document(collation));
     }
@@ -49,13 +54,17 @@ pub fn run(request: &Request<'_>) -> Answer {
 pub fn modify(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
-    fields.refuse_all(&["cappedMax", "cappedSize", "dryRun", "expireAfterSeconds"])?;
+    fields.refuse_all(&["dryRun", "expireAfterSeconds"])?;
+    let (size, max) = (fields.integer("cappedSize")?, fields.integer("cappedMax")?);
     fields.refuse("changeStreamPreAndPostImages")?;
     let index = fields.document("index")?.map(read_index_change).transpose()?;
     let options = read_options(&mut fields)?.build();
     fields.finish()?;
     let database = request.database()?;
     let mut answer = DocumentBuilder::new();
+    if size.is_some() || max.is_some() {
+        database.change_limits(collection, size, max)?;
+    }
     if let Some((index, change)) = index {
         let (before, after) = database.change_index(collection, &index, &change)?;
         if change.hidden.is_some() && before.hidden != after.hidden {
@@ -80,6 +89,31 @@ pub fn modify(request: &Request<'_>) -> Answer {
     }
     database.change_collection(collection, options.view())?;
     Ok(answer)
+}
+
+/// Makes a collection a capped one, with the last of its documents and without its indexes.
+pub fn convert(request: &Request<'_>) -> Answer {
+    let collection = request.writable_collection()?;
+    let mut fields = request.fields()?;
+    let size = fields.integer("size")?.ok_or_else(|| fields.missing("size"))?;
+    fields.boolean("temp")?;
+    fields.finish()?;
+    request.database()?.copy_capped(collection, collection, size)?;
+    Ok(DocumentBuilder::new())
+}
+
+/// Makes a capped collection of another's last documents.
+pub fn clone(request: &Request<'_>) -> Answer {
+    let collection = request.collection()?;
+    let mut fields = request.fields()?;
+    let to = fields.required_string("toCollection")?;
+    let size = fields.integer("size")?.ok_or_else(|| fields.missing("size"))?;
+    fields.boolean("temp")?;
+    fields.finish()?;
+    check_collection_name(request.database_name, to)?;
+    check_writable(request.database_name, to)?;
+    request.database()?.copy_capped(collection, to, size)?;
+    Ok(DocumentBuilder::new())
 }
 
 /// Reads what `collMod` changes of an index: which one, and what.

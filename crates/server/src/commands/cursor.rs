@@ -2,9 +2,12 @@
 
 use std::time::Instant;
 
+use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::commands::reply;
+use crate::cursors::{Batch, Following, OpenCursor};
+use crate::limits::{AWAIT_DEFAULT, AWAIT_MAX, AWAIT_STEP};
 use crate::request::{Answer, Request, collection_name};
 use crate::shared::Counter;
 
@@ -31,7 +34,11 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     let transaction = request.current.as_ref().map(|current| current.slot.number);
     let mut checked_out = request.server.cursors.check_out(id, &namespace, session, transaction)?;
     checked_out.cursor().current.set(&request.operation);
-    let batch = checked_out.cursor().next_batch(size, &|| request.operation.check())?;
+    let cursor = checked_out.cursor();
+    let batch = match cursor.following {
+        Following::EndAwaited => awaited_batch(request, cursor, size)?,
+        _ => cursor.next_batch(size, &|| request.operation.check())?,
+    };
     let next_id = if batch.is_last {
         drop(checked_out);
         0
@@ -40,6 +47,33 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         id
     };
     Ok(reply::cursor_answer("nextBatch", &batch, next_id, &namespace))
+}
+
+/// The next batch of a cursor that waits: as soon as there is something, or empty when the time is over. That
+/// time is `maxTimeMS` here.
+fn awaited_batch(
+    request: &Request<'_>,
+    cursor: &mut OpenCursor,
+    size: Option<u64>,
+) -> Result<Batch, Error> {
+    let time_max = request.common.time_max.unwrap_or(AWAIT_DEFAULT).min(AWAIT_MAX);
+    let until = request.operation.started() + time_max;
+    let check = || request.operation.check_killed();
+    loop {
+        // Told before the batch is read, so that what comes meanwhile is seen.
+        let time = request.server.operation_time();
+        let batch = cursor.next_batch(size, &check)?;
+        if !batch.documents.is_empty() || batch.is_last {
+            return Ok(batch);
+        }
+        while request.server.operation_time() == time {
+            check()?;
+            if Instant::now() >= until {
+                return Ok(batch);
+            }
+            std::thread::sleep(AWAIT_STEP);
+        }
+    }
 }
 
 /// Closes cursors.

@@ -1,9 +1,12 @@
 //! Parts that several answers have.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use frond_db::Error;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
-use crate::cursors::{Batch, CursorFacts, Documents, OpenCursor};
+use crate::cursors::{Batch, CursorFacts, Documents, Following, OpenCursor};
 use crate::limits::FIRST_BATCH_DOCUMENTS;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
@@ -19,6 +22,10 @@ pub struct BatchOptions {
     pub no_timeout: bool,
     /// What the query asks whether to go on.
     pub current: CurrentOperation,
+    /// Whether the cursor stays open at the end, for what comes later.
+    pub following: Following,
+    /// What tells that nothing will come any more.
+    pub is_over: Option<Arc<AtomicBool>>,
 }
 
 /// Answers with the first batch of `documents`, and keeps the rest as a cursor.
@@ -33,6 +40,8 @@ pub fn first_batch(
     let facts = CursorFacts { namespace, session, transaction, no_timeout: options.no_timeout };
     let mut cursor = OpenCursor::new(facts, documents);
     cursor.current = options.current;
+    cursor.following = options.following;
+    cursor.is_over = options.is_over;
     let size = options.size.unwrap_or(FIRST_BATCH_DOCUMENTS);
     let batch = cursor.next_batch(Some(size), &|| request.operation.check())?;
     let namespace = cursor.facts.namespace.clone();

@@ -2,6 +2,7 @@
 //! bytes that no client would send. The disk is simulated and in memory.
 
 mod bulk_write;
+mod capped;
 mod crud;
 mod cursors;
 mod errors;
