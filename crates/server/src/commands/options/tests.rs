@@ -101,7 +101,7 @@ fn every_option_is_what_the_table_says() {
         for CommandOption { kind, feature: Feature { name: option, standing } } in command.options {
             if let Standing::Refused(code) = standing {
                 let yes = match kind {
-                    Kind::Document => document! { "v": document! { "a": 1_i32 } },
+                    Kind::Document => document! { "v": &document! { "a": 1_i32 } },
                     _ => document! { "v": 5_i32 },
                 };
                 let command = with(&right, option, yes.get("v").expect("it is there"));
