@@ -1,8 +1,8 @@
 //! A data directory, open.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use frond_doc::{ObjectId, Timestamp};
 use frond_engine::{Engine, EngineCounters, TreeId};

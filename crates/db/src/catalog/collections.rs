@@ -240,7 +240,10 @@ impl Database {
 }
 
 /// Drops the trees that a collection has in the engine.
-pub(crate) fn drop_trees(transaction: &mut Transaction, collection: &Collection) -> Result<(), Error> {
+pub(crate) fn drop_trees(
+    transaction: &mut Transaction,
+    collection: &Collection,
+) -> Result<(), Error> {
     for tree in collection.trees() {
         if let TreePlace::Live(id) = tree {
             transaction.drop_tree(id)?;

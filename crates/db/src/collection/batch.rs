@@ -10,8 +10,8 @@ use frond_doc::ValueBuf;
 use frond_engine::{Durability, Transaction};
 
 use crate::catalog::cache::Moment;
-use crate::collection::{StatementCounts, WriteError};
 use crate::collection::write::CollectionWriter;
+use crate::collection::{StatementCounts, WriteError};
 use crate::contention::{Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;

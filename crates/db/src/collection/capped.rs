@@ -139,16 +139,13 @@ pub(crate) fn last_place(reader: &Reader<'_>, order: TreePlace) -> Result<Option
     let mut places = reader.range(order, all_places(), Direction::Descending)?;
     let Some(entry) = places.next().transpose()? else { return Ok(None) };
     let number = entry.key.get(1..).and_then(|bytes| bytes.try_into().ok());
-    let number = number.ok_or_else(|| Error::damaged("a place of a capped collection has no number"))?;
+    let number =
+        number.ok_or_else(|| Error::damaged("a place of a capped collection has no number"))?;
     Ok(Some(u64::from_be_bytes(number)))
 }
 
 /// Whether a place is taken.
-pub(crate) fn has_place(
-    reader: &Reader<'_>,
-    order: TreePlace,
-    place: u64,
-) -> Result<bool, Error> {
+pub(crate) fn has_place(reader: &Reader<'_>, order: TreePlace, place: u64) -> Result<bool, Error> {
     Ok(reader.get(order, &place_key(place))?.is_some())
 }
 

@@ -37,7 +37,10 @@ impl Validator {
     ///
     /// # Errors
     /// The same.
-    pub fn that_refuses_or_warns(options: Document<'_>, now_millis: i64) -> Result<Option<Validator>, Error> {
+    pub fn that_refuses_or_warns(
+        options: Document<'_>,
+        now_millis: i64,
+    ) -> Result<Option<Validator>, Error> {
         let text = |name: &str, allowed: &[&str]| match options.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) if allowed.contains(&text) => Ok(Some(text)),

@@ -325,15 +325,12 @@ impl<'t> CollectionWriter<'t> {
     }
 
     /// Refuses what the validator doesn't let through, or tells of it.
-    fn check_valid(
-        &self,
-        before: Option<Document<'_>>,
-        after: Document<'_>,
-    ) -> Result<(), Error> {
+    fn check_valid(&self, before: Option<Document<'_>>, after: Document<'_>) -> Result<(), Error> {
         let Some(validator) = &self.validator else { return Ok(()) };
         match validator.check(before, after) {
             Err(error) if validator.warns() => {
-                let details = error.details.map(|details| frond_query::text::value((&details).into()));
+                let details =
+                    error.details.map(|details| frond_query::text::value((&details).into()));
                 self.database.frond().notice(&format!(
                     "Document would fail validation: {}: {}",
                     self.namespace,
@@ -385,7 +382,12 @@ impl<'t> CollectionWriter<'t> {
         self.now.as_ref().map(|now| now.documents)
     }
 
-    pub(super) fn put_order(&mut self, order: TreeId, key: Bytes, value: Value) -> Result<(), Error> {
+    pub(super) fn put_order(
+        &mut self,
+        order: TreeId,
+        key: Bytes,
+        value: Value,
+    ) -> Result<(), Error> {
         Ok(self.transaction.put(order, key, value)?)
     }
 

@@ -64,8 +64,16 @@ fn decimal(number: &BigInt, bits: i64) -> Decimal128 {
     let places = 45 - digits;
     let power = BigUint::from(10_u8).pow(places.unsigned_abs() as u32);
     let (mut above, mut below) = (magnitude.clone(), BigUint::from(1_u8));
-    if places < 0 { below = power } else { above *= power }
-    if bits < 0 { above <<= bits.unsigned_abs() } else { below <<= bits.unsigned_abs() }
+    if places < 0 {
+        below = power
+    } else {
+        above *= power
+    }
+    if bits < 0 {
+        above <<= bits.unsigned_abs()
+    } else {
+        below <<= bits.unsigned_abs()
+    }
     stripped(rounded(sign == Sign::Minus, above / below, -places, true))
 }
 
@@ -148,9 +156,13 @@ fn has_no_logarithm(number: Finite) -> bool {
 
 /// The natural logarithm.
 pub fn ln(x: Decimal128) -> Decimal128 {
-    of(x, |negative| if negative { NAN } else { infinity(false) }, |number| {
-        if has_no_logarithm(number) { NAN } else { of_fixed(&ln_of(number)) }
-    })
+    of(
+        x,
+        |negative| if negative { NAN } else { infinity(false) },
+        |number| {
+            if has_no_logarithm(number) { NAN } else { of_fixed(&ln_of(number)) }
+        },
+    )
 }
 
 /// The logarithm to the base ten.
@@ -179,22 +191,26 @@ pub fn log(x: Decimal128, base: Decimal128) -> Decimal128 {
 
 /// The square root.
 pub fn sqrt(x: Decimal128) -> Decimal128 {
-    of(x, |negative| if negative { NAN } else { infinity(false) }, |number| {
-        let Finite { negative, coefficient, exponent } = number;
-        if coefficient == 0 {
-            return from_parts(negative, 0, exponent / 2);
-        }
-        if negative {
-            return NAN;
-        }
-        // With 80 digits more the root has 40 at least; an odd exponent gives one of them away.
-        let more = if exponent % 2 == 0 { 80 } else { 81 };
-        let scaled = BigUint::from(coefficient) * BigUint::from(10_u8).pow(more);
-        let root = scaled.sqrt();
-        let is_exact = &root * &root == scaled;
-        let half = (i64::from(exponent) - i64::from(more)) / 2;
-        stripped(rounded(false, root, half, !is_exact))
-    })
+    of(
+        x,
+        |negative| if negative { NAN } else { infinity(false) },
+        |number| {
+            let Finite { negative, coefficient, exponent } = number;
+            if coefficient == 0 {
+                return from_parts(negative, 0, exponent / 2);
+            }
+            if negative {
+                return NAN;
+            }
+            // With 80 digits more the root has 40 at least; an odd exponent gives one of them away.
+            let more = if exponent % 2 == 0 { 80 } else { 81 };
+            let scaled = BigUint::from(coefficient) * BigUint::from(10_u8).pow(more);
+            let root = scaled.sqrt();
+            let is_exact = &root * &root == scaled;
+            let half = (i64::from(exponent) - i64::from(more)) / 2;
+            stripped(rounded(false, root, half, !is_exact))
+        },
+    )
 }
 
 /// x to the power of y. Of zero to a negative power, and of negative numbers to powers that aren't whole: NaN.
@@ -334,7 +350,10 @@ fn sign_of(number: Decimal128) -> i32 {
 }
 
 fn is_negative(number: Decimal128) -> bool {
-    matches!(parts(number), Parts::Finite { negative: true, .. } | Parts::Infinity { negative: true })
+    matches!(
+        parts(number),
+        Parts::Finite { negative: true, .. } | Parts::Infinity { negative: true }
+    )
 }
 
 /// 1 - x^2 of a number, and whether that is below zero.
@@ -378,7 +397,8 @@ pub fn acos(x: Decimal128) -> Decimal128 {
 /// e^x and e^-x, where both are fixed-point numbers: up to 100.
 fn exponentials(number: Finite) -> (BigInt, BigInt) {
     let (mantissa, power) = fixed::exp(&number.fixed(BITS), BITS);
-    let up = if power < 0 { mantissa >> power.unsigned_abs() } else { mantissa << power.unsigned_abs() };
+    let up =
+        if power < 0 { mantissa >> power.unsigned_abs() } else { mantissa << power.unsigned_abs() };
     let down = fixed::divide(&fixed::one(BITS), &up, BITS);
     (up, down)
 }
@@ -410,16 +430,20 @@ pub fn sinh(x: Decimal128) -> Decimal128 {
 
 /// The hyperbolic cosine.
 pub fn cosh(x: Decimal128) -> Decimal128 {
-    of(x, |_| infinity(false), |number| {
-        if number.is_tiny() {
-            return from_i64(1);
-        }
-        if number.magnitude() > 1 {
-            return half_exponential(number, false);
-        }
-        let (up, down) = exponentials(number);
-        decimal(&(up + down), BITS as i64 + 1)
-    })
+    of(
+        x,
+        |_| infinity(false),
+        |number| {
+            if number.is_tiny() {
+                return from_i64(1);
+            }
+            if number.magnitude() > 1 {
+                return half_exponential(number, false);
+            }
+            let (up, down) = exponentials(number);
+            decimal(&(up + down), BITS as i64 + 1)
+        },
+    )
 }
 
 /// The hyperbolic tangent.
@@ -455,16 +479,20 @@ pub fn asinh(x: Decimal128) -> Decimal128 {
 
 /// The inverse of [`cosh`].
 pub fn acosh(x: Decimal128) -> Decimal128 {
-    of(x, |negative| if negative { NAN } else { infinity(false) }, |number| {
-        if number.magnitude() > GREAT && !number.negative {
-            return ln_of_twice(number);
-        }
-        let rest = -rest_of_square(number);
-        if number.negative || rest.sign() == Sign::Minus {
-            return NAN;
-        }
-        of_fixed(&fixed::ln(&(number.fixed(BITS) + fixed::root(&rest, BITS)), BITS))
-    })
+    of(
+        x,
+        |negative| if negative { NAN } else { infinity(false) },
+        |number| {
+            if number.magnitude() > GREAT && !number.negative {
+                return ln_of_twice(number);
+            }
+            let rest = -rest_of_square(number);
+            if number.negative || rest.sign() == Sign::Minus {
+                return NAN;
+            }
+            of_fixed(&fixed::ln(&(number.fixed(BITS) + fixed::root(&rest, BITS)), BITS))
+        },
+    )
 }
 
 /// The inverse of [`tanh`].

@@ -229,7 +229,11 @@ fn of_real(
 fn sign_of(number: Number) -> f64 {
     match number {
         Number::Decimal(number) if !number.is_zero() && decimal::to_f64(number) == 0.0 => {
-            if is_negative(number) { -f64::MIN_POSITIVE } else { f64::MIN_POSITIVE }
+            if is_negative(number) {
+                -f64::MIN_POSITIVE
+            } else {
+                f64::MIN_POSITIVE
+            }
         }
         number => number.double(),
     }
@@ -289,7 +293,8 @@ pub(super) fn log<'a>(argument: Evaluated<'a>, base: Evaluated<'a>) -> Answer<'a
     let double = positive(28758, "$log's argument must be a positive number", sign_of(number))?;
     let rule = "$log's base must be a positive number not equal to 1";
     let base = positive(28759, rule, sign_of(base_number))?;
-    let is_decimal = matches!((number, base_number), (Number::Decimal(_), _) | (_, Number::Decimal(_)));
+    let is_decimal =
+        matches!((number, base_number), (Number::Decimal(_), _) | (_, Number::Decimal(_)));
     let is_one = match is_decimal {
         true => decimal::compare(base_number.decimal(), decimal::from_i64(1)).is_eq(),
         false => base == 1.0,

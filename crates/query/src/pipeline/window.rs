@@ -407,9 +407,12 @@ mod tests {
             assert!(!Accumulator::is_known(name, Place::Window), "{name} is an accumulator");
             let parsed = Kind::parse(name, Value::Null, None, &mut StageParser::default());
             let unknown = format!("Unrecognized window function, {name}");
-            assert!(parsed.is_ok_and(|kind| !matches!(kind, Kind::Accumulator(_)))
-                || Kind::parse(name, Value::Null, None, &mut StageParser::default())
-                    .is_err_and(|error| error.message != unknown), "{name}");
+            assert!(
+                parsed.is_ok_and(|kind| !matches!(kind, Kind::Accumulator(_)))
+                    || Kind::parse(name, Value::Null, None, &mut StageParser::default())
+                        .is_err_and(|error| error.message != unknown),
+                "{name}"
+            );
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables};
 use crate::filter::Filter;
-use crate::sort::check_field_path;
 use crate::reference::{Feature, Standing};
+use crate::sort::check_field_path;
 use crate::text;
 
 /// What was found so far.

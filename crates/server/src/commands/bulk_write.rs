@@ -203,19 +203,13 @@ fn results(
         };
         OperationResult { position: counts.position, done: Ok(done) }
     });
-    let failed = errors.into_iter().map(|WriteError { position, error }| OperationResult {
-        position,
-        done: Err(error),
-    });
+    let failed = errors
+        .into_iter()
+        .map(|WriteError { position, error }| OperationResult { position, done: Err(error) });
     done.chain(failed).collect()
 }
 
-fn answer(
-    request: &Request<'_>,
-    outcome: Outcome,
-    errors_only: bool,
-    size: Option<u64>,
-) -> Answer {
+fn answer(request: &Request<'_>, outcome: Outcome, errors_only: bool, size: Option<u64>) -> Answer {
     let errors = outcome.results.iter().filter(|result| result.done.is_err()).count() as u64;
     request.has_write_errors.set(errors > 0);
     let told = outcome.results.iter().filter(|result| !errors_only || result.done.is_err());

@@ -47,17 +47,14 @@ pub fn all(
     list(request, "$listSessions", options)
 }
 
-fn list(
-    request: &Request<'_>,
-    stage: &str,
-    options: Value<'_>,
-) -> Result<Vec<DocumentBuf>, Error> {
+fn list(request: &Request<'_>, stage: &str, options: Value<'_>) -> Result<Vec<DocumentBuf>, Error> {
     let mut fields = Fields::of_part(stage, document_of(stage, options)?)?;
     let all = fields.boolean("allUsers")?;
     let users = fields.array("users")?;
     fields.finish()?;
     if let (true, Some(_)) = (all, &users) {
-        let message = format!("{stage} may not specify {{allUsers:true}} and {{users:[...]}} together");
+        let message =
+            format!("{stage} may not specify {{allUsers:true}} and {{users:[...]}} together");
         return Err(Error::invalid(Code::UnsupportedFormat, message));
     }
     if users.is_some_and(|users| !users.is_empty()) {

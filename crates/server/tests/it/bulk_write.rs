@@ -80,7 +80,8 @@ fn results_are_read_in_batches_and_wrong_commands_write_nothing() {
     );
     let found = client.0.documents("admin", crate::running::json(&command).view());
     assert_eq!(found.expect("read to the end").len(), 5);
-    let part = |ops: &str| format!(r#"{{"bulkWrite": 1, "nsInfo": [{{"ns": "a.z"}}], "ops": {ops}}}"#);
+    let part =
+        |ops: &str| format!(r#"{{"bulkWrite": 1, "nsInfo": [{{"ns": "a.z"}}], "ops": {ops}}}"#);
     let good = r#"{"insert": 0, "document": {}}"#;
     for (ops, code) in [
         (format!(r#"[{good}, {{"insert": 1, "document": {{}}}}]"#), 2),

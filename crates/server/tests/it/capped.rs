@@ -38,8 +38,14 @@ fn documents_lie_in_the_order_of_insertion_and_the_oldest_go() {
     assert_eq!(find(&mut client, ""), [998, 997, 996]);
     assert_eq!(find(&mut client, r#", "sort": {"$natural": -1}"#), [996, 997, 998]);
     assert_eq!(find(&mut client, r#", "sort": {"_id": 1}"#), [996, 997, 998]);
-    assert_eq!(find(&mut client, r#", "hint": {"$natural": 1}, "filter": {"_id": {"$gt": 996}}"#), [998, 997]);
-    client.ok("a", r#"{"update": "c", "updates": [{"q": {"_id": 998}, "u": {"$set": {"v": "longer"}}}]}"#);
+    assert_eq!(
+        find(&mut client, r#", "hint": {"$natural": 1}, "filter": {"_id": {"$gt": 996}}"#),
+        [998, 997]
+    );
+    client.ok(
+        "a",
+        r#"{"update": "c", "updates": [{"q": {"_id": 998}, "u": {"$set": {"v": "longer"}}}]}"#,
+    );
     client.ok("a", r#"{"delete": "c", "deletes": [{"q": {"_id": 997}, "limit": 1}]}"#);
     assert_eq!(find(&mut client, ""), [998, 996]);
     insert(&mut client, 5..7);
@@ -53,7 +59,8 @@ fn documents_lie_in_the_order_of_insertion_and_the_oldest_go() {
     client.ok("a", r#"{"collMod": "c", "cappedMax": 1, "cappedSize": 300}"#);
     insert(&mut client, 7..8);
     assert_eq!(find(&mut client, ""), [993]);
-    let big = format!(r#"{{"insert": "c", "documents": [{{"_id": 1, "v": "{}"}}]}}"#, "x".repeat(600));
+    let big =
+        format!(r#"{{"insert": "c", "documents": [{{"_id": 1, "v": "{}"}}]}}"#, "x".repeat(600));
     let answer = client.ok("a", &big);
     assert!(answer.get("writeErrors").is_some(), "{answer:?}");
     let valid = client.ok("a", r#"{"validate": "c"}"#);
@@ -67,7 +74,10 @@ fn bytes_are_bounded_whatever_happens() {
     client.ok("a", r#"{"create": "c", "capped": true, "size": 2048}"#);
     for round in 0..40 {
         let text = "x".repeat(20 + round * 7 % 300);
-        client.ok("a", &format!(r#"{{"insert": "c", "documents": [{{"_id": {round}, "t": "{text}"}}]}}"#));
+        client.ok(
+            "a",
+            &format!(r#"{{"insert": "c", "documents": [{{"_id": {round}, "t": "{text}"}}]}}"#),
+        );
         let stats = client.ok("a", r#"{"collStats": "c"}"#);
         let aggregate = client.ok(
             "a",
@@ -144,13 +154,15 @@ fn a_tailable_cursor_gives_what_comes() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("a", r#"{"create": "c", "capped": true, "size": 100000, "max": 5}"#);
-    let tail = r#"{"find": "c", "tailable": true, "awaitData": true, "filter": {"_id": {"$ne": 998}}}"#;
+    let tail =
+        r#"{"find": "c", "tailable": true, "awaitData": true, "filter": {"_id": {"$ne": 998}}}"#;
     assert_eq!(cursor_id(&client.ok("a", tail)), 0, "over an empty collection it is over");
     insert(&mut client, 0..2);
     let first = client.ok("a", tail);
     assert_eq!(ids(&first, "firstBatch"), [1_000, 999]);
     let id = cursor_id(&first);
-    let more = format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c", "maxTimeMS": 50}}"#);
+    let more =
+        format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c", "maxTimeMS": 50}}"#);
     assert!(ids(&client.ok("a", &more), "nextBatch").is_empty());
     insert(&mut client, 2..4);
     assert_eq!(ids(&client.ok("a", &more), "nextBatch"), [997]);

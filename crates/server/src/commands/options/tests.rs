@@ -23,7 +23,11 @@ const RIGHT: &[(&str, &str, &str)] = &[
     ("convertToCapped", "test", r#"{"convertToCapped": "nowhere", "size": 1}"#),
     ("count", "test", r#"{"count": "c"}"#),
     ("create", "test", r#"{"create": "d"}"#),
-    ("createIndexes", "test", r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}]}"#),
+    (
+        "createIndexes",
+        "test",
+        r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}]}"#,
+    ),
     ("dataSize", "test", r#"{"dataSize": "test.c"}"#),
     ("dbStats", "test", r#"{"dbStats": 1}"#),
     ("delete", "test", r#"{"delete": "c", "deletes": [{"q": {"_id": 9}, "limit": 1}]}"#),
@@ -40,7 +44,11 @@ const RIGHT: &[(&str, &str, &str)] = &[
     ("listDatabases", "admin", r#"{"listDatabases": 1}"#),
     ("listIndexes", "test", r#"{"listIndexes": "c"}"#),
     ("renameCollection", "admin", r#"{"renameCollection": "test.nowhere", "to": "test.e"}"#),
-    ("update", "test", r#"{"update": "c", "updates": [{"q": {"_id": 9}, "u": {"$set": {"a": 1}}}]}"#),
+    (
+        "update",
+        "test",
+        r#"{"update": "c", "updates": [{"q": {"_id": 9}, "u": {"$set": {"a": 1}}}]}"#,
+    ),
     ("validate", "test", r#"{"validate": "c"}"#),
 ];
 
@@ -112,7 +120,8 @@ fn every_option_is_what_the_table_says() {
             for nothing in [Value::Null, Value::Undefined] {
                 let (code, message) = server.run(database, &with(&right, option, nothing));
                 let is_required = right.get(option).is_some();
-                let is_fine = if is_required { code != 40415 } else { ![14, 40415].contains(&code) };
+                let is_fine =
+                    if is_required { code != 40415 } else { ![14, 40415].contains(&code) };
                 assert!(is_fine, "{name}.{option}: null: {code} {message}");
             }
             let Some((value, found_type, expected)) = wrong(*kind) else {
