@@ -75,6 +75,7 @@ codes! {
     OperationFailed = 96,
     DocumentValidationFailure = 121,
     CappedPositionLost = 136,
+    CannotConvertIndexToUnique = 359,
     WriteConflict = 112,
     CommandNotSupported = 115,
     ConversionFailure = 241,

@@ -16,6 +16,8 @@ pub enum Standing {
     Differs(&'static str),
     /// It is refused, with this code.
     Refused(&'static str),
+    /// It is refused with this code, by a MongoDB of one server without Atlas and Enterprise too.
+    Elsewhere(&'static str),
     /// It is Frond's own.
     Own,
 }

@@ -30,7 +30,9 @@ pub fn families() -> Vec<Family> {
 
 /// How many of a family's features are MongoDB's, and how many of those work.
 fn share(family: &Family) -> (usize, usize) {
-    let documented = family.features.iter().filter(|feature| feature.standing != Standing::Own);
+    let is_counted =
+        |feature: &&Feature| !matches!(feature.standing, Standing::Own | Standing::Elsewhere(_));
+    let documented = family.features.iter().filter(is_counted);
     let works =
         |feature: &&Feature| matches!(feature.standing, Standing::Works | Standing::Differs(_));
     (documented.clone().filter(works).count(), documented.count())
@@ -51,7 +53,7 @@ pub fn parts() -> Vec<(String, String)> {
     let _ = writeln!(
         summary,
         "Of {documented} operators, stages, accumulators, variables, kinds and options of indexes, and options \
-         of commands that MongoDB 8.0 documents, {works} work: {}.{} %.",
+         of commands that MongoDB 8.0 Community documents, {works} work: {}.{} %.",
         tenths / 10,
         tenths % 10
     );
@@ -84,8 +86,11 @@ fn page_table(family: &Family) -> String {
             let _ = writeln!(table, "| `{}` | works, but: {how} |", feature.name);
         }
     }
-    for (code, names) in refused(family) {
+    for (code, names) in grouped(family, refused) {
         let _ = writeln!(table, "| refused, {code} | {} |", quoted(&names));
+    }
+    for (code, names) in grouped(family, elsewhere) {
+        let _ = writeln!(table, "| not in MongoDB Community, {code} | {} |", quoted(&names));
     }
     let own = named(family, |standing| standing == Standing::Own);
     if !own.is_empty() {
@@ -112,7 +117,7 @@ fn others(family: &Family) -> String {
             parts.push(format!("`{}`: {how}", feature.name));
         }
     }
-    for (code, names) in refused(family) {
+    for (code, names) in grouped(family, refused) {
         parts.push(format!("refused, {code}: {}", quoted(&names)));
     }
     let own = named(family, |standing| standing == Standing::Own);
@@ -122,11 +127,22 @@ fn others(family: &Family) -> String {
     parts.join("; ")
 }
 
-/// What is refused, by code, in the order in which the codes come.
-fn refused(family: &Family) -> Vec<(&'static str, Vec<&'static str>)> {
+fn refused(standing: Standing) -> Option<&'static str> {
+    if let Standing::Refused(code) = standing { Some(code) } else { None }
+}
+
+fn elsewhere(standing: Standing) -> Option<&'static str> {
+    if let Standing::Elsewhere(code) = standing { Some(code) } else { None }
+}
+
+/// What `code_of` has a code of, by code, in the order in which the codes come.
+fn grouped(
+    family: &Family,
+    code_of: fn(Standing) -> Option<&'static str>,
+) -> Vec<(&'static str, Vec<&'static str>)> {
     let mut codes: Vec<(&str, Vec<&str>)> = Vec::new();
     for feature in &family.features {
-        let Standing::Refused(code) = feature.standing else { continue };
+        let Some(code) = code_of(feature.standing) else { continue };
         match codes.iter_mut().find(|(other, _)| *other == code) {
             Some((_, names)) => names.push(feature.name),
             None => codes.push((code, vec![feature.name])),

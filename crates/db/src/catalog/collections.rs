@@ -84,8 +84,31 @@ impl Database {
     /// # Errors
     /// `NamespaceNotFound` (26); options that a collection, or a view, can't have.
     pub fn change_collection(&self, name: &str, changes: Document<'_>) -> Result<(), Error> {
-        let branch = self.writable_branch()?;
         check_options(changes)?;
+        self.change_options(name, changes, &[])
+    }
+
+    /// Changes when the documents of a clustered collection expire; `None`: never.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` (26), `InvalidOptions` (72) if the collection isn't clustered.
+    pub fn change_expiry(&self, name: &str, seconds: Option<i64>) -> Result<(), Error> {
+        let mut changes = DocumentBuilder::new();
+        if let Some(seconds) = seconds {
+            changes.append(clustered::EXPIRE_OPTION, BsonValue::Int64(seconds));
+        }
+        let goes: &[&str] = if seconds.is_none() { &[clustered::EXPIRE_OPTION] } else { &[] };
+        self.change_options(name, changes.build().view(), goes)
+    }
+
+    /// Puts options in the place of those that were there, and takes those that are named away.
+    fn change_options(
+        &self,
+        name: &str,
+        changes: Document<'_>,
+        gone: &[&str],
+    ) -> Result<(), Error> {
+        let branch = self.writable_branch()?;
         if changes.get("collation").is_some() {
             let message = "the collation of a collection can't be changed";
             return Err(Error::invalid(Code::InvalidOptions, message));
@@ -98,6 +121,9 @@ impl Database {
             };
             let mut options = DocumentBuilder::new();
             for (option, value) in found.options.iter() {
+                if gone.contains(&option) {
+                    continue;
+                }
                 options.append(option, changes.get(option).unwrap_or(value));
             }
             for (option, value) in changes.iter() {

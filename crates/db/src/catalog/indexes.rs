@@ -235,7 +235,7 @@ impl Database {
         Ok(())
     }
 
-    fn build_index(
+    pub(super) fn build_index(
         &self,
         name: &str,
         documents: Tree,

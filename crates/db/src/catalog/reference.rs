@@ -27,7 +27,7 @@ const OPTIONS: &[Feature] = &[
     Feature::new("min", Standing::Refused("67")),
     Feature::works("name"),
     Feature::works("partialFilterExpression"),
-    Feature::new("prepareUnique", Standing::Refused("67")),
+    Feature::works("prepareUnique"),
     Feature::works("sparse"),
     Feature::new("storageEngine", Standing::Refused("67")),
     Feature::new("textIndexVersion", Standing::Refused("67")),

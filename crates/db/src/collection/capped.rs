@@ -174,6 +174,8 @@ impl CollectionWriter<'_> {
             );
             return Err(Error::invalid(Code::BadValue, message));
         }
+        // A document that was erased has left its place behind.
+        self.note_removed(id_key)?;
         let mut sums = self.sums(order)?;
         let place = sums.next;
         sums.next += 1;
@@ -220,22 +222,24 @@ impl CollectionWriter<'_> {
                 return Ok(());
             }
             match self.oldest(order)? {
-                Some(oldest) => self.remove(&oldest)?,
+                Some((_, Some(oldest))) => self.remove(&oldest)?,
+                Some((id_key, None)) => self.note_removed(&id_key)?,
                 None => return Err(Error::damaged("a capped collection counts what isn't there")),
             }
         }
     }
 
-    fn oldest(&self, order: TreeId) -> Result<Option<Found>, Error> {
+    /// The key of the `_id` at the first place, and its document unless that was erased.
+    fn oldest(&self, order: TreeId) -> Result<Option<(Bytes, Option<Found>)>, Error> {
         let reader = self.reader();
         let order = TreePlace::Live(order);
         let mut places = reader.range(order, all_places(), Direction::Ascending)?;
         let Some(entry) = places.next().transpose()? else { return Ok(None) };
         let id_key = reader.read(&entry.value)?;
         let Some(documents) = self.documents() else { return Ok(None) };
-        let Some(value) = reader.get(documents, &id_key)? else { return Ok(None) };
+        let Some(value) = reader.get(documents, &id_key)? else { return Ok(Some((id_key, None))) };
         let (document, large) = (reader.document(&value)?, reader.head(&value)?);
-        Ok(Some(Found { id_key, document, large }))
+        Ok(Some((id_key.clone(), Some(Found { id_key, document, large }))))
     }
 
     /// The place and the size that are noted of a document.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_doc::{Document, DocumentBuf, ValueBuf};
+use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
 use frond_query::{Collation, Filter, Projection};
@@ -92,7 +92,8 @@ impl Database {
             Order::Near(_) => true,
             Order::Any | Order::Natural(_) => false,
         };
-        if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
+        if let Some(names) =
+            projection.as_ref().filter(|_| !request.tells_key).and_then(Projection::outermost_names)
             && !is_sorted
         {
             scan = scan.in_part(names);
@@ -100,11 +101,14 @@ impl Database {
         let skip = usize::try_from(request.skip).unwrap_or(usize::MAX);
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
+        let tells_key = request.tells_key;
         let project = move |document: DocumentBuf| -> Result<DocumentBuf, Error> {
-            match &projection {
-                Some(projection) => Ok(projection.apply(document.view(), &filter)?),
-                None => Ok(document),
-            }
+            let projected = match &projection {
+                Some(projection) => projection.apply(document.view(), &filter)?,
+                None if tells_key => document.clone(),
+                None => return Ok(document),
+            };
+            Ok(if tells_key { with_record_id(&projected, &document) } else { projected })
         };
         match order {
             Order::By(_) | Order::Near(_) if is_sorted => {
@@ -165,6 +169,7 @@ impl Database {
         let projection = self.parse_projection(projection, variables)?;
         let needs = match purpose {
             Purpose::Count => Some(Vec::new()),
+            Purpose::Find | Purpose::Distinct if request.tells_key => None,
             Purpose::Find | Purpose::Distinct => projection.as_ref().and_then(Projection::paths),
             Purpose::Update | Purpose::Delete => None,
         };
@@ -289,6 +294,17 @@ impl Database {
         };
         Ok(filter.with_variables(variables.clone()))
     }
+}
+
+/// A document with what MongoDB calls its record's id: the key of its `_id`, as in clustered collections.
+fn with_record_id(projected: &DocumentBuf, document: &DocumentBuf) -> DocumentBuf {
+    let key = key::of_value(document.get("_id").unwrap_or(Value::Null));
+    let mut builder = DocumentBuilder::new();
+    for (name, value) in projected.iter() {
+        builder.append(name, value);
+    }
+    builder.append("$recordId", Value::Binary(Binary { subtype: 0, bytes: &key }));
+    builder.build()
 }
 
 /// How strings compare in a request that asks for `wanted` of a collection.

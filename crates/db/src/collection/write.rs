@@ -18,9 +18,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::pieces::HEAD_FLAG;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
-use frond_engine::{Snapshot, Transaction, TreeId};
+use frond_engine::{Engine, Snapshot, Transaction, TreeId};
 use frond_query::{Code, Collation, Filter};
-use frond_tree::Value;
+use frond_tree::{Bounds, Direction, Value};
 
 use crate::catalog::cache::Moment;
 use crate::catalog::index_entry::{checked_key, entries, is_of_document};
@@ -453,6 +453,25 @@ impl<'t> CollectionWriter<'t> {
                         document,
                     ));
                 }
+                if index.spec.prepare_unique {
+                    let engine = self.database.frond().engine();
+                    if !is_first_under(engine, self.transaction, index, key, id_key)? {
+                        let spec = &index.spec;
+                        let document = after.unwrap_or(Document::empty());
+                        let (name, pattern) = (&spec.name, &spec.key);
+                        return Err(duplicate::of_index(
+                            namespace,
+                            name,
+                            pattern,
+                            &index.shape,
+                            key,
+                            document,
+                        ));
+                    }
+                    // Nothing lies there. Two that bring one key at once both write it, and conflict.
+                    let bare = key.slice(..key.len() - id_key.len());
+                    self.transaction.delete(*tree, bare)?;
+                }
                 if value.flags & !self.own.flags[position] != 0 {
                     self.own.flags[position] |= value.flags;
                     if let Some(transaction) = self.database.transaction() {
@@ -464,6 +483,24 @@ impl<'t> CollectionWriter<'t> {
         }
         Ok(())
     }
+}
+
+/// Whether no other document lies under the key of an index that isn't unique yet.
+fn is_first_under(
+    engine: &Engine,
+    transaction: &Transaction,
+    index: &Index,
+    key: &Bytes,
+    id_key: &Bytes,
+) -> Result<bool, Error> {
+    let reader = Reader::within(engine, transaction);
+    let bare = &key[..key.len() - id_key.len()];
+    for entry in reader.range(index.tree, Bounds::prefix(bare), Direction::Ascending)? {
+        if entry?.key[bare.len()..] != id_key[..] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(crate) fn variable_features() -> impl Iterator<Item = Feature> {
     let works = ["$$CLUSTER_TIME", "$$CURRENT", "$$DESCEND", "$$KEEP", "$$NOW", "$$PRUNE"];
     let more = ["$$REMOVE", "$$ROOT", "$$USER_ROLES"];
     let works = works.into_iter().chain(more).map(Feature::works);
-    works.chain([Feature::new("$$SEARCH_META", Standing::Refused("51144"))])
+    works.chain([Feature::new("$$SEARCH_META", Standing::Elsewhere("51144"))])
 }
 
 impl Parser {

@@ -54,7 +54,8 @@ pub fn run(request: &Request<'_>) -> Answer {
 pub fn modify(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
-    fields.refuse_all(&["dryRun", "expireAfterSeconds"])?;
+    let is_dry = fields.boolean("dryRun")?;
+    let expires = fields.value("expireAfterSeconds").map(read_expiry).transpose()?;
     let (size, max) = (fields.integer("cappedSize")?, fields.integer("cappedMax")?);
     fields.refuse("changeStreamPreAndPostImages")?;
     let index = fields.document("index")?.map(read_index_change).transpose()?;
@@ -62,6 +63,17 @@ pub fn modify(request: &Request<'_>) -> Answer {
     fields.finish()?;
     let database = request.database()?;
     let mut answer = DocumentBuilder::new();
+    if is_dry {
+        let Some((index, change)) = index.filter(|(_, change)| change.becomes_unique) else {
+            let message = "dryRun mode is only supported for index unique conversion";
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        };
+        database.try_change_index(collection, &index, &change)?;
+        return Ok(answer);
+    }
+    if let Some(expires) = expires {
+        database.change_expiry(collection, expires)?;
+    }
     if size.is_some() || max.is_some() {
         database.change_limits(collection, size, max)?;
     }
@@ -79,6 +91,13 @@ pub fn modify(request: &Request<'_>) -> Answer {
             }
             answer.append("expireAfterSeconds_new", Value::Int64(seconds));
         }
+        if change.prepare_unique.is_some() && before.prepare_unique != after.prepare_unique {
+            answer.append("prepareUnique_old", Value::Boolean(before.prepare_unique));
+            answer.append("prepareUnique_new", Value::Boolean(after.prepare_unique));
+        }
+        if before.unique != after.unique {
+            answer.append("unique_new", Value::Boolean(true));
+        }
         if before.name != after.name {
             answer.append("name_old", Value::String(&before.name));
             answer.append("name_new", Value::String(&after.name));
@@ -89,6 +108,18 @@ pub fn modify(request: &Request<'_>) -> Answer {
     }
     database.change_collection(collection, options.view())?;
     Ok(answer)
+}
+
+/// When the documents of a clustered collection expire: after so many seconds, or never (`"off"`).
+fn read_expiry(value: Value<'_>) -> Result<Option<i64>, Error> {
+    match value {
+        Value::String("off") => Ok(None),
+        Value::String(_) => {
+            let message = "BSON field 'collMod.expireAfterSeconds' must be a number or 'off'";
+            Err(Error::invalid(Code::InvalidOptions, message))
+        }
+        value => expire_after(value).map(Some),
+    }
 }
 
 /// Makes a collection a capped one, with the last of its documents and without its indexes.
@@ -124,7 +155,8 @@ fn read_index_change(index: Document<'_>) -> Result<(ValueBuf, IndexChange), Err
     let hidden = fields.optional_boolean("hidden")?;
     let seconds = fields.value("expireAfterSeconds").map(expire_after).transpose()?;
     let new_name = fields.string("newName")?.map(str::to_owned);
-    fields.refuse_all(&["unique", "prepareUnique"])?;
+    let prepare_unique = fields.optional_boolean("prepareUnique")?;
+    let unique = fields.optional_boolean("unique")?;
     fields.finish()?;
     let refuse = |message: &str| Err(Error::invalid(Code::InvalidOptions, message));
     let index = match (name, key) {
@@ -133,10 +165,17 @@ fn read_index_change(index: Document<'_>) -> Result<(ValueBuf, IndexChange), Err
         (Some(_), Some(_)) => return refuse("Cannot specify both key pattern and name."),
         (None, None) => return refuse("Must specify either index name or key pattern."),
     };
-    if hidden.is_none() && seconds.is_none() && new_name.is_none() {
-        return refuse("no expireAfterSeconds, hidden, unique, or newName field");
+    if unique == Some(false) {
+        return refuse("Cannot make index non-unique");
     }
-    Ok((index, IndexChange { hidden, expire_after_seconds: seconds, name: new_name }))
+    let becomes_unique = unique.is_some();
+    if hidden.or(prepare_unique).or(unique).is_none() && seconds.is_none() && new_name.is_none() {
+        return refuse("no expireAfterSeconds, hidden, unique, prepareUnique or newName field");
+    }
+    let expire_after_seconds = seconds;
+    let name = new_name;
+    let change = IndexChange { hidden, prepare_unique, becomes_unique, expire_after_seconds, name };
+    Ok((index, change))
 }
 
 /// Takes the options that a collection or a view keeps, as they came.

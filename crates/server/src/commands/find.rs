@@ -45,6 +45,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         variables: buffer(fields.document("let")?),
         collation: fields.collation()?,
         in_memory_only: fields.optional_boolean("allowDiskUse")? == Some(false),
+        tells_key: fields.boolean("showRecordId")?,
         ..FindRequest::default()
     };
     let following = read_following(&mut fields)?;
@@ -59,7 +60,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         let message = "Cannot use tailable option with the 'singleBatch' option";
         return Err(Error::invalid(Code::FailedToParse, message));
     }
-    fields.refuse_all(&["returnKey", "showRecordId"])?;
+    fields.refuse("returnKey")?;
     // These say how a sharded or replicated server may answer, or how much memory it may use.
     for name in ["allowPartialResults", "oplogReplay"] {
         fields.boolean(name)?;

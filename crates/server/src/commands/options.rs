@@ -91,10 +91,15 @@ static COMMANDS: &[CommandOptions] = &[
     of("`cloneCollectionAsCapped`", &[works("size", Number), works("toCollection", Text)]),
     of("`collMod`", &[
         works("cappedMax", Number), works("cappedSize", Number),
-        refused("changeStreamPreAndPostImages", Document), refused("dryRun", Boolean),
-        refused("expireAfterSeconds", Any), works("index", Document), works("pipeline", Array),
+        refused("changeStreamPreAndPostImages", Document), works("dryRun", Boolean),
+        works("expireAfterSeconds", Any), works("index", Document), works("pipeline", Array),
         works("validationAction", Text), works("validationLevel", Text),
         works("validator", Document), works("viewOn", Text), own("versioned", Boolean),
+    ]),
+    of("`collMod.index`", &[
+        works("expireAfterSeconds", Any), works("hidden", Boolean), works("keyPattern", Document),
+        works("name", Text), works("prepareUnique", Boolean), works("unique", Boolean),
+        own("newName", Text),
     ]),
     of("`collStats`", &[works("scale", Number)]),
     of("`convertToCapped`", &[works("size", Number)]),
@@ -105,7 +110,7 @@ static COMMANDS: &[CommandOptions] = &[
     of("`create`", &[
         idle("autoIndexId", Any), works("capped", Boolean),
         refused("changeStreamPreAndPostImages", Document), works("clusteredIndex", Any),
-        works("collation", Document), refused("encryptedFields", Document),
+        works("collation", Document), CommandOption { kind: Document, feature: Feature::new("encryptedFields", Standing::Elsewhere("115")) },
         works("expireAfterSeconds", Any), refused("indexOptionDefaults", Document),
         works("max", Number), works("pipeline", Array), works("size", Number),
         refused("storageEngine", Document), refused("timeseries", Document),
@@ -114,10 +119,14 @@ static COMMANDS: &[CommandOptions] = &[
     ]),
     of("`createIndexes`", &[idle("commitQuorum", Any), works("indexes", Array)]),
     of("`dataSize`", &[
-        idle("estimate", Any), refused("keyPattern", Document), refused("max", Document),
-        refused("min", Document),
+        idle("estimate", Boolean), works("keyPattern", Document), works("max", Document),
+        works("min", Document),
     ]),
     of("`dbStats`", &[idle("freeStorage", Any), works("scale", Number)]),
+    of("`delete.deletes`", &[
+        works("collation", Document), works("hint", Any), works("limit", Number),
+        works("q", Document),
+    ]),
     of("`delete`", &[works("deletes", Array), works("let", Document), works("ordered", Boolean)]),
     of("`distinct`", &[
         works("collation", Document), works("hint", Any), works("key", Text),
@@ -132,7 +141,7 @@ static COMMANDS: &[CommandOptions] = &[
         works("limit", Number), works("max", Document), works("min", Document),
         works("noCursorTimeout", Boolean), idle("oplogReplay", Boolean),
         works("projection", Document), refused("returnKey", Boolean),
-        refused("showRecordId", Boolean), works("singleBatch", Boolean), works("skip", Number),
+        CommandOption { kind: Boolean, feature: Feature::new("showRecordId", Standing::Differs("the key of `_id`, as in clustered collections")) }, works("singleBatch", Boolean), works("skip", Number),
         works("sort", Document), works("tailable", Boolean),
     ]),
     of("`findAndModify`", &[
@@ -158,6 +167,11 @@ static COMMANDS: &[CommandOptions] = &[
     ]),
     of("`listIndexes`", &[works("cursor", Document)]),
     of("`renameCollection`", &[works("dropTarget", Boolean), works("to", Text)]),
+    of("`update.updates`", &[
+        works("arrayFilters", Array), works("c", Document), works("collation", Document),
+        works("hint", Any), works("multi", Boolean), works("q", Document), works("sort", Document),
+        works("u", Any), works("upsert", Boolean),
+    ]),
     of("`update`", &[
         works("bypassDocumentValidation", Boolean), works("let", Document),
         works("ordered", Boolean), works("updates", Array),

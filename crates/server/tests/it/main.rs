@@ -3,6 +3,7 @@
 
 mod bulk_write;
 mod capped;
+mod coll_mod;
 mod crud;
 mod cursors;
 mod errors;
@@ -10,6 +11,7 @@ mod hostile;
 mod many;
 mod monitor;
 mod running;
+mod sources;
 mod startup;
 mod transactions;
 mod versions;

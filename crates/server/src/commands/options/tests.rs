@@ -19,6 +19,7 @@ const RIGHT: &[(&str, &str, &str)] = &[
         r#"{"cloneCollectionAsCapped": "nowhere", "toCollection": "z", "size": 1}"#,
     ),
     ("collMod", "test", r#"{"collMod": "c"}"#),
+    ("collMod.index", "test", r#"{"collMod": "c", "index": {"name": "nowhere"}}"#),
     ("collStats", "test", r#"{"collStats": "c"}"#),
     ("convertToCapped", "test", r#"{"convertToCapped": "nowhere", "size": 1}"#),
     ("count", "test", r#"{"count": "c"}"#),
@@ -30,6 +31,7 @@ const RIGHT: &[(&str, &str, &str)] = &[
     ),
     ("dataSize", "test", r#"{"dataSize": "test.c"}"#),
     ("dbStats", "test", r#"{"dbStats": 1}"#),
+    ("delete.deletes", "test", r#"{"delete": "c", "deletes": [{"q": {"_id": 9}, "limit": 1}]}"#),
     ("delete", "test", r#"{"delete": "c", "deletes": [{"q": {"_id": 9}, "limit": 1}]}"#),
     ("distinct", "test", r#"{"distinct": "c", "key": "a"}"#),
     ("dropIndexes", "test", r#"{"dropIndexes": "c", "index": "*"}"#),
@@ -44,6 +46,11 @@ const RIGHT: &[(&str, &str, &str)] = &[
     ("listDatabases", "admin", r#"{"listDatabases": 1}"#),
     ("listIndexes", "test", r#"{"listIndexes": "c"}"#),
     ("renameCollection", "admin", r#"{"renameCollection": "test.nowhere", "to": "test.e"}"#),
+    (
+        "update.updates",
+        "test",
+        r#"{"update": "c", "updates": [{"q": {"_id": 9}, "u": {"$set": {"a": 1}}}]}"#,
+    ),
     (
         "update",
         "test",
@@ -86,8 +93,21 @@ impl Server {
     }
 }
 
-/// `command` with `value` in the field `name`.
-fn with(command: &DocumentBuf, name: &str, value: Value<'_>) -> DocumentBuf {
+/// `command` with `value` in the field `name`: of the command, or of what `path` names within it.
+fn with(path: &str, command: &DocumentBuf, name: &str, value: Value<'_>) -> DocumentBuf {
+    if let Some((_, part)) = path.split_once('.') {
+        let inner = command.get(part).expect("it has the part");
+        let is_array = inner.as_array().is_some();
+        let inner = inner.as_array().and_then(|array| array.get(0)).unwrap_or(inner);
+        let inner = inner.as_document().expect("a document").to_buf();
+        let changed = with("", &inner, name, value);
+        let mut array = DocumentBuilder::new();
+        array.begin_array("v").push(Value::from(&changed)).end();
+        let array = array.build();
+        let listed = array.get("v").expect("it is there");
+        let changed = if is_array { listed } else { Value::from(&changed) };
+        return with("", command, part, changed);
+    }
     let mut builder = DocumentBuilder::new();
     for (other, before) in command.iter().filter(|(other, _)| *other != name) {
         builder.append(other, before);
@@ -103,33 +123,34 @@ fn every_option_is_what_the_table_says() {
     for (command, (name, database, right)) in COMMANDS.iter().zip(RIGHT) {
         assert_eq!(command.title.trim_matches('`'), *name);
         let right = extended_json::parse(right).expect("JSON");
-        let (code, message) = server.run(database, &with(&right, "zzz", Value::Int32(1)));
+        let (code, message) = server.run(database, &with(name, &right, "zzz", Value::Int32(1)));
         let expected = format!("BSON field '{name}.zzz' is an unknown field.");
         assert_eq!((code, message), (40415, expected));
         for CommandOption { kind, feature: Feature { name: option, standing } } in command.options {
-            if let Standing::Refused(code) = standing {
+            if let Standing::Refused(code) | Standing::Elsewhere(code) = standing {
                 let yes = match kind {
                     Kind::Document => document! { "v": &document! { "a": 1_i32 } },
                     _ => document! { "v": 5_i32 },
                 };
-                let command = with(&right, option, yes.get("v").expect("it is there"));
+                let command = with(name, &right, option, yes.get("v").expect("it is there"));
                 let (found, message) = server.run(database, &command);
                 assert_eq!(found.to_string(), *code, "{name}.{option}: {message}");
                 continue;
             }
             for nothing in [Value::Null, Value::Undefined] {
-                let (code, message) = server.run(database, &with(&right, option, nothing));
-                let is_required = right.get(option).is_some();
+                let (code, message) = server.run(database, &with(name, &right, option, nothing));
+                let is_required = right.get(option).is_some() || name.contains('.');
                 let is_fine =
                     if is_required { code != 40415 } else { ![14, 40415].contains(&code) };
                 assert!(is_fine, "{name}.{option}: null: {code} {message}");
             }
             let Some((value, found_type, expected)) = wrong(*kind) else {
-                let (code, message) = server.run(database, &with(&right, option, Value::MinKey));
+                let (code, message) =
+                    server.run(database, &with(name, &right, option, Value::MinKey));
                 assert!(![115, 40415].contains(&code), "{name}.{option}: {message}");
                 continue;
             };
-            let found = server.run(database, &with(&right, option, value));
+            let found = server.run(database, &with(name, &right, option, value));
             let message = format!(
                 "BSON field '{name}.{option}' is the wrong type '{found_type}', expected {expected}"
             );
