@@ -9,6 +9,7 @@ pub(crate) mod batch;
 pub(crate) mod capped;
 mod check;
 mod convert;
+mod copy;
 mod count;
 pub(crate) mod covered;
 mod cursor;

@@ -185,6 +185,15 @@ impl<'a> Reader<'a> {
         self.with_store(|store| Ok(large::head(store, value)?))
     }
 
+    /// Some of a large document's outermost fields, or all of it: see [`large::read_in_part`].
+    pub fn document_in_part(
+        &self,
+        large: &LargeDocument,
+        names: &[&[u8]],
+    ) -> Result<DocumentBuf, Error> {
+        self.with_store(|store| Ok(large::read_in_part(store, large, names)?))
+    }
+
     /// Reads some of a large document's outermost fields.
     pub fn project(&self, large: &LargeDocument, names: &[&[u8]]) -> Result<DocumentBuf, Error> {
         self.with_store(|store| {

@@ -8,7 +8,7 @@
 
 use crate::document::Document;
 use crate::raw::{RawElement, array_at, element_at, kind_of, split_name, value_bytes};
-use crate::value::{ElementType, Value};
+use crate::value::ElementType;
 
 /// Names of at most so many fields are collected; others are looked for by themselves.
 pub const SCANNED_NAMES_MAX: usize = 8;
@@ -65,21 +65,21 @@ impl<'a> FieldScan<'a> {
         FieldScan { names, walk, found: [0; SCANNED_NAMES_MAX] }
     }
 
-    /// The value of the first field with the name of that number.
+    /// The first field with the name of that number, undecoded.
     #[inline]
-    pub fn get(&mut self, number: u8) -> Option<Value<'a>> {
+    pub fn get(&mut self, number: u8) -> Option<RawElement<'a>> {
         let number = usize::from(number);
-        match *self.found.get(number)? {
-            0 => self.walk_to(number)?.decode(),
-            offset => {
-                let name_bytes = self.names.names.get(number)?.len();
-                element_at(self.walk.bytes, offset as usize, name_bytes)?.decode()
-            }
-        }
+        let offset = match *self.found.get(number)? {
+            0 => self.walk_to(number)?,
+            offset => offset,
+        };
+        let name_bytes = self.names.names.get(number)?.len();
+        element_at(self.walk.bytes, offset as usize, name_bytes)
     }
 
+    /// Where the first field with the name of that number begins.
     #[inline]
-    fn walk_to(&mut self, number: usize) -> Option<RawElement<'a>> {
+    fn walk_to(&mut self, number: usize) -> Option<u32> {
         let names = self.names;
         // A copy stays in registers.
         let mut walk = self.walk.clone();
@@ -95,7 +95,7 @@ impl<'a> FieldScan<'a> {
             if self.found[position] == 0 {
                 self.found[position] = offset as u32;
                 if position == number {
-                    answer = Some(RawElement { kind: met.kind, name: met.name, value: met.value });
+                    answer = Some(offset as u32);
                     break;
                 }
             }

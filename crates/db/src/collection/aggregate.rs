@@ -15,6 +15,7 @@ use frond_query::pipeline::{Collections, Documents, GeoNear, Merge, Pipeline, Re
 use frond_query::{Code, Filter, QueryError};
 
 use crate::catalog::Collection;
+use crate::collection::copy::{Copy, CopySource};
 use crate::collection::find::{Search, collation_of};
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
@@ -22,6 +23,7 @@ use crate::collection::view::{self, View};
 use crate::collection::{AggregateRequest, Cursor, Interrupt};
 use crate::database::Database;
 use crate::error::Error;
+use crate::name;
 use crate::reader::Reader;
 use crate::transaction::not_in_transaction;
 
@@ -125,6 +127,18 @@ impl Database {
             }
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());
+                if let Some((database, target)) = pipeline.output()
+                    && let Some(copy) = Copy::of(stages, &variables, self.update_context())?
+                {
+                    let hint = request.hint.as_ref();
+                    let interrupt = &context.interrupt;
+                    let from = CopySource { reader, collection, filter: &filter, hint, interrupt };
+                    let database = self.output_database(database.as_deref())?;
+                    name::check_collection(database.repository_name(), &target)?;
+                    if self.copy(&copy, &from, &database, &target)? {
+                        return Ok(Box::new(std::iter::empty()));
+                    }
+                }
                 let (order, limit) = pipeline.leading_order();
                 let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
                 let order = order.with_collation(variables.collation());

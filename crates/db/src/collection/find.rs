@@ -94,9 +94,9 @@ impl Database {
         };
         if let Some(names) =
             projection.as_ref().filter(|_| !request.tells_key).and_then(Projection::outermost_names)
-            && !is_sorted
+            && let Some(order_names) = order.outermost_names()
         {
-            scan = scan.in_part(names);
+            scan = scan.in_part(names.chain(order_names));
         }
         let skip = usize::try_from(request.skip).unwrap_or(usize::MAX);
         let limit =

@@ -126,11 +126,12 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Reads of large documents only `_id` and what the filter asks for: they will change.
-    pub fn for_update(mut self) -> Scan<'a> {
-        self.fetch.in_part = Some(Vec::new());
-        self.fetch.for_update = true;
-        self
+    /// Reads of large documents only `_id`, what the filter asks for, and these outermost fields: they will
+    /// change.
+    pub fn for_update<'n>(self, names: impl Iterator<Item = &'n [u8]>) -> Scan<'a> {
+        let mut scan = self.in_part(names);
+        scan.fetch.for_update = true;
+        scan
     }
 
     fn step(&mut self) -> Result<Option<Found>, Error> {
@@ -285,13 +286,7 @@ impl Fetch<'_> {
     /// The document, or what the filter asks for of a large one.
     fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Found, Error> {
         let large = self.reader.head(value)?;
-        // What the cache keeps whole, with an index of its fields, serves the next reader too.
-        let is_kept = large.is_some_and(|large| large.bytes() <= large::KEPT_BYTES_MAX);
-        let is_asked_in_part = match &self.in_part {
-            Some(_) if self.for_update => true,
-            Some(_) => !is_kept,
-            None => !is_kept && !self.filter.is_all(),
-        };
+        let is_asked_in_part = self.in_part.is_some() || !self.filter.is_all();
         let names = self.filter.outermost_names().filter(|_| is_asked_in_part);
         let document = match (&large, names) {
             (Some(large), Some(names)) => {
@@ -302,7 +297,11 @@ impl Fetch<'_> {
                         wanted.push(name);
                     }
                 }
-                self.reader.project(large, &wanted)?
+                // What the cache keeps whole, with an index of its fields, serves the next reader too.
+                match self.for_update || large::KEPT_BYTES_MAX < large.bytes() {
+                    true => self.reader.project(large, &wanted)?,
+                    false => self.reader.document_in_part(large, &wanted)?,
+                }
             }
             _ => self.reader.document(value)?,
         };

@@ -64,6 +64,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let variables = fields.document("let")?.map(|variables| variables.to_buf());
     let size = reply::cursor_batch_size("bulkWrite.cursor", fields.document("cursor")?)?;
     let options = write::read_options(&mut fields)?;
+    write::check_statements(&options.statements, operations.len())?;
     fields.finish()?;
     let namespaces = namespaces.iter().map(|namespace| read_namespace(namespace.view()));
     let namespaces = namespaces.collect::<Result<Vec<_>, _>>()?;

@@ -6,7 +6,7 @@ use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::commands::reply;
-use crate::cursors::{Batch, Following, OpenCursor};
+use crate::cursors::{BatchSize, Following, OpenCursor};
 use crate::limits::{AWAIT_DEFAULT, AWAIT_MAX, AWAIT_STEP};
 use crate::request::{Answer, Request, collection_name};
 use crate::shared::Counter;
@@ -34,42 +34,46 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     let transaction = request.current.as_ref().map(|current| current.slot.number);
     let mut checked_out = request.server.cursors.check_out(id, &namespace, session, transaction)?;
     checked_out.cursor().current.set(&request.operation);
+    let mut answer = reply::begin_batch("nextBatch");
     let cursor = checked_out.cursor();
-    let batch = match cursor.following {
-        Following::EndAwaited => awaited_batch(request, cursor, size)?,
-        _ => cursor.next_batch(size, &|| request.operation.check())?,
+    let is_awaited = cursor.following == Following::EndAwaited;
+    let size = BatchSize { documents_max: size, is_single: false, is_awaited };
+    let is_last = match is_awaited {
+        true => await_batch(request, cursor, &mut answer, size)?,
+        false => cursor.next_batch(&mut answer, size, &request.room())?,
     };
-    let next_id = if batch.is_last {
+    let next_id = if is_last {
         drop(checked_out);
         0
     } else {
         checked_out.check_in(Instant::now());
         id
     };
-    Ok(reply::cursor_answer("nextBatch", &batch, next_id, &namespace))
+    Ok(reply::end_batch(answer, next_id, &namespace))
 }
 
 /// The next batch of a cursor that waits: as soon as there is something, or empty when the time is over. That
 /// time is `maxTimeMS` here.
-fn awaited_batch(
+fn await_batch(
     request: &Request<'_>,
     cursor: &mut OpenCursor,
-    size: Option<u64>,
-) -> Result<Batch, Error> {
+    answer: &mut DocumentBuilder,
+    size: BatchSize,
+) -> Result<bool, Error> {
     let time_max = request.common.time_max.unwrap_or(AWAIT_DEFAULT).min(AWAIT_MAX);
     let until = request.operation.started() + time_max;
-    let check = || request.operation.check_killed();
+    let empty = answer.bytes();
     loop {
         // Told before the batch is read, so that what comes meanwhile is seen.
         let time = request.server.operation_time();
-        let batch = cursor.next_batch(size, &check)?;
-        if !batch.documents.is_empty() || batch.is_last {
-            return Ok(batch);
+        let is_last = cursor.next_batch(answer, size, &request.room())?;
+        if is_last || answer.bytes() > empty {
+            return Ok(is_last);
         }
         while request.server.operation_time() == time {
-            check()?;
+            request.operation.check_killed()?;
             if Instant::now() >= until {
-                return Ok(batch);
+                return Ok(false);
             }
             std::thread::sleep(AWAIT_STEP);
         }

@@ -9,6 +9,7 @@ mod cursors;
 mod errors;
 mod hostile;
 mod many;
+mod memory;
 mod monitor;
 mod running;
 mod sources;
