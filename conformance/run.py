@@ -4,7 +4,8 @@
 Each of PyMongo, the Node driver and mongosh runs the same scripted session (session.py,
 session.mjs, session.mongosh.js); the results of all three are compared with expected.json. An
 application of Mongoose (mongoose.mjs) is compared with expected-mongoose.json. mongoimport,
-mongoexport, mongodump and mongorestore bring documents in and out again.
+mongoexport, mongodump and mongorestore bring documents in and out again. mingo, the query language
+in JavaScript, gives a second opinion on generated requests (second_opinion.mjs).
 
 The clients are installed once, at pinned versions, from their package registries into
 target/conformance. The server is not built here: it is taken from target/release or target/debug,
@@ -34,10 +35,13 @@ PYMONGO = "4.20.0"
 NODE_DRIVER = "7.8.0"
 MONGOSH = "2.12.0"
 MONGOOSE = "9.12.1"
+MINGO = "7.2.7"
 MONGO_TOOLS = "v0.0.0-20260702221138-e4f25276abe9"
 TOOLS = ("mongoimport", "mongoexport", "mongodump", "mongorestore")
 
-CLIENTS = ("pymongo", "node", "mongosh", "mongoose", "tools")
+CLIENTS = ("pymongo", "node", "mongosh", "mongoose", "tools", "mingo")
+# Each asks 25 requests.
+OPINION_ROUNDS = 60
 SESSION_SECONDS_MAX = 120
 
 
@@ -54,6 +58,8 @@ def main():
                 print(f"{client}:")
                 if client == "tools":
                     run_tools(server.address, Path(directory), report)
+                elif client == "mingo":
+                    run_opinion(server.address, report)
                 else:
                     run_session(client, server.address, report)
                 server.check(report, client)
@@ -152,8 +158,8 @@ def install(clients):
     INSTALLED.mkdir(parents=True, exist_ok=True)
     if "pymongo" in clients:
         once(f"pymongo-{PYMONGO}", install_pymongo)
-    if {"node", "mongosh", "mongoose"} & set(clients):
-        once(f"node-{NODE_DRIVER}-{MONGOSH}-{MONGOOSE}", install_node)
+    if {"node", "mongosh", "mongoose", "mingo"} & set(clients):
+        once(f"node-{NODE_DRIVER}-{MONGOSH}-{MONGOOSE}-{MINGO}", install_node)
     if "tools" in clients:
         once(f"{len(TOOLS)}-tools-{MONGO_TOOLS}", install_tools)
 
@@ -178,6 +184,7 @@ def install_node():
     directory.mkdir(exist_ok=True)
     (directory / "package.json").write_text('{"private": true}\n')
     packages = [f"mongodb@{NODE_DRIVER}", f"mongosh@{MONGOSH}", f"mongoose@{MONGOOSE}"]
+    packages.append(f"mingo@{MINGO}")
     # Nothing needs a compiler: optional native parts are left out.
     flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--silent"]
     subprocess.run(["npm", "install", *flags, *packages], cwd=directory, check=True)
@@ -195,6 +202,17 @@ def install_tools():
             shutil.rmtree(binary)
         command = ["go", "build", "-mod=mod", "-o", binary, f"{module}/{tool}/main"]
         subprocess.run(command, cwd=directory, check=True)
+
+
+# The second opinion.
+
+
+def run_opinion(address, report):
+    command = ["node", SCRIPTS / "second_opinion.mjs", INSTALLED / "node", address, "1", str(OPINION_ROUNDS)]
+    result = run(command, dict(os.environ))
+    report.compare("mingo", "has no other opinion", result.returncode, 0)
+    if result.returncode != 0:
+        print(result.stdout[-4000:], result.stderr[-4000:], sep="\n")
 
 
 # The session.

@@ -25,6 +25,7 @@ mod merge;
 pub(crate) mod plan;
 mod replace;
 pub(crate) mod scan;
+mod skip;
 mod sort;
 mod tail;
 pub(crate) mod update;

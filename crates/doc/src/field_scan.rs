@@ -6,9 +6,11 @@
 //! needed. A name is read as two numbers: finding its end and comparing it with those that are
 //! wanted costs a few instructions for names of less than sixteen bytes, which most are.
 
+use std::fmt;
+
 use crate::document::Document;
 use crate::raw::{RawElement, array_at, element_at, kind_of, split_name, value_bytes};
-use crate::value::ElementType;
+use crate::value::{ElementType, Value};
 
 /// Names of at most so many fields are collected; others are looked for by themselves.
 pub const SCANNED_NAMES_MAX: usize = 8;
@@ -55,6 +57,62 @@ impl ScannedNames {
         self.names.push(name.into());
         self.heads.push(Head::of(name));
         Some(self.names.len() as u8 - 1)
+    }
+}
+
+/// Where the fields of some names lie in a document: for whoever needs all of them.
+pub struct FieldPlaces<'a> {
+    names: &'a ScannedNames,
+    bytes: &'a [u8],
+    /// By number; 0 where there is none.
+    found: [u32; SCANNED_NAMES_MAX],
+}
+
+impl ScannedNames {
+    /// Looks all of them up in one walk, which ends where the last one is found. `None` if that is
+    /// no better than asking the document: there are no names, or it has an index.
+    #[inline]
+    pub fn places<'a>(&'a self, document: Document<'a>) -> Option<FieldPlaces<'a>> {
+        if self.names.is_empty() || document.is_indexed() {
+            return None;
+        }
+        let bytes = document.as_bytes();
+        let mut places = FieldPlaces { names: self, bytes, found: [0; SCANNED_NAMES_MAX] };
+        let mut left = self.names.len();
+        let mut walk = Walk { bytes, offset: size_of::<u32>() };
+        while left > 0 {
+            let offset = walk.offset;
+            let Some(met) = walk.next() else { break };
+            if self.heads.contains(&met.head)
+                && let Some(position) = self.position(met.head, met.name)
+                && places.found[position] == 0
+            {
+                places.found[position] = offset as u32;
+                left -= 1;
+            }
+        }
+        Some(places)
+    }
+}
+
+impl<'a> FieldPlaces<'a> {
+    /// The value of the first field with the name of that number.
+    #[inline]
+    pub fn get(&self, number: u8) -> Option<Value<'a>> {
+        let number = usize::from(number);
+        match *self.found.get(number)? {
+            0 => None,
+            offset => {
+                let name_bytes = self.names.names.get(number)?.len();
+                element_at(self.bytes, offset as usize, name_bytes)?.decode()
+            }
+        }
+    }
+}
+
+impl fmt::Debug for FieldPlaces<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FieldPlaces").field(self.names).finish()
     }
 }
 

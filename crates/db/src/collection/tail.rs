@@ -16,7 +16,7 @@ use frond_tree::Direction;
 
 use crate::catalog::Collection;
 use crate::collection::plan::Order;
-use crate::collection::{Cursor, FindRequest, capped};
+use crate::collection::{Cursor, FindRequest, Interrupt, capped};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::TreePlace;
@@ -55,7 +55,14 @@ impl Database {
         let mut tail = Tail {
             database: self.clone(),
             collection: collection.to_owned(),
-            request: FindRequest { skip: 0, limit: None, sort: None, ..request.clone() },
+            request: FindRequest {
+                skip: 0,
+                limit: None,
+                sort: None,
+                // The command that opens it doesn't last; a `getMore` that waits may be told to stop.
+                interrupt: Interrupt::default(),
+                ..request.clone()
+            },
             uuid: [0; 16],
             current: None,
             last: None,
