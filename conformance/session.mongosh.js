@@ -62,6 +62,21 @@ function crud() {
     { deleteOne: { filter: { _id: 7 } } },
   ]);
   step("bulk write", [result.insertedCount, result.modifiedCount, result.deletedCount]);
+  const [namespace, other] = [`${db.getName()}.products`, `${db.getName()}.others`];
+  result = db.getMongo().bulkWrite(
+    [
+      { name: "insertOne", namespace, document: { _id: 7, name: "tape" } },
+      { name: "insertOne", namespace: other, document: { _id: 1 } },
+      { name: "updateOne", namespace, filter: { _id: 7 }, update: { $set: { price: 1 } } },
+      { name: "updateOne", namespace: other, filter: { _id: 8 }, update: { $set: { price: 1 } }, upsert: true },
+      { name: "deleteOne", namespace, filter: { _id: 7 } },
+    ],
+    { verboseResults: true },
+  );
+  const counts = [result.insertedCount, result.matchedCount, result.modifiedCount, result.upsertedCount];
+  const { upsertedId } = result.updateResults.get(3);
+  step("bulk write of the client", [...counts, result.deletedCount, upsertedId]);
+  db.others.drop();
 }
 
 function indexes() {

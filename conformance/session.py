@@ -77,6 +77,20 @@ def crud():
         [InsertOne({"_id": 7, "name": "tape"}), UpdateOne({"_id": 7}, {"$set": {"price": 1}}), DeleteOne({"_id": 7})]
     )
     step("bulk write", [result.inserted_count, result.modified_count, result.deleted_count])
+    space, other = f"{name}.products", f"{name}.others"
+    result = client.bulk_write(
+        [
+            InsertOne({"_id": 7, "name": "tape"}, namespace=space),
+            InsertOne({"_id": 1}, namespace=other),
+            UpdateOne({"_id": 7}, {"$set": {"price": 1}}, namespace=space),
+            UpdateOne({"_id": 8}, {"$set": {"price": 1}}, upsert=True, namespace=other),
+            DeleteOne({"_id": 7}, namespace=space),
+        ],
+        verbose_results=True,
+    )
+    counts = [result.inserted_count, result.matched_count, result.modified_count, result.upserted_count]
+    step("bulk write of the client", [*counts, result.deleted_count, result.update_results[3].upserted_id])
+    db.others.drop()
 
 
 def indexes():

@@ -2,8 +2,10 @@
 //!
 //! Checked by `tidy`: imports between crates go one way only ([`layers`]); files stay short, and
 //! nothing that was left open or belongs to one machine stands in them ([`lines`]); a `format`
-//! module that changed has its document changed with it ([`formats`]).
+//! module that changed has its document changed with it ([`formats`]); COMPATIBILITY.md has the tables that
+//! the code has ([`compatibility`]).
 
+mod compatibility;
 mod formats;
 mod layers;
 mod lines;
@@ -11,14 +13,15 @@ mod lines;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask tidy | ci | bless
+const USAGE: &str = "usage: cargo xtask tidy | ci | bless | compatibility
 
   tidy   checks layers, file lengths, marks left in the code, format documents
   ci     everything: format, lints as errors, tests, documentation, tidy, a release build, then
          the drivers and tools of others (installed under target/) against a running server, a
           real S3-compatible store where Go can build it, a hundred kills of a server under load,
           swaps of many clients, and small runs of the benchmarks
-  bless  records the present hash of each format module in its document";
+  bless  records the present hash of each format module in its document
+  compatibility  writes the tables of COMPATIBILITY.md";
 
 const FROND: &str = "target/release/frond";
 /// Where `conformance/run.py` has installed PyMongo.
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy(root),
         Some("ci") => ci(root),
         Some("bless") => formats::bless(root),
+        Some("compatibility") => compatibility::write(root),
         _ => Err(USAGE.to_owned()),
     };
     match done {
@@ -48,6 +52,7 @@ fn tidy(root: &Path) -> Result<(), String> {
     let mut faults = layers::check(root)?;
     faults.extend(lines::check(root)?);
     faults.extend(formats::check(root)?);
+    faults.extend(compatibility::check(root)?);
     if faults.is_empty() {
         println!("tidy: nothing found");
         return Ok(());

@@ -6,7 +6,9 @@
 
 mod aggregate;
 pub(crate) mod batch;
+pub(crate) mod capped;
 mod check;
+mod convert;
 mod copy;
 mod count;
 pub(crate) mod covered;
@@ -25,6 +27,7 @@ mod replace;
 pub(crate) mod scan;
 mod skip;
 mod sort;
+mod tail;
 pub(crate) mod update;
 pub(crate) mod validation;
 pub(crate) mod view;
@@ -35,6 +38,7 @@ pub use check::{Checked, CheckedIndex};
 pub use cursor::Cursor;
 pub use explain::{Effort, Purpose};
 pub use interrupt::Interrupt;
+pub use tail::Tail;
 
 use frond_doc::{DocumentBuf, ValueBuf};
 use frond_query::Collation;
@@ -64,6 +68,17 @@ impl WriteError {
     }
 }
 
+/// What one statement of a write did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StatementCounts {
+    /// Counted from 0.
+    pub position: usize,
+    /// Documents inserted, matched or deleted; one that was upserted isn't counted.
+    pub count: u64,
+    /// Documents that an update changed.
+    pub modified: u64,
+}
+
 /// What an insert or delete did.
 #[derive(Clone, Debug, Default)]
 pub struct WriteReport {
@@ -73,6 +88,8 @@ pub struct WriteReport {
     pub errors: Vec<WriteError>,
     /// Of a write that may be sent again: the statements that were done before.
     pub retried: Vec<i32>,
+    /// What each statement that succeeded did.
+    pub each: Vec<StatementCounts>,
 }
 
 /// One element of `updates`.
@@ -113,6 +130,8 @@ pub struct UpdateReport {
     pub errors: Vec<WriteError>,
     /// Of a write that may be sent again: the statements that were done before.
     pub retried: Vec<i32>,
+    /// What each statement that succeeded did.
+    pub each: Vec<StatementCounts>,
 }
 
 /// One element of `deletes`.
@@ -155,6 +174,10 @@ pub struct FindRequest {
     pub collation: Option<Collation>,
     /// Whether a sort may not go to disk.
     pub in_memory_only: bool,
+    /// Whether each document tells the key by which it lies, as `$recordId`.
+    pub tells_key: bool,
+    /// Of a capped collection: only what lies from this place to that one, in the order of insertion.
+    pub placed: Option<(u64, u64)>,
     /// How it is told to stop.
     pub interrupt: Interrupt,
 }

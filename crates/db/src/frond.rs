@@ -1,8 +1,8 @@
 //! A data directory, open.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use frond_doc::{ObjectId, Timestamp};
 use frond_engine::{Engine, EngineCounters, TreeId};
@@ -71,6 +71,9 @@ pub struct Frond {
 /// BSON's lengths are signed, of 32 bits.
 const DOCUMENT_BYTES_MAX: u64 = i32::MAX as u64;
 
+/// Takes a line for the log.
+type NoticeSink = Box<dyn Fn(&str) + Send + Sync>;
+
 struct Inner {
     engine: Engine,
     machine: Machine,
@@ -80,6 +83,8 @@ struct Inner {
     usage: IndexUsage,
     automatic: Automatic,
     spill: Arc<SpillSpace>,
+    /// Who is told of what nobody asked for.
+    notices: OnceLock<NoticeSink>,
     stage_memory_bytes_max: usize,
     /// The middle five bytes of every ObjectId made here.
     object_id_process: [u8; 5],
@@ -128,6 +133,7 @@ impl Frond {
                 usage: IndexUsage::default(),
                 automatic,
                 spill: Arc::new(spill),
+                notices: OnceLock::new(),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
                 object_id_process,
                 object_id_counter: AtomicU32::new(u32::from_le_bytes(counter)),
@@ -176,6 +182,19 @@ impl Frond {
             databases.push(database.info(&reader)?);
         }
         Ok(databases)
+    }
+
+    /// Has `sink` told of what an operator may want to read and nobody asked for: a line each. Only the first
+    /// sink is.
+    pub fn on_notice(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
+        // A second server on one handle isn't worth an error: the lines go where they went.
+        drop(self.inner.notices.set(Box::new(sink)));
+    }
+
+    pub(crate) fn notice(&self, line: &str) {
+        if let Some(sink) = self.inner.notices.get() {
+            sink(line);
+        }
     }
 
     /// What engine and store have done: for `serverStatus`.

@@ -33,7 +33,8 @@ pub(crate) mod system;
 
 pub use collection::{
     AggregateRequest, Checked, CheckedIndex, Cursor, DeleteStatement, Effort, FindAndModify,
-    FindRequest, Interrupt, Purpose, UpdateReport, UpdateStatement, WriteError, WriteReport,
+    FindRequest, Interrupt, Purpose, StatementCounts, Tail, UpdateReport, UpdateStatement,
+    WriteError, WriteReport,
 };
 pub use database::Database;
 pub use doctor::{Health, health};

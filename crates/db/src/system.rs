@@ -34,6 +34,7 @@ use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Bounds, Content, TreeFormat, Value as TreeValue};
 
 use crate::catalog::IndexSpec;
+use crate::collection::capped::is_capped;
 use crate::error::Error;
 use crate::version::CommitId;
 
@@ -84,6 +85,8 @@ pub(crate) struct LiveCollection {
     pub documents: TreeId,
     /// All indexes but `_id`'s.
     pub indexes: Vec<LiveIndex>,
+    /// The order of insertion, of a capped collection: see `collection::capped`.
+    pub order: Option<TreeId>,
 }
 
 /// An index of a [`LiveCollection`].
@@ -101,10 +104,10 @@ impl LiveCollection {
         is_versioned(&self.options)
     }
 
-    /// All trees: the documents', then each index's.
+    /// All trees: the documents', then each index's, then the order's.
     pub fn trees(&self) -> Vec<TreeId> {
         let indexes = self.indexes.iter().map(|index| index.tree);
-        std::iter::once(self.documents).chain(indexes).collect()
+        std::iter::once(self.documents).chain(indexes).chain(self.order).collect()
     }
 }
 
@@ -113,7 +116,7 @@ pub(crate) const VERSIONED: &str = "versioned";
 
 /// Whether commits have a collection with these options.
 pub(crate) fn is_versioned(options: &DocumentBuf) -> bool {
-    options.get(VERSIONED) != Some(Value::Boolean(false))
+    options.get(VERSIONED) != Some(Value::Boolean(false)) && !is_capped(options.view())
 }
 
 fn key(kind: u8, parts: &[&[u8]]) -> Bytes {
@@ -433,6 +436,9 @@ impl WorkingEntry {
             builder.push(Value::from(&entry.build()));
         }
         builder.end();
+        if let Some(order) = live.order {
+            builder.append("order", Value::Int64(order.0 as i64));
+        }
         builder.build().into_bytes()
     }
 
@@ -455,6 +461,10 @@ impl WorkingEntry {
             options: field(&record, "options", as_owned_document)?,
             documents: field(&record, "documents", as_tree)?,
             indexes,
+            order: match record.get("order") {
+                Some(order) => Some(as_tree(order).ok_or_else(|| missing("order"))?),
+                None => None,
+            },
         }))
     }
 }
@@ -507,6 +517,7 @@ mod tests {
             options: document! { "a": 1 },
             documents: TreeId(3),
             indexes: vec![LiveIndex { spec, tree: TreeId(u64::MAX) }],
+            order: Some(TreeId(9)),
         }
     }
 

@@ -4,6 +4,8 @@
 //! bytes with the same value. Results that need more digits are rounded half to even.
 
 mod arithmetic;
+mod fixed;
+pub mod functions;
 mod text;
 
 use std::cmp::Ordering;

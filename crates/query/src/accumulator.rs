@@ -41,7 +41,7 @@ pub(crate) use extremes::Extreme;
 pub(crate) use parse::{count_from, parameter_names, percentiles_from, percentiles_node};
 pub(crate) use percentile::Sorted;
 pub(crate) use spread::Spread;
-pub(crate) use table::Place;
+pub(crate) use table::{Place, features};
 
 /// What an entry of a list or a set costs besides its value.
 pub(crate) const ENTRY_BYTES: usize = 64;

@@ -74,6 +74,8 @@ codes! {
     NetworkTimeout = 89,
     OperationFailed = 96,
     DocumentValidationFailure = 121,
+    CappedPositionLost = 136,
+    CannotConvertIndexToUnique = 359,
     WriteConflict = 112,
     CommandNotSupported = 115,
     ConversionFailure = 241,

@@ -42,6 +42,9 @@ mod total;
 mod trigonometry;
 mod variable;
 
+pub(crate) use parse::variable_features;
+pub(crate) use table::features;
+
 use std::sync::Arc;
 
 use frond_doc::{Document, Value, ValueBuf};

@@ -42,6 +42,11 @@ pub(crate) use compare::{Comparison, Relation};
 pub(crate) use membership::Membership;
 pub(crate) use pattern::Pattern;
 
+/// Every operator of filters, for the list of what works.
+pub(crate) fn features() -> impl Iterator<Item = crate::reference::Feature> {
+    parse::features().chain(operators::features())
+}
+
 /// A parsed filter. Cloning is cheap: the tree is shared.
 #[derive(Clone, Debug)]
 pub struct Filter {

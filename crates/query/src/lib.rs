@@ -17,6 +17,7 @@ mod number;
 pub mod pipeline;
 pub mod planner;
 pub mod projection;
+pub mod reference;
 pub mod sort;
 pub mod text;
 pub mod update;

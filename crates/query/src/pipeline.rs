@@ -51,6 +51,10 @@ mod union_with;
 mod unwind;
 mod window;
 
+pub use history::history_stages;
+pub(crate) use table::features;
+pub(crate) use window::features as window_features;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

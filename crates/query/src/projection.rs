@@ -8,6 +8,8 @@
 mod apply;
 mod parse;
 
+pub(crate) use parse::features;
+
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 
 use crate::collation::Collation;

@@ -21,6 +21,8 @@ mod push;
 mod tree;
 mod walk;
 
+pub(crate) use operators::features;
+
 use frond_doc::document::DEPTH_MAX;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ObjectId, Value, normalise, order};
 

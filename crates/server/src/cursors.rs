@@ -40,6 +40,18 @@ pub struct CursorFacts {
     pub no_timeout: bool,
 }
 
+/// Whether a cursor stays open at the end of a capped collection, for what comes later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Following {
+    /// It doesn't.
+    #[default]
+    Nothing,
+    /// It does: `tailable`.
+    End,
+    /// It does, and a `getMore` waits for something to come: `awaitData`.
+    EndAwaited,
+}
+
 enum Slot {
     Idle { cursor: OpenCursor, used: Instant },
     CheckedOut { facts: CursorFacts, is_killed: bool },

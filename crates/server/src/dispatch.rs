@@ -226,7 +226,7 @@ fn try_run(
     check_size(server, body)?;
     let common = Common::read(body)?;
     check_allowed(command, database_name, &common)?;
-    let sequence = the_sequence(command, sequences)?;
+    check_sequences(command, sequences)?;
     let running = server.operations.begin(peer.id, command.name, database_name, common.time_max);
     if let Some(session) = common.session {
         server.sessions.touch(session, running.operation.started())?;
@@ -239,7 +239,7 @@ fn try_run(
         sent_name,
         database_name,
         body,
-        sequence,
+        sequences,
         common,
         operation: std::sync::Arc::clone(&running.operation),
         current: None,
@@ -348,18 +348,15 @@ fn check_allowed(command: &Command, database: &str, common: &Common) -> Result<(
     Ok(())
 }
 
-fn the_sequence<'a>(
-    command: &Command,
-    sequences: &'a [DocumentSequence],
-) -> Result<Option<&'a DocumentSequence>, Error> {
+fn check_sequences(command: &Command, sequences: &[DocumentSequence]) -> Result<(), Error> {
     for sequence in sequences {
-        if command.sequence != Some(sequence.name.as_str()) {
+        if !command.sequences.contains(&sequence.name.as_str()) {
             let message =
                 format!("BSON field '{}.{}' is an unknown field.", command.name, sequence.name);
             return Err(Error::invalid(Code::Location(40415), message));
         }
     }
-    Ok(sequences.first())
+    Ok(())
 }
 
 fn command_not_found(name: &str) -> Error {

@@ -21,6 +21,7 @@ pub mod in_process;
 pub mod limits;
 pub mod listener;
 pub mod operations;
+pub mod reference;
 pub mod request;
 pub mod room;
 pub mod sessions;

@@ -61,6 +61,13 @@ pub const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Open cursors, of all clients.
 pub const CURSORS_MAX: usize = 10_000;
+/// How long a `getMore` of an awaiting cursor waits, if it doesn't say, as in MongoDB; and at most, since it
+/// holds a thread.
+pub const AWAIT_DEFAULT: Duration = Duration::from_secs(1);
+/// As [`AWAIT_DEFAULT`].
+pub const AWAIT_MAX: Duration = Duration::from_secs(5);
+/// It looks so often whether anything was committed.
+pub const AWAIT_STEP: Duration = Duration::from_millis(2);
 
 /// Open cursors of one session, and of those that one connection opened: a client that forgets to close
 /// its own leaves the others theirs.

@@ -137,6 +137,7 @@ impl Server {
         let failed = |source| ServerError::Listen { address: options.listen.clone(), source };
         let address = listener.local_addr().map_err(failed)?;
         let bytes_max = options.document_bytes_max.min(DOCUMENT_BYTES_LIMIT);
+        frond.on_notice(|line| eprintln!("frond: {line}"));
         let mut shared = Shared::new(
             frond.with_document_bytes_max(bytes_max as u64),
             address,

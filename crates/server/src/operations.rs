@@ -34,14 +34,23 @@ impl Operation {
         self.started.elapsed()
     }
 
+    /// Whether it must stop, however long it runs.
+    ///
+    /// # Errors
+    /// `Interrupted` (11601) after `killOp`.
+    pub fn check_killed(&self) -> Result<(), Error> {
+        if self.is_killed.load(Ordering::Relaxed) {
+            return Err(Error::invalid(Code::Interrupted, "operation was interrupted"));
+        }
+        Ok(())
+    }
+
     /// Whether it must stop: asked between documents.
     ///
     /// # Errors
     /// `Interrupted` (11601) after `killOp`, `MaxTimeMSExpired` (50).
     pub fn check(&self) -> Result<(), Error> {
-        if self.is_killed.load(Ordering::Relaxed) {
-            return Err(Error::invalid(Code::Interrupted, "operation was interrupted"));
-        }
+        self.check_killed()?;
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(Error::invalid(Code::MaxTimeMSExpired, "operation exceeded time limit"));
         }

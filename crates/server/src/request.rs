@@ -35,8 +35,8 @@ pub struct Request<'a> {
     pub database_name: &'a str,
     /// The command.
     pub body: Document<'a>,
-    /// Documents that came beside it.
-    pub sequence: Option<&'a DocumentSequence>,
+    /// Documents that came beside it, each list for the field of its name.
+    pub sequences: &'a [DocumentSequence],
     /// Its session, concerns and so on.
     pub common: Common,
     /// Its entry among the running commands.
@@ -62,23 +62,32 @@ impl<'a> Request<'a> {
 
     /// The database that the command is for.
     pub fn database(&self) -> Result<Database, Error> {
+        self.database_named(self.database_name)
+    }
+
+    /// Another database, in the same transaction.
+    pub fn database_named(&self, name: &str) -> Result<Database, Error> {
         match &self.current {
-            Some(current) => current.transaction.database(self.database_name),
-            None => self.server.frond.database(self.database_name),
+            Some(current) => current.transaction.database(name),
+            None => self.server.frond.database(name),
         }
     }
 
     /// The database for a write: if the client may send it again, what its statements do is
     /// remembered under these names.
     pub fn database_for_write(&self, statements: StatementIds) -> Result<Database, Error> {
-        let database = self.database()?;
-        Ok(match self.common.part {
+        Ok(self.for_write(self.database()?, statements))
+    }
+
+    /// As [`Request::database_for_write`], of a database that is open.
+    pub fn for_write(&self, database: Database, statements: StatementIds) -> Database {
+        match self.common.part {
             Some(Part::Write { session, number }) => {
                 let key = RetryKey { session: session.0, number };
                 database.retryable(RetryableWrite { key, statements })
             }
             _ => database,
-        })
+        }
     }
 
     /// The memory for the answer.
@@ -120,7 +129,8 @@ impl<'a> Request<'a> {
         fields: &mut Fields<'a>,
         name: &'static str,
     ) -> Result<Vec<DocumentBuf>, Error> {
-        let documents = match self.sequence {
+        let sequence = self.sequences.iter().find(|sequence| sequence.name == name);
+        let documents = match sequence {
             Some(sequence) => sequence.documents.clone(),
             None => {
                 let array = fields.array(name)?.ok_or_else(|| fields.missing(name))?;

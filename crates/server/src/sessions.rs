@@ -168,6 +168,16 @@ impl Sessions {
         })?
     }
 
+    /// The sessions that are known, each with when it was used last, in the order of their ids.
+    pub fn list(&self) -> Vec<(SessionId, Instant)> {
+        let mut all = Vec::new();
+        for table in &self.tables {
+            all.extend(lock(table).iter().map(|(id, session)| (*id, session.used)));
+        }
+        all.sort_by_key(|(id, _)| id.0);
+        all
+    }
+
     /// Whether the number of a session is above all that the server has seen of it.
     pub fn is_new(&self, id: SessionId, number: i64) -> bool {
         let table = self.table(id);

@@ -130,7 +130,8 @@ fn check_statement(
             command.name
         ));
     }
-    if ["admin", "config", "local"].contains(&database) && command.name != "killCursors" {
+    let is_of_no_database = ["bulkWrite", "killCursors"].contains(&command.name);
+    if ["admin", "config", "local"].contains(&database) && !is_of_no_database {
         return refuse(format!(
             "Cannot run command against the '{database}' database in a transaction."
         ));

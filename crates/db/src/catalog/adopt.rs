@@ -17,6 +17,7 @@ use frond_tree::{Tree, Value};
 
 use crate::catalog::cache::Moment;
 use crate::catalog::view::{CatalogView, Collection};
+use crate::collection::capped;
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
@@ -111,6 +112,11 @@ pub(crate) fn adopt(
         options: collection.options.clone(),
         documents,
         indexes,
+        // A capped collection is in no commit: it has no trees but the engine's.
+        order: match collection.order {
+            Some(TreePlace::Live(order)) => Some(order),
+            _ => None,
+        },
     };
     if adopted {
         put_entry(transaction, database, branch, name, &WorkingEntry::Live(live.clone()))?;
@@ -130,11 +136,18 @@ pub(crate) fn create(
     let engine = database.frond().engine();
     let documents = engine.reserve_tree_id();
     transaction.set_base(documents, Tree::empty(&**engine.store(), repository.format())?)?;
+    let mut order = None;
+    if capped::is_capped(options.view()) {
+        let id = engine.reserve_tree_id();
+        transaction.set_base(id, Tree::empty(&**engine.store(), repository.format())?)?;
+        order = Some(id);
+    }
     let live = LiveCollection {
         uuid: database.frond().new_uuid(),
         options,
         documents,
         indexes: Vec::new(),
+        order,
     };
     put_entry(transaction, database, branch, name, &WorkingEntry::Live(live.clone()))?;
     Ok(live)

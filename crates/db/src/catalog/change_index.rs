@@ -1,22 +1,37 @@
 //! Changing an index that is there: `collMod` with `index`.
 //!
-//! Whether it is hidden, when documents expire and its name are in its definition alone: no entry changes.
+//! Whether it is hidden, whether it takes further duplicates, when documents expire and its name are in its
+//! definition alone: no entry changes. An index that becomes unique is built again, since keys of unique indexes
+//! have another form; that takes one that was prepared, and had its duplicates resolved.
 
-use frond_doc::{Value, ValueBuf};
-use frond_engine::Durability;
+use bytes::Bytes;
+use frond_doc::{DocumentBuilder, Value, ValueBuf};
+use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
+use frond_tree::{Bounds, Direction};
 
+use crate::catalog::index_entry::{id_key_of, id_of};
+use crate::catalog::view::Index;
 use crate::catalog::{ID_INDEX_NAME, IndexSpec, adopt};
+use crate::collection::Interrupt;
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
+use crate::reader::Reader;
 use crate::system::WorkingEntry;
+
+/// Violations that are told at most, and documents of each.
+const VIOLATIONS_MAX: usize = 1_000;
 
 /// What is to change of an index.
 #[derive(Clone, Debug, Default)]
 pub struct IndexChange {
     /// Whether queries don't use it.
     pub hidden: Option<bool>,
+    /// Whether it refuses documents with a key that another has, from now on.
+    pub prepare_unique: Option<bool>,
+    /// Whether it becomes unique.
+    pub becomes_unique: bool,
     /// When documents expire.
     pub expire_after_seconds: Option<i64>,
     /// Its name.
@@ -34,6 +49,29 @@ impl Database {
         collection: &str,
         index: &ValueBuf,
         change: &IndexChange,
+    ) -> Result<(IndexSpec, IndexSpec), Error> {
+        self.change_index_unless(collection, index, change, false)
+    }
+
+    /// Does all of [`Database::change_index`] but the change.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn try_change_index(
+        &self,
+        collection: &str,
+        index: &ValueBuf,
+        change: &IndexChange,
+    ) -> Result<(), Error> {
+        self.change_index_unless(collection, index, change, true).map(drop)
+    }
+
+    fn change_index_unless(
+        &self,
+        collection: &str,
+        index: &ValueBuf,
+        change: &IndexChange,
+        is_dry: bool,
     ) -> Result<(IndexSpec, IndexSpec), Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
@@ -67,8 +105,18 @@ impl Database {
                 let message = format!("another index is called {}", after.name);
                 return Err(Error::invalid(Code::IndexKeySpecsConflict, message));
             }
-            if before == after {
+            if before == after || is_dry && !after.unique {
                 return Ok(Outcome::Discard((before, after)));
+            }
+            if after.unique && !before.unique {
+                self.check_convertible(transaction, &found.indexes[position])?;
+                if is_dry {
+                    return Ok(Outcome::Discard((before, after)));
+                }
+                let tree = live.documents;
+                let built = self.build_unique(transaction, collection, tree, &after)?;
+                transaction.drop_tree(live.indexes[position].tree)?;
+                live.indexes[position].tree = built;
             }
             live.indexes[position].spec = after.clone();
             adopt::put_entry(transaction, self, branch, collection, &WorkingEntry::Live(live))?;
@@ -77,10 +125,85 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Refuses to make an index unique under whose keys lie several documents, naming them.
+    fn check_convertible(&self, transaction: &Transaction, index: &Index) -> Result<(), Error> {
+        let reader = Reader::within(self.frond().engine(), transaction);
+        let mut violations = DocumentBuilder::new();
+        violations.begin_array("violations");
+        let (mut group, mut ids): (Bytes, Vec<ValueBuf>) = (Bytes::new(), Vec::new());
+        let mut count = 0;
+        let mut tell = |ids: &mut Vec<ValueBuf>| {
+            if ids.len() > 1 && count < VIOLATIONS_MAX {
+                count += 1;
+                violations.push_begin_document().begin_array("ids");
+                for id in ids.iter() {
+                    violations.push(Value::from(id));
+                }
+                violations.end().end();
+            }
+            ids.clear();
+        };
+        for entry in reader.range(index.tree, Bounds::all(), Direction::Ascending)? {
+            let entry = entry?;
+            let id_key = id_key_of(index, &entry.key, &Bytes::new())?;
+            let key = entry.key.slice(..entry.key.len() - id_key.len());
+            if key != group {
+                tell(&mut ids);
+                group = key;
+            }
+            if ids.len() < VIOLATIONS_MAX {
+                ids.push(id_of(&id_key, &mut &[][..])?);
+            }
+        }
+        tell(&mut ids);
+        if count == 0 {
+            return Ok(());
+        }
+        violations.end();
+        let message = "Cannot convert the index to unique. Please resolve conflicting documents before \
+                       running collMod again.";
+        let error = Error::invalid(Code::CannotConvertIndexToUnique, message);
+        Err(error.with_details(violations.build()))
+    }
+
+    /// Builds a unique index over the documents in `documents`, in a tree of its own.
+    fn build_unique(
+        &self,
+        transaction: &mut Transaction,
+        collection: &str,
+        documents: TreeId,
+        spec: &IndexSpec,
+    ) -> Result<TreeId, Error> {
+        let engine = self.frond().engine();
+        let snapshot = transaction.snapshot().clone();
+        let folded = engine.fold(&snapshot, &[documents])?;
+        let folded =
+            folded.first().ok_or_else(|| Error::internal("a fold of one tree gave none"))?;
+        let tree = self.build_index(collection, *folded, spec, &Interrupt::default(), None)?;
+        let id = engine.reserve_tree_id();
+        transaction.set_base(id, tree)?;
+        // Whoever writes a document meanwhile doesn't know the new tree: that must conflict.
+        transaction.set_base(documents, *folded)?;
+        Ok(id)
+    }
+}
+
 fn changed(before: &IndexSpec, change: &IndexChange) -> Result<IndexSpec, Error> {
     let mut after = before.clone();
     if let Some(hidden) = change.hidden {
         after.hidden = hidden;
+    }
+    if let Some(prepare) = change.prepare_unique {
+        after.prepare_unique = prepare;
+    }
+    if change.becomes_unique && !before.unique {
+        if !after.prepare_unique {
+            let message =
+                "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.";
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        }
+        (after.unique, after.prepare_unique) = (true, false);
     }
     if let Some(seconds) = change.expire_after_seconds {
         after.expire_after_seconds = Some(seconds);

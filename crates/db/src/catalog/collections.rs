@@ -6,6 +6,7 @@ use frond_query::{Code, Collation};
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::{CatalogView, Collection, adopt, clustered};
+use crate::collection::capped;
 use crate::collection::validation::Validator;
 use crate::collection::view::View;
 use crate::contention::{Outcome, Role, Scope};
@@ -20,9 +21,12 @@ use crate::version::merge_rules;
 const ACCEPTED_OPTIONS: &[&str] = &["autoIndexId", "flags", "storageEngine", "indexOptionDefaults"];
 /// Options that say something.
 const KEPT_OPTIONS: &[&str] = &[
+    "capped",
     clustered::OPTION,
     clustered::EXPIRE_OPTION,
+    "max",
     "pipeline",
+    "size",
     "validationAction",
     "validationLevel",
     "validator",
@@ -45,13 +49,14 @@ impl Database {
     /// Makes a collection. `NamespaceExists` (48) if it is there with other options.
     ///
     /// # Errors
-    /// Options that aren't supported yet (`capped`, `validator`, `viewOn`, ...) are refused by name.
+    /// Options that aren't supported yet are refused by name.
     pub fn create_collection(&self, name: &str, options: Document<'_>) -> Result<(), Error> {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), name)?;
         check_options(options)?;
         clustered::check(options)?;
-        let options = &with_full_collation(options)?;
+        capped::check(options)?;
+        let options = &kept_options(options)?;
         let options = options.view();
         View::of_options(options)?;
         Validator::of_options(options, self.frond().now_millis())?;
@@ -79,8 +84,31 @@ impl Database {
     /// # Errors
     /// `NamespaceNotFound` (26); options that a collection, or a view, can't have.
     pub fn change_collection(&self, name: &str, changes: Document<'_>) -> Result<(), Error> {
-        let branch = self.writable_branch()?;
         check_options(changes)?;
+        self.change_options(name, changes, &[])
+    }
+
+    /// Changes when the documents of a clustered collection expire; `None`: never.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` (26), `InvalidOptions` (72) if the collection isn't clustered.
+    pub fn change_expiry(&self, name: &str, seconds: Option<i64>) -> Result<(), Error> {
+        let mut changes = DocumentBuilder::new();
+        if let Some(seconds) = seconds {
+            changes.append(clustered::EXPIRE_OPTION, BsonValue::Int64(seconds));
+        }
+        let goes: &[&str] = if seconds.is_none() { &[clustered::EXPIRE_OPTION] } else { &[] };
+        self.change_options(name, changes.build().view(), goes)
+    }
+
+    /// Puts options in the place of those that were there, and takes those that are named away.
+    fn change_options(
+        &self,
+        name: &str,
+        changes: Document<'_>,
+        gone: &[&str],
+    ) -> Result<(), Error> {
+        let branch = self.writable_branch()?;
         if changes.get("collation").is_some() {
             let message = "the collation of a collection can't be changed";
             return Err(Error::invalid(Code::InvalidOptions, message));
@@ -93,6 +121,9 @@ impl Database {
             };
             let mut options = DocumentBuilder::new();
             for (option, value) in found.options.iter() {
+                if gone.contains(&option) {
+                    continue;
+                }
                 options.append(option, changes.get(option).unwrap_or(value));
             }
             for (option, value) in changes.iter() {
@@ -102,6 +133,7 @@ impl Database {
             }
             let options = options.build();
             clustered::check(options.view())?;
+            capped::check(options.view())?;
             let was_view = found.options.get("viewOn").is_some();
             if View::of_options(options.view())?.is_some() != was_view {
                 let message = "a collection can't become a view, nor a view a collection";
@@ -234,7 +266,10 @@ impl Database {
 }
 
 /// Drops the trees that a collection has in the engine.
-fn drop_trees(transaction: &mut Transaction, collection: &Collection) -> Result<(), Error> {
+pub(crate) fn drop_trees(
+    transaction: &mut Transaction,
+    collection: &Collection,
+) -> Result<(), Error> {
     for tree in collection.trees() {
         if let TreePlace::Live(id) = tree {
             transaction.drop_tree(id)?;
@@ -266,8 +301,9 @@ fn records_of(
     Ok((keys, trees))
 }
 
-/// The options with every option of their collation; the simple one goes without saying.
-fn with_full_collation(options: Document<'_>) -> Result<DocumentBuf, Error> {
+/// The options as they are kept: with every option of their collation, of which the simple one goes without
+/// saying, and with the size that is meant.
+pub(crate) fn kept_options(options: Document<'_>) -> Result<DocumentBuf, Error> {
     let mut builder = DocumentBuilder::new();
     for (option, value) in options.iter() {
         match (option, value) {
@@ -280,6 +316,11 @@ fn with_full_collation(options: Document<'_>) -> Result<DocumentBuf, Error> {
                     builder.append(option, BsonValue::Document(full));
                 }
             }
+            ("capped", value) if !value.is_truthy() => {}
+            ("size", value) => {
+                let size = value.as_integer().unwrap_or_default();
+                builder.append(option, BsonValue::Int64(capped::rounded(size)));
+            }
             _ => {
                 builder.append(option, value);
             }
@@ -291,7 +332,6 @@ fn with_full_collation(options: Document<'_>) -> Result<DocumentBuf, Error> {
 fn check_options(options: Document<'_>) -> Result<(), Error> {
     for (option, value) in options.iter() {
         let harmless = match option {
-            "capped" => !value.is_truthy(),
             "collation" => value.as_document().is_some(),
             // How its documents are merged; refused here if it isn't proper.
             system::VERSIONED => matches!(value, BsonValue::Boolean(_)),

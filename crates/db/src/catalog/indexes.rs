@@ -203,13 +203,17 @@ impl Database {
         let count = documents.count(&**engine.store())?;
         let names = wanted.iter().map(|spec| spec.name.clone()).collect();
         let total = count.saturating_mul(wanted.len() as u64);
-        let running = self.frond().builds().begin(self.namespace(name), names, total);
+        let described = wanted.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ");
+        let namespace = self.namespace(name);
+        self.frond().notice(&format!("index build of {namespace}: {described}: {count} documents"));
+        let running = self.frond().builds().begin(namespace.clone(), names, total);
         let mut indexes = Vec::new();
         for spec in wanted {
             let progress = Some(&*running.progress);
             let tree = self.build_index(name, documents, &spec, interrupt, progress)?;
             indexes.push((spec, tree));
         }
+        self.frond().notice(&format!("index build of {namespace}: {described}: built"));
         Ok(Some(Prepared { uuid: found.uuid, documents, indexes }))
     }
 
@@ -222,7 +226,7 @@ impl Database {
             let changes = prepared.documents.diff(store, &documents);
             let (tree, duplicates) = merge_index::apply(store, spec, tree, changes, &namespace)?;
             if let Some(duplicate) = duplicates.into_iter().next() {
-                return Err(Error::invalid(Code::DuplicateKey, duplicate.message));
+                return Err(duplicate.error);
             }
             caught_up.push((spec.clone(), tree));
         }
@@ -231,7 +235,7 @@ impl Database {
         Ok(())
     }
 
-    fn build_index(
+    pub(super) fn build_index(
         &self,
         name: &str,
         documents: Tree,

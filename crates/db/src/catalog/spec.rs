@@ -30,7 +30,6 @@ const UNSUPPORTED_OPTIONS: &[&str] = &[
     "language_override",
     "max",
     "min",
-    "prepareUnique",
     "storageEngine",
     "textIndexVersion",
     "weights",
@@ -51,6 +50,8 @@ pub struct IndexSpec {
     pub sparse: bool,
     /// Kept, but not used by queries.
     pub hidden: bool,
+    /// No further documents with a key that another has: on the way to `unique`.
+    pub prepare_unique: bool,
     /// Seconds after the time in its field when a document is removed.
     pub expire_after_seconds: Option<i64>,
     /// Only documents that pass it are filed.
@@ -79,6 +80,7 @@ impl IndexSpec {
             unique: false,
             sparse: false,
             hidden: false,
+            prepare_unique: false,
             expire_after_seconds: None,
             partial: None,
             collation: None,
@@ -133,7 +135,7 @@ impl IndexSpec {
             "unique" => self.unique = boolean(option, value)?,
             "sparse" => self.sparse = boolean(option, value)?,
             "hidden" => self.hidden = boolean(option, value)?,
-            "prepareUnique" if !boolean(option, value)? => {}
+            "prepareUnique" => self.prepare_unique = boolean(option, value)?,
             "clustering" => self.clustering = boolean(option, value)?,
             "expireAfterSeconds" => self.expire_after_seconds = Some(expire_after(value)?),
             "partialFilterExpression" => self.partial = document()?,
@@ -188,13 +190,14 @@ impl IndexSpec {
                 "cannot mix \"partialFilterExpression\" and \"sparse\" options".to_owned(),
             ));
         }
-        if is_hashed && self.unique {
+        if is_hashed && (self.unique || self.prepare_unique) {
             let message =
                 "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.";
             return Err(Error::invalid(Code::Location(16764), message));
         }
         for (option, is_there) in [
             ("unique", self.unique),
+            ("prepareUnique", self.prepare_unique),
             ("sparse", self.sparse),
             ("expireAfterSeconds", self.expire_after_seconds.is_some()),
         ] {
@@ -239,6 +242,7 @@ impl IndexSpec {
         let options = [
             ("sparse", self.sparse),
             ("hidden", self.hidden),
+            ("prepareUnique", self.prepare_unique),
             ("expireAfterSeconds", self.expire_after_seconds.is_some()),
             ("partialFilterExpression", self.partial.is_some()),
             ("include", !self.include.is_empty()),
@@ -320,7 +324,11 @@ impl IndexSpec {
 
     /// Appends those of the rarer options that are there.
     fn append_options(&self, builder: &mut DocumentBuilder) {
-        let flags = [("hidden", self.hidden), ("clustering", self.clustering)];
+        let flags = [
+            ("hidden", self.hidden),
+            ("prepareUnique", self.prepare_unique),
+            ("clustering", self.clustering),
+        ];
         for (option, _) in flags.iter().filter(|(_, is_there)| *is_there) {
             builder.append(option, Value::Boolean(true));
         }

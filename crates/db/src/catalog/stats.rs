@@ -3,6 +3,7 @@
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::catalog::{CatalogView, ID_INDEX_NAME};
+use crate::collection::capped;
 use crate::database::Database;
 use crate::error::Error;
 
@@ -37,7 +38,12 @@ impl Database {
         }
         stats.append("storageSize", number(bytes));
         stats.append("freeStorageSize", Value::Int64(0));
-        stats.append("capped", Value::Boolean(false));
+        let limits = found.as_ref().and_then(|found| capped::limits(found.options.view()));
+        stats.append("capped", Value::Boolean(limits.is_some()));
+        if let Some(limits) = limits {
+            stats.append("max", number(limits.documents));
+            stats.append("maxSize", number(limits.bytes));
+        }
         stats.append("nindexes", Value::Int32(index_count as i32));
         stats.append("totalIndexSize", number(index_bytes));
         stats.append("totalSize", number(bytes + index_bytes));

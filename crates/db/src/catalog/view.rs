@@ -29,6 +29,8 @@ pub(crate) struct Collection {
     pub documents: TreePlace,
     /// All indexes but `_id`'s.
     pub indexes: Vec<Index>,
+    /// The order of insertion, of a capped collection: see `collection::capped`.
+    pub order: Option<TreePlace>,
 }
 
 /// An index that can be read.
@@ -129,6 +131,7 @@ impl Collection {
             options: live.options.clone(),
             documents: TreePlace::Live(live.documents),
             indexes: live.indexes.iter().map(index).collect(),
+            order: live.order.map(TreePlace::Live),
         }
     }
 
@@ -143,6 +146,7 @@ impl Collection {
             options: entry.options.clone(),
             documents: TreePlace::Committed(entry.documents_tree(format)),
             indexes: entry.indexes.iter().map(index).collect(),
+            order: None,
         }
     }
 
@@ -154,10 +158,10 @@ impl Collection {
         }
     }
 
-    /// All trees: the documents', then each index's.
+    /// All trees: the documents', then each index's, then the order's.
     pub fn trees(&self) -> Vec<TreePlace> {
         let indexes = self.indexes.iter().map(|index| index.tree);
-        std::iter::once(self.documents).chain(indexes).collect()
+        std::iter::once(self.documents).chain(indexes).chain(self.order).collect()
     }
 }
 

@@ -62,8 +62,7 @@ impl Database {
                 return Err(Error::invalid(Code::TypeMismatch, message));
             }
         };
-        let let_values = request.variables.as_ref().map(DocumentBuf::view);
-        let variables = Variables::new(self.frond().now_millis(), let_values)?;
+        let variables = self.parse_variables(request.variables.as_ref())?;
         let reader = self.reader();
         let put_aside = PutAside::default();
         let context = Arc::new(Stages {
@@ -215,7 +214,7 @@ impl Database {
             let message = "Cannot override a view's default collation";
             return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
         }
-        let variables = Variables::new(self.frond().now_millis(), None)?;
+        let variables = self.parse_variables(None)?;
         let variables = variables.with_collation(view.collation.clone());
         let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
         let input = if pipeline.is_source() {

@@ -10,8 +10,8 @@ use frond_doc::ValueBuf;
 use frond_engine::{Durability, Transaction};
 
 use crate::catalog::cache::Moment;
-use crate::collection::WriteError;
 use crate::collection::write::CollectionWriter;
+use crate::collection::{StatementCounts, WriteError};
 use crate::contention::{Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
@@ -43,6 +43,8 @@ pub(crate) struct BatchReport {
     pub errors: Vec<WriteError>,
     /// The names of the statements that were done before.
     pub retried: Vec<i32>,
+    /// What each statement that succeeded did.
+    pub each: Vec<StatementCounts>,
 }
 
 impl BatchReport {
@@ -50,6 +52,8 @@ impl BatchReport {
         self.count += done.count;
         self.modified += done.modified;
         self.upserted.extend(done.upserted.clone().map(|id| (position, id)));
+        let StatementDone { count, modified, .. } = *done;
+        self.each.push(StatementCounts { position, count, modified });
     }
 
     fn append(&mut self, mut more: BatchReport) {
@@ -58,6 +62,7 @@ impl BatchReport {
         self.upserted.append(&mut more.upserted);
         self.errors.append(&mut more.errors);
         self.retried.append(&mut more.retried);
+        self.each.append(&mut more.each);
     }
 }
 

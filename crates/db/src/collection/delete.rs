@@ -44,8 +44,8 @@ impl Database {
         };
         let report =
             self.run_statements(collection, options, statements.len(), prepare, run_delete)?;
-        let BatchReport { count, errors, retried, .. } = report;
-        Ok(WriteReport { count, errors, retried })
+        let BatchReport { count, errors, retried, each, .. } = report;
+        Ok(WriteReport { count, errors, retried, each })
     }
 
     fn parse_delete(&self, statement: &DeleteStatement) -> Result<ParsedStatement, Error> {

@@ -264,10 +264,10 @@ fn scan_stage(
     let filter_field = filter.map(|filter| ("filter", Value::from(filter)));
     let id = IndexSpec::of_id();
     let spec = match path.source {
-        Source::Collection if counts => {
+        Source::Collection | Source::Natural if counts => {
             return Stage::leaf("RECORD_STORE_FAST_COUNT", DocumentBuf::empty(), done.returned);
         }
-        Source::Collection => {
+        Source::Collection | Source::Natural => {
             let mut fields: Vec<_> = filter_field.into_iter().collect();
             fields.push(("direction", Value::String(direction)));
             return Stage::leaf("COLLSCAN", details(&fields), done.returned)

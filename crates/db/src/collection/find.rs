@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use frond_doc::{Document, DocumentBuf, ValueBuf};
+use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
 use frond_query::{Collation, Filter, Projection};
+use frond_tree::Direction;
 
 use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME};
+use crate::collection::capped;
 use crate::collection::covered::Needs;
 use crate::collection::explain::Purpose;
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
@@ -51,6 +53,8 @@ pub(crate) struct Search<'a> {
     pub between: Between<'a>,
     /// The field whose distinct values alone are wanted.
     pub distinct: Option<&'a str>,
+    /// The first and the last place of a capped collection's documents.
+    pub placed: Option<(u64, u64)>,
 }
 
 impl<'a> Search<'a> {
@@ -64,6 +68,7 @@ impl<'a> Search<'a> {
             needs: None,
             between: Between::default(),
             distinct: None,
+            placed: None,
         }
     }
 }
@@ -93,18 +98,22 @@ impl Database {
         let skip = usize::try_from(skip).unwrap_or(usize::MAX);
         let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order)
             .interrupted_by(&request.interrupt);
-        if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
+        if let Some(names) =
+            projection.as_ref().filter(|_| !request.tells_key).and_then(Projection::outermost_names)
             && let Some(order_names) = order.outermost_names()
         {
             scan = scan.in_part(names.chain(order_names));
         }
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
+        let tells_key = request.tells_key;
         let project = move |document: DocumentBuf| -> Result<DocumentBuf, Error> {
-            match &projection {
-                Some(projection) => Ok(projection.apply(document.view(), &filter)?),
-                None => Ok(document),
-            }
+            let projected = match &projection {
+                Some(projection) => projection.apply(document.view(), &filter)?,
+                None if tells_key => document.clone(),
+                None => return Ok(document),
+            };
+            Ok(if tells_key { with_record_id(&projected, &document) } else { projected })
         };
         match order {
             Order::By(_) | Order::Near(_) if is_sorted => {
@@ -168,6 +177,7 @@ impl Database {
         let projection = self.parse_projection(projection, variables)?;
         let needs = match purpose {
             Purpose::Count => Some(Vec::new()),
+            Purpose::Find | Purpose::Distinct if request.tells_key => None,
             Purpose::Find | Purpose::Distinct => projection.as_ref().and_then(Projection::paths),
             Purpose::Update | Purpose::Delete => None,
         };
@@ -187,6 +197,7 @@ impl Database {
                 }
                 _ => None,
             },
+            placed: request.placed,
         };
         let collection = self.access(reader, found, search)?;
         Ok(Query { collection, filter, order, projection })
@@ -217,10 +228,20 @@ impl Database {
             between: *between,
             distinct: *distinct,
         };
-        let access = plan::choose(reader, &collection, &OwnFacts::default(), request)?;
+        let access = match search.placed {
+            // Between two places nothing but the places is worth reading.
+            Some((first, last)) => {
+                let mut access = Access::natural(&collection, Direction::Ascending, request);
+                for path in &mut access.paths {
+                    path.ranges = vec![capped::places(first, last)];
+                }
+                access
+            }
+            None => plan::choose(reader, &collection, &OwnFacts::default(), request)?,
+        };
         for path in &access.paths {
             let name = match path.source {
-                plan::Source::Collection => continue,
+                plan::Source::Collection | plan::Source::Natural => continue,
                 plan::Source::Id => ID_INDEX_NAME,
                 plan::Source::Index(position) => &collection.indexes[position].spec.name,
             };
@@ -252,7 +273,8 @@ impl Database {
         variables: Option<&DocumentBuf>,
     ) -> Result<Variables, Error> {
         let variables = variables.map(DocumentBuf::view);
-        Ok(Variables::new(self.frond().now_millis(), variables)?)
+        let frond = self.frond();
+        Ok(Variables::in_cluster(frond.now_millis(), frond.operation_time(), variables)?)
     }
 
     /// Parses a projection; `None` if documents go through unchanged.
@@ -280,6 +302,17 @@ impl Database {
         };
         Ok(filter.with_variables(variables.clone()))
     }
+}
+
+/// A document with what MongoDB calls its record's id: the key of its `_id`, as in clustered collections.
+fn with_record_id(projected: &DocumentBuf, document: &DocumentBuf) -> DocumentBuf {
+    let key = key::of_value(document.get("_id").unwrap_or(Value::Null));
+    let mut builder = DocumentBuilder::new();
+    for (name, value) in projected.iter() {
+        builder.append(name, value);
+    }
+    builder.append("$recordId", Value::Binary(Binary { subtype: 0, bytes: &key }));
+    builder.build()
 }
 
 /// How strings compare in a request that asks for `wanted` of a collection.

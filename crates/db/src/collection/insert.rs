@@ -39,8 +39,8 @@ impl Database {
             Ok(StatementDone { count: 1, ..StatementDone::default() })
         };
         let report = self.run_statements(collection, options, documents.len(), prepare, insert)?;
-        let BatchReport { count, errors, retried, .. } = report;
-        Ok(WriteReport { count, errors, retried })
+        let BatchReport { count, errors, retried, each, .. } = report;
+        Ok(WriteReport { count, errors, retried, each })
     }
 
     fn normalise(&self, document: &DocumentBuf) -> Result<DocumentBuf, Error> {

@@ -15,6 +15,7 @@ use frond_tree::{Bounds, Direction};
 
 use crate::catalog::view::Index;
 use crate::catalog::{Collection, ID_INDEX_NAME, IndexSpec};
+use crate::collection::capped;
 use crate::collection::covered::{Cover, Needs};
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
@@ -58,6 +59,8 @@ pub(crate) struct AccessPath {
 pub(crate) enum Source {
     /// The documents, all of them.
     Collection,
+    /// The documents of a capped collection, in the order of their insertion.
+    Natural,
     /// The documents, by their `_id`.
     Id,
     /// The index at this position among the collection's.
@@ -246,11 +249,24 @@ impl Hint {
     }
 }
 
-/// Chooses how to find the documents of `collection` that pass a filter.
-///
+/// Chooses how to find the documents of `collection` that pass a filter; where all of a capped collection
+/// are read, in the order of their insertion.
+pub(crate) fn choose(
+    reader: &Reader<'_>,
+    collection: &Collection,
+    own: &OwnFacts,
+    request: Request<'_>,
+) -> Result<Access, Error> {
+    let access = choose_trees(reader, collection, own, request)?;
+    Ok(match request.order {
+        Order::By(_) => access,
+        Order::Any | Order::Natural(_) | Order::Near(_) => access.in_order_of(collection),
+    })
+}
+
 /// `collection` is as `reader`'s snapshot has it: its trees are counted. In a transaction that has
 /// written, the places of its indexes are the same as in what is then scanned.
-pub(crate) fn choose(
+fn choose_trees(
     reader: &Reader<'_>,
     collection: &Collection,
     own: &OwnFacts,
@@ -522,6 +538,7 @@ impl AccessPath {
         match self.source {
             Source::Index(position) => collection.indexes[position].tree,
             Source::Collection | Source::Id => collection.documents,
+            Source::Natural => collection.order.unwrap_or(collection.documents),
         }
     }
 }
@@ -531,6 +548,23 @@ impl Access {
     pub fn everything(request: Request<'_>) -> Access {
         let direction = request.order.pattern().and_then(id_direction);
         Access::all(direction.unwrap_or(Direction::Ascending), request)
+    }
+
+    /// All documents in the order in which they lie, or its reverse.
+    pub fn natural(collection: &Collection, direction: Direction, request: Request<'_>) -> Access {
+        Access::all(direction, request).in_order_of(collection)
+    }
+
+    /// The same, by the order of insertion where all documents of a capped collection are read.
+    fn in_order_of(mut self, collection: &Collection) -> Access {
+        if let [path] = &mut self.paths[..]
+            && path.source == Source::Collection
+            && collection.order.is_some()
+        {
+            path.source = Source::Natural;
+            path.ranges = vec![capped::all_places()];
+        }
+        self
     }
 
     fn all(direction: Direction, request: Request<'_>) -> Access {

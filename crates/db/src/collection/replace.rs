@@ -15,6 +15,7 @@ use bytes::Bytes;
 use frond_doc::pieces::LargeDocument;
 use frond_doc::{DocumentBuf, Value as BsonValue, key, normalise};
 use frond_engine::{Durability, Transaction};
+use frond_query::Code;
 use frond_query::pipeline::Documents;
 use frond_store::ChunkStore;
 use frond_tree::{Entry, Tree, TreeError, TreeFormat, Value};
@@ -183,6 +184,13 @@ impl Database {
         let (uuid, options, old) = match found {
             Some(found) => {
                 view::refuse(found.options.view(), &self.namespace(name))?;
+                if found.order.is_some() {
+                    let message = format!(
+                        "namespace '{}' is capped so it can't be used for $out",
+                        self.namespace(name)
+                    );
+                    return Err(Error::invalid(Code::Location(17152), message));
+                }
                 let specs = found.indexes.iter().map(|index| &index.spec);
                 if !specs.eq(built.indexes.iter().map(|(spec, _)| spec)) {
                     return Ok(false);
@@ -208,7 +216,7 @@ impl Database {
         for (spec, tree) in &built.indexes {
             indexes.push(LiveIndex { spec: spec.clone(), tree: place(*tree)? });
         }
-        let live = LiveCollection { uuid, options, documents, indexes };
+        let live = LiveCollection { uuid, options, documents, indexes, order: None };
         adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
         Ok(true)
     }

@@ -222,6 +222,7 @@ impl<'a> Scan<'a> {
                 fetch.interrupt.check()?;
             }
             let found = match &walk.index {
+                None if walk.is_natural => fetch.of_place(walk, &entry)?,
                 None => fetch.of_document(walk, entry)?,
                 Some(_) => fetch.of_entry(walk, place, entry, &mut self.seen)?,
             };
@@ -248,6 +249,16 @@ impl Fetch<'_> {
         }
         walk.documents_examined += 1;
         self.passing(entry.key, &entry.value)
+    }
+
+    /// What the document at a place of a capped collection gives; a place whose document was erased gives
+    /// nothing.
+    fn of_place(&self, walk: &mut Walk, place: &Entry) -> Result<Option<Found>, Error> {
+        let id_key = self.reader.read(&place.value)?;
+        match self.reader.get(self.documents, &id_key)? {
+            Some(value) => self.of_document(walk, Entry { key: id_key, value }),
+            None => Ok(None),
+        }
     }
 
     /// Shows the documents that are left of the range that is read and pass; answers whether `visit` wants

@@ -69,8 +69,8 @@ impl Database {
             self.run_update(writer, statement)
         };
         let report = self.run_statements(collection, options, statements.len(), prepare, run)?;
-        let BatchReport { count: matched, modified, upserted, errors, retried } = report;
-        Ok(UpdateReport { matched, modified, upserted, errors, retried })
+        let BatchReport { count: matched, modified, upserted, errors, retried, each } = report;
+        Ok(UpdateReport { matched, modified, upserted, errors, retried, each })
     }
 
     fn parse(&self, statement: &UpdateStatement) -> Result<ParsedStatement, Error> {

@@ -14,6 +14,8 @@ use crate::error::Error;
 pub(crate) struct Validator {
     filter: Filter,
     is_moderate: bool,
+    /// Whether it only tells what it would refuse.
+    warns: bool,
 }
 
 impl Validator {
@@ -22,6 +24,23 @@ impl Validator {
     /// # Errors
     /// What is wrong with the filter, the level or the action.
     pub fn of_options(options: Document<'_>, now_millis: i64) -> Result<Option<Validator>, Error> {
+        let validator = Validator::that_refuses_or_warns(options, now_millis)?;
+        Ok(validator.filter(|validator| !validator.warns))
+    }
+
+    /// Whether a document that fails is told, and let through.
+    pub fn warns(&self) -> bool {
+        self.warns
+    }
+
+    /// As [`Validator::of_options`], and also one that only warns.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn that_refuses_or_warns(
+        options: Document<'_>,
+        now_millis: i64,
+    ) -> Result<Option<Validator>, Error> {
         let text = |name: &str, allowed: &[&str]| match options.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) if allowed.contains(&text) => Ok(Some(text)),
@@ -47,10 +66,11 @@ impl Validator {
         };
         let variables = Variables::new(now_millis, None)?.with_collation(collation);
         let filter = Filter::parse(validator)?.with_variables(variables);
-        if filter.is_all() || level == Some("off") || action == Some("warn") {
+        if filter.is_all() || level == Some("off") {
             return Ok(None);
         }
-        Ok(Some(Validator { filter, is_moderate: level == Some("moderate") }))
+        let (is_moderate, warns) = (level == Some("moderate"), action == Some("warn"));
+        Ok(Some(Validator { filter, is_moderate, warns }))
     }
 
     /// Checks a document that takes the place of `before`.

@@ -26,6 +26,8 @@ pub(crate) struct Walk {
     tree: TreePlace,
     /// The index, if it isn't the documents' own tree.
     pub index: Option<Index>,
+    /// Whether entries are the places of a capped collection's documents.
+    pub is_natural: bool,
     /// What of documents comes out of the entries.
     pub cover: Cover,
     /// The flags of the index's entries.
@@ -49,10 +51,11 @@ impl Walk {
     pub fn new(collection: &Collection, path: AccessPath) -> Walk {
         let index = match path.source {
             Source::Index(position) => Some(collection.indexes[position].clone()),
-            Source::Collection | Source::Id => None,
+            Source::Collection | Source::Id | Source::Natural => None,
         };
         Walk {
-            tree: index.as_ref().map_or(collection.documents, |index| index.tree),
+            tree: path.tree(collection),
+            is_natural: path.source == Source::Natural,
             index,
             cover: path.cover,
             flags: path.flags,
@@ -83,7 +86,7 @@ impl Walk {
     /// What is left of the range of documents that is read, if nothing but the filter decides about
     /// them: whoever looks at them may step on by itself.
     pub fn documents_left(&mut self) -> Option<&mut Entries> {
-        let is_plain = self.index.is_none() && self.checks.is_empty();
+        let is_plain = self.index.is_none() && !self.is_natural && self.checks.is_empty();
         self.current.as_mut().filter(|_| is_plain).map(|(_, entries)| entries)
     }
 
@@ -117,6 +120,9 @@ impl Walk {
     /// The key, if `range` is that of one whole key of a tree whose keys are no prefixes of one
     /// another: it can be looked up, which is cheaper than opening a cursor.
     fn as_point(&self, range: &Bounds) -> Option<Bytes> {
+        if self.is_natural {
+            return None;
+        }
         let start = range.start.as_ref().filter(|start| Bounds::prefix(start) == *range)?;
         let mut rest = &start[..];
         match &self.index {

@@ -18,13 +18,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::pieces::HEAD_FLAG;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
-use frond_engine::{Snapshot, Transaction, TreeId};
+use frond_engine::{Engine, Snapshot, Transaction, TreeId};
 use frond_query::{Code, Collation, Filter};
+use frond_tree::{Bounds, Direction, Value};
 
 use crate::catalog::cache::Moment;
 use crate::catalog::index_entry::{checked_key, entries, is_of_document};
 use crate::catalog::view::Index;
 use crate::catalog::{Collection, adopt};
+use crate::collection::capped::{self, Limits};
 use crate::collection::duplicate;
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::{Found, Scan};
@@ -68,6 +70,8 @@ struct LiveTrees {
     documents: TreeId,
     /// Those of the collection's indexes, in their order.
     indexes: Vec<TreeId>,
+    /// The order of a capped collection.
+    order: Option<TreeId>,
     collection: Arc<Collection>,
 }
 
@@ -82,6 +86,7 @@ impl LiveTrees {
         Some(LiveTrees {
             documents: live(collection.documents)?,
             indexes: indexes.collect::<Option<_>>()?,
+            order: collection.order.and_then(live),
             collection: Arc::clone(collection),
         })
     }
@@ -114,8 +119,17 @@ impl<'t> CollectionWriter<'t> {
         let validator = match &before {
             Some(before) => {
                 view::refuse(before.options.view(), &database.namespace(name))?;
+                if before.order.is_some() && database.transaction().is_some() {
+                    let message = format!(
+                        "Collection '{}' is a capped collection. Writes in transactions are not allowed \
+                         on capped collections.",
+                        database.namespace(name)
+                    );
+                    let code = Code::OperationNotSupportedInTransaction;
+                    return Err(Error::invalid(code, message));
+                }
                 let now_millis = database.frond().now_millis();
-                Validator::of_options(before.options.view(), now_millis)?
+                Validator::that_refuses_or_warns(before.options.view(), now_millis)?
             }
             None => None,
         };
@@ -243,9 +257,7 @@ impl<'t> CollectionWriter<'t> {
 
     /// Inserts a document, normalised before.
     pub fn insert(&mut self, document: &DocumentBuf) -> Result<(), Error> {
-        if let Some(validator) = &self.validator {
-            validator.check(None, document.view())?;
-        }
+        self.check_valid(None, document.view())?;
         self.ensure()?;
         self.undoing(|writer| {
             let id = document.get("_id").unwrap_or(BsonValue::Null);
@@ -257,22 +269,23 @@ impl<'t> CollectionWriter<'t> {
             }
             let value = writer.store_document(document, None)?;
             writer.transaction.put(documents, id_key.clone(), value)?;
+            writer.note_inserted(&id_key, document.as_bytes().len() as u64)?;
             writer.change_indexes(&id_key, None, Some(document.view()))
-        })
+        })?;
+        self.evict()
     }
 
     /// Puts `after` in the place of the document that was found.
     pub fn replace(&mut self, found: &Found, after: &DocumentBuf) -> Result<(), Error> {
         self.check_result(after.as_bytes().len() as u64)?;
-        if let Some(validator) = &self.validator {
-            validator.check(Some(found.document.view()), after.view())?;
-        }
+        self.check_valid(Some(found.document.view()), after.view())?;
         self.ensure()?;
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
             writer.check_first(documents, &found.id_key)?;
             let value = writer.store_document(after, found.large.as_ref())?;
             writer.transaction.put(documents, found.id_key.clone(), value)?;
+            writer.note_replaced(&found.id_key, after.as_bytes().len() as u64)?;
             let before = found.document.view();
             writer.change_indexes(&found.id_key, Some(before), Some(after.view()))
         })
@@ -285,6 +298,7 @@ impl<'t> CollectionWriter<'t> {
             let documents = writer.live()?.documents;
             writer.check_first(documents, &found.id_key)?;
             writer.transaction.delete(documents, found.id_key.clone())?;
+            writer.note_removed(&found.id_key)?;
             writer.change_indexes(&found.id_key, Some(found.document.view()), None)
         })
     }
@@ -312,6 +326,24 @@ impl<'t> CollectionWriter<'t> {
         if is_first { Ok(()) } else { Err(Error::write_conflict()) }
     }
 
+    /// Refuses what the validator doesn't let through, or tells of it.
+    fn check_valid(&self, before: Option<Document<'_>>, after: Document<'_>) -> Result<(), Error> {
+        let Some(validator) = &self.validator else { return Ok(()) };
+        match validator.check(before, after) {
+            Err(error) if validator.warns() => {
+                let details =
+                    error.details.map(|details| frond_query::text::value((&details).into()));
+                self.database.frond().notice(&format!(
+                    "Document would fail validation: {}: {}",
+                    self.namespace,
+                    details.unwrap_or_default()
+                ));
+                Ok(())
+            }
+            checked => checked,
+        }
+    }
+
     /// Refuses what an update would make too large.
     fn check_result(&self, bytes: u64) -> Result<(), Error> {
         let max = self.database.frond().document_bytes_max();
@@ -332,6 +364,39 @@ impl<'t> CollectionWriter<'t> {
         result
     }
 
+    /// The order of a capped collection; `None` of any other.
+    pub(super) fn order(&mut self) -> Result<Option<TreeId>, Error> {
+        Ok(self.live()?.order)
+    }
+
+    /// What a capped collection may hold.
+    pub(super) fn limits(&self) -> Option<Limits> {
+        self.now.as_ref().and_then(|now| capped::limits(now.options.view()))
+    }
+
+    /// Reads as the transaction does.
+    pub(super) fn reader(&self) -> Reader<'_> {
+        Reader::within(self.database.frond().engine(), self.transaction)
+    }
+
+    /// Where the documents lie.
+    pub(super) fn documents(&self) -> Option<TreePlace> {
+        self.now.as_ref().map(|now| now.documents)
+    }
+
+    pub(super) fn put_order(
+        &mut self,
+        order: TreeId,
+        key: Bytes,
+        value: Value,
+    ) -> Result<(), Error> {
+        Ok(self.transaction.put(order, key, value)?)
+    }
+
+    pub(super) fn delete_order(&mut self, order: TreeId, key: Bytes) -> Result<(), Error> {
+        Ok(self.transaction.delete(order, key)?)
+    }
+
     fn live(&mut self) -> Result<&LiveTrees, Error> {
         if self.live.is_none() {
             self.live = self.before.as_ref().and_then(LiveTrees::of);
@@ -349,6 +414,7 @@ impl<'t> CollectionWriter<'t> {
             self.live = Some(LiveTrees {
                 documents: live.documents,
                 indexes: live.indexes.iter().map(|index| index.tree).collect(),
+                order: live.order,
                 collection: Arc::clone(&now),
             });
             self.now = Some(now);
@@ -389,6 +455,25 @@ impl<'t> CollectionWriter<'t> {
                         document,
                     ));
                 }
+                if index.spec.prepare_unique {
+                    let engine = self.database.frond().engine();
+                    if !is_first_under(engine, self.transaction, index, key, id_key)? {
+                        let spec = &index.spec;
+                        let document = after.unwrap_or(Document::empty());
+                        let (name, pattern) = (&spec.name, &spec.key);
+                        return Err(duplicate::of_index(
+                            namespace,
+                            name,
+                            pattern,
+                            &index.shape,
+                            key,
+                            document,
+                        ));
+                    }
+                    // Nothing lies there. Two that bring one key at once both write it, and conflict.
+                    let bare = key.slice(..key.len() - id_key.len());
+                    self.transaction.delete(*tree, bare)?;
+                }
                 if value.flags & !self.own.flags[position] != 0 {
                     self.own.flags[position] |= value.flags;
                     if let Some(transaction) = self.database.transaction() {
@@ -400,6 +485,24 @@ impl<'t> CollectionWriter<'t> {
         }
         Ok(())
     }
+}
+
+/// Whether no other document lies under the key of an index that isn't unique yet.
+fn is_first_under(
+    engine: &Engine,
+    transaction: &Transaction,
+    index: &Index,
+    key: &Bytes,
+    id_key: &Bytes,
+) -> Result<bool, Error> {
+    let reader = Reader::within(engine, transaction);
+    let bare = &key[..key.len() - id_key.len()];
+    for entry in reader.range(index.tree, Bounds::prefix(bare), Direction::Ascending)? {
+        if entry?.key[bare.len()..] != id_key[..] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

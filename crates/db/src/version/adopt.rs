@@ -174,6 +174,7 @@ impl BranchState {
             options: after.options.clone(),
             documents: live.documents,
             indexes,
+            order: live.order,
         };
         if rebased == *live {
             return Ok(());
@@ -206,7 +207,7 @@ impl BranchState {
             indexes.push(LiveIndex { spec: index.spec, tree: live(index.tree)? });
         }
         let (uuid, options) = (collection.uuid, collection.options);
-        let live = LiveCollection { uuid, options, documents, indexes };
+        let live = LiveCollection { uuid, options, documents, indexes, order: None };
         self.put_entry(transaction, name, &WorkingEntry::Live(live))
     }
 

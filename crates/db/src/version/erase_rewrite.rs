@@ -182,7 +182,7 @@ impl Rewrite<'_> {
             Some(duplicate) => {
                 let message = format!(
                     "without the fields a unique index refuses a version: {}",
-                    duplicate.message
+                    duplicate.error.message
                 );
                 Err(Error::invalid(Code::DuplicateKey, message))
             }

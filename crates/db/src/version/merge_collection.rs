@@ -155,7 +155,7 @@ impl CollectionMerge<'_> {
                 let (_, duplicate) = duplicates.iter().find(|(spec, _)| spec.name == name)?;
                 return Some(format!(
                     "a unique index of theirs can't have our documents, change them first: {}",
-                    duplicate.message
+                    duplicate.error.message
                 ));
             }
             specs.remove(position);

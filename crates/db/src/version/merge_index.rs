@@ -32,8 +32,8 @@ struct Slot {
 
 /// Two documents that a unique index won't have together.
 pub(crate) struct Duplicate {
-    /// MongoDB's words.
-    pub message: String,
+    /// MongoDB's, with `keyPattern` and `keyValue`.
+    pub error: Error,
     /// The key of the `_id` of the one that brought the key of the index.
     pub brought: Bytes,
     /// That of the other one, which has it or brought it, too.
@@ -75,7 +75,7 @@ pub(crate) fn apply(
             slot.is_freed |= old.contains_key(&key);
             if let Some((_, _, other)) = &slot.brought {
                 duplicates.push(Duplicate {
-                    message: duplicate_message(&index, &key, &document, namespace),
+                    error: duplicate_error(&index, &key, &document, namespace),
                     brought: change.key.clone(),
                     other: other.clone(),
                 });
@@ -117,7 +117,7 @@ fn check_taken(
     for ((key, document, id_key), taken) in brought.iter().zip(tree.get_many(&**store, &keys)?) {
         let Some(taken) = taken else { continue };
         duplicates.push(Duplicate {
-            message: duplicate_message(index, key, document, namespace),
+            error: duplicate_error(index, key, document, namespace),
             brought: Bytes::clone(id_key),
             other: id_key_of(index, key, &taken.read(&**store)?)?,
         });
@@ -125,14 +125,12 @@ fn check_taken(
     Ok(())
 }
 
-fn duplicate_message(
+fn duplicate_error(
     index: &Index,
     index_key: &[u8],
     document: &DocumentBuf,
     namespace: &str,
-) -> String {
+) -> Error {
     let (name, pattern) = (&index.spec.name, &index.spec.key);
-    let error =
-        duplicate::of_index(namespace, name, pattern, &index.shape, index_key, document.view());
-    error.message
+    duplicate::of_index(namespace, name, pattern, &index.shape, index_key, document.view())
 }

@@ -21,7 +21,7 @@ fn collections_are_made_listed_and_dropped() {
     assert_eq!(all(&shop, "a"), "[]");
     assert_eq!(shop.list_collections().expect("listed").len(), 1);
     for (name, options, code) in [
-        ("c", "{'capped': true, 'size': 10}", Code::InvalidOptions),
+        ("c", "{'capped': true}", Code::InvalidOptions),
         ("c", "{'validator': 5}", Code::TypeMismatch),
         ("c", "{'pipeline': []}", Code::InvalidOptions),
         ("", "{}", Code::InvalidNamespace),

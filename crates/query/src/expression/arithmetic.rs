@@ -3,7 +3,8 @@
 //! Null where an argument is null or missing, and an error for what is no number. Dates are added
 //! to and subtracted from in milliseconds.
 
-use frond_doc::{Value, decimal};
+use frond_doc::decimal::functions;
+use frond_doc::{Decimal128, Value, decimal};
 
 use super::evaluated::Evaluated;
 use super::failure;
@@ -203,51 +204,70 @@ pub(super) fn abs(argument: Evaluated<'_>) -> Answer<'_> {
     })
 }
 
-fn is_negative(number: frond_doc::Decimal128) -> bool {
+fn is_negative(number: Decimal128) -> bool {
     decimal::compare(number, decimal::from_i64(0)).is_lt() && !decimal::to_f64(number).is_nan()
 }
 
-/// A function of one double; the result of a decimal is a decimal, of a double's precision.
-fn of_double(
+/// A function of one double, and the same of a decimal with all its digits. `check` is asked first, with the
+/// nearest double.
+fn of_real(
     operator: &str,
     argument: &Evaluated<'_>,
-    function: impl FnOnce(f64) -> Result<f64, QueryError>,
+    check: impl FnOnce(f64) -> Result<(), QueryError>,
+    of_double: fn(f64) -> f64,
+    of_decimal: fn(Decimal128) -> Decimal128,
 ) -> Answer<'static> {
-    Ok(match one_number(operator, argument)? {
-        None => Evaluated::NULL,
-        Some(number @ Number::Decimal(_)) => decimal::from_f64(function(number.double())?).into(),
-        Some(number) => function(number.double())?.into(),
+    let Some(number) = one_number(operator, argument)? else { return Ok(Evaluated::NULL) };
+    check(sign_of(number))?;
+    Ok(match number {
+        Number::Decimal(number) => of_decimal(number).into(),
+        number => of_double(number.double()).into(),
     })
+}
+
+/// A double with the sign of `number`, also where that is too small for a double.
+fn sign_of(number: Number) -> f64 {
+    match number {
+        Number::Decimal(number) if !number.is_zero() && decimal::to_f64(number) == 0.0 => {
+            if is_negative(number) {
+                -f64::MIN_POSITIVE
+            } else {
+                f64::MIN_POSITIVE
+            }
+        }
+        number => number.double(),
+    }
 }
 
 /// `$exp`
 pub(super) fn exp(argument: Evaluated<'_>) -> Answer<'_> {
-    of_double("$exp", &argument, |number| Ok(number.exp()))
+    of_real("$exp", &argument, |_| Ok(()), f64::exp, functions::exp)
 }
 
 /// `$ln`
 pub(super) fn ln(argument: Evaluated<'_>) -> Answer<'_> {
-    of_double("$ln", &argument, |number| {
-        positive(28766, "$ln's argument must be a positive number", number).map(f64::ln)
-    })
+    let rule = "$ln's argument must be a positive number";
+    let check = |number| positive(28766, rule, number).map(drop);
+    of_real("$ln", &argument, check, f64::ln, functions::ln)
 }
 
 /// `$log10`
 pub(super) fn log10(argument: Evaluated<'_>) -> Answer<'_> {
-    of_double("$log10", &argument, |number| {
-        positive(28761, "$log10's argument must be a positive number", number).map(f64::log10)
-    })
+    let rule = "$log10's argument must be a positive number";
+    let check = |number| positive(28761, rule, number).map(drop);
+    of_real("$log10", &argument, check, f64::log10, functions::log10)
 }
 
 /// `$sqrt`
 pub(super) fn sqrt(argument: Evaluated<'_>) -> Answer<'_> {
-    of_double("$sqrt", &argument, |number| {
+    let check = |number| {
         if number < 0.0 {
             let message = "$sqrt's argument must be greater than or equal to 0";
             return Err(failure(28714, message));
         }
-        Ok(number.sqrt())
-    })
+        Ok(())
+    };
+    of_real("$sqrt", &argument, check, f64::sqrt, functions::sqrt)
 }
 
 /// NaN passes, as it does in MongoDB.
@@ -270,16 +290,21 @@ pub(super) fn log<'a>(argument: Evaluated<'a>, base: Evaluated<'a>) -> Answer<'a
     let base_number = Number::of(base.or_null()).ok_or_else(|| {
         failure(28757, format!("$log's base must be numeric, not {}", base.type_name()))
     })?;
-    let double = positive(28758, "$log's argument must be a positive number", number.double())?;
+    let double = positive(28758, "$log's argument must be a positive number", sign_of(number))?;
     let rule = "$log's base must be a positive number not equal to 1";
-    let base = positive(28759, rule, base_number.double())?;
-    if base == 1.0 {
+    let base = positive(28759, rule, sign_of(base_number))?;
+    let is_decimal =
+        matches!((number, base_number), (Number::Decimal(_), _) | (_, Number::Decimal(_)));
+    let is_one = match is_decimal {
+        true => decimal::compare(base_number.decimal(), decimal::from_i64(1)).is_eq(),
+        false => base == 1.0,
+    };
+    if is_one {
         return Err(failure(28759, format!("{rule}, but is 1")));
     }
-    let result = double.ln() / base.ln();
-    Ok(match (number, base_number) {
-        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => decimal::from_f64(result).into(),
-        _ => result.into(),
+    Ok(match is_decimal {
+        true => functions::log(number.decimal(), base_number.decimal()).into(),
+        false => (double.ln() / base.ln()).into(),
     })
 }
 
@@ -298,10 +323,10 @@ pub(super) fn pow<'a>(base: Evaluated<'a>, exponent: Evaluated<'a>) -> Answer<'a
         let message = "$pow cannot take a base of 0 and a negative exponent";
         return Err(failure(28764, message));
     }
-    let double = left.double().powf(right.double());
     if matches!(left, Number::Decimal(_)) || matches!(right, Number::Decimal(_)) {
-        return Ok(decimal_power(left, right).unwrap_or(decimal::from_f64(double)).into());
+        return Ok(functions::power(left.decimal(), right.decimal()).into());
     }
+    let double = left.double().powf(right.double());
     let (Some(left_integer), Some(right_integer)) = (left.integer(), right.integer()) else {
         return Ok(double.into());
     };
@@ -321,21 +346,6 @@ fn integer_power(base: i64, exponent: i64) -> Option<i64> {
         (-1, _) => Some(if exponent % 2 == 0 { 1 } else { -1 }),
         _ => base.checked_pow(u32::try_from(exponent).ok()?),
     }
-}
-
-/// A decimal to a small whole power, by repeated squaring, which keeps its digits.
-fn decimal_power(base: Number, exponent: Number) -> Option<frond_doc::Decimal128> {
-    let mut exponent = exponent.whole().filter(|exponent| (0..=6144).contains(exponent))?;
-    let mut square = base.decimal();
-    let mut power = decimal::from_i64(1);
-    while exponent > 0 {
-        if exponent % 2 == 1 {
-            power = decimal::multiply(power, square);
-        }
-        square = decimal::multiply(square, square);
-        exponent /= 2;
-    }
-    Some(power)
 }
 
 fn mismatch(message: String) -> QueryError {

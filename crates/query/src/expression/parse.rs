@@ -14,6 +14,7 @@ use super::table::{self, Shape};
 use super::{failure, path};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::reference::{Feature, Standing};
 
 /// Parses expressions, and notes what they need.
 #[derive(Debug, Default)]
@@ -31,6 +32,14 @@ pub(crate) struct Parser {
     /// The first parts of fields' paths, numbered.
     names: ScannedNames,
     depth: usize,
+}
+
+/// The variables that need no binding, for the list of what works.
+pub(crate) fn variable_features() -> impl Iterator<Item = Feature> {
+    let works = ["$$CLUSTER_TIME", "$$CURRENT", "$$DESCEND", "$$KEEP", "$$NOW", "$$PRUNE"];
+    let more = ["$$REMOVE", "$$ROOT", "$$USER_ROLES"];
+    let works = works.into_iter().chain(more).map(Feature::works);
+    works.chain([Feature::new("$$SEARCH_META", Standing::Elsewhere("51144"))])
 }
 
 impl Parser {
@@ -133,10 +142,10 @@ impl Parser {
         };
         match name {
             "ROOT" | "CURRENT" => self.note_whole(),
-            "NOW" | "REMOVE" => {}
+            "NOW" | "REMOVE" | "CLUSTER_TIME" | "USER_ROLES" => {}
             // What `$redact` binds, and nobody else.
             "DESCEND" | "KEEP" | "PRUNE" => self.add_free(name),
-            "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR" | "SEARCH_META" | "USER_ROLES" => {
+            "JS_SCOPE" | "IS_MR" | "SEARCH_META" => {
                 let message = format!("Builtin variable '$${name}' is not available");
                 return Err(failure(51144, message));
             }

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use frond_doc::document::EMPTY;
 use frond_doc::field_scan::FieldPlaces;
-use frond_doc::{Document, Value, ValueBuf};
+use frond_doc::{Array, Document, Timestamp, Value, ValueBuf};
 
 use super::{Evaluated, Expression, failure};
 use crate::code::Code;
@@ -18,6 +19,8 @@ use crate::error::QueryError;
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     now_millis: i64,
+    /// `$$CLUSTER_TIME`; `None` where there is no cluster, as in an embedded database.
+    cluster_time: Option<Timestamp>,
     /// Later ones hide earlier ones; `None` is a variable whose value is "missing".
     values: Arc<Vec<(String, Option<ValueBuf>)>>,
     collation: Collation,
@@ -29,7 +32,21 @@ impl Variables {
     /// # Errors
     /// If a name isn't one for variables, or a value is no constant expression.
     pub fn new(now_millis: i64, let_values: Option<Document<'_>>) -> Result<Variables, QueryError> {
-        let mut variables = Variables { now_millis, ..Variables::default() };
+        Variables { now_millis, ..Variables::default() }.with_let(let_values)
+    }
+
+    /// As [`Variables::new`], in a cluster in which it is `cluster_time`.
+    pub fn in_cluster(
+        now_millis: i64,
+        cluster_time: Timestamp,
+        let_values: Option<Document<'_>>,
+    ) -> Result<Variables, QueryError> {
+        let cluster_time = Some(cluster_time);
+        Variables { now_millis, cluster_time, ..Variables::default() }.with_let(let_values)
+    }
+
+    fn with_let(self, let_values: Option<Document<'_>>) -> Result<Variables, QueryError> {
+        let mut variables = self;
         let Some(let_values) = let_values else {
             return Ok(variables);
         };
@@ -168,6 +185,12 @@ impl<'a> Scope<'a> {
             "ROOT" | "CURRENT" => Ok(Evaluated::Borrowed(Value::Document(self.root))),
             "NOW" => Ok(Evaluated::Borrowed(Value::DateTime(self.variables.now_millis))),
             "REMOVE" => Ok(Evaluated::Missing),
+            "CLUSTER_TIME" => match self.variables.cluster_time {
+                Some(time) => Ok(Evaluated::Borrowed(Value::Timestamp(time))),
+                None => Err(failure(51144, "Builtin variable '$$CLUSTER_TIME' is not available")),
+            },
+            // There are no users yet, so nobody has a role.
+            "USER_ROLES" => Ok(Evaluated::Borrowed(Value::Array(Array::from_validated(&EMPTY)))),
             _ => self.variables.get(name),
         }
     }

@@ -7,6 +7,7 @@ use super::{
     rounding, search, set, several, string, substring, total, trigonometry, variable,
 };
 use crate::error::QueryError;
+use crate::reference::{Feature, Standing};
 
 /// Parses the argument of the operator that is named.
 pub(super) type Parse = fn(&str, frond_doc::Value<'_>, &mut Parser) -> Result<Node, QueryError>;
@@ -209,10 +210,18 @@ static OPERATORS: &[Operator] = &[
     row("$zip", S(pairs::zip)),
 ];
 
+/// Every operator of expressions, for the list of what works.
+pub(crate) fn features() -> impl Iterator<Item = Feature> {
+    OPERATORS.iter().map(|row| match row.shape {
+        Shape::Refused => Feature::new(row.name, Standing::Refused("168")),
+        // It parses, and then nothing has what it asks for.
+        _ if row.name == "$meta" => Feature::new(row.name, Standing::Refused("40218")),
+        _ => Feature::works(row.name),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     #[test]
@@ -220,26 +229,5 @@ mod tests {
         for pair in OPERATORS.windows(2) {
             assert!(pair[0].name < pair[1].name, "{} before {}", pair[0].name, pair[1].name);
         }
-    }
-
-    #[test]
-    fn the_list_for_users_is_this_table() {
-        let page = include_str!("../../../../COMPATIBILITY.md");
-        let section = page.split("| | expressions |").nth(1).expect("the table of expressions");
-        let section = section.split("\n\n").next().unwrap_or_default();
-        let (works, refused): (Vec<&str>, Vec<&str>) = section
-            .lines()
-            .filter(|line| line.contains('$'))
-            .partition(|line| !line.starts_with("| refused"));
-        let names = |lines: Vec<&'static str>| -> BTreeSet<&str> {
-            let words = lines.into_iter().flat_map(|line| line.split([' ', '`', '|']));
-            words.filter(|word| word.starts_with('$')).collect()
-        };
-        let of_table = |is_refused: bool| -> BTreeSet<&str> {
-            let is_wanted = |row: &&Operator| matches!(row.shape, Shape::Refused) == is_refused;
-            OPERATORS.iter().filter(is_wanted).map(|row| row.name).collect()
-        };
-        assert_eq!(names(works), of_table(false));
-        assert_eq!(names(refused), of_table(true));
     }
 }

@@ -1,11 +1,12 @@
 //! `$sin`, `$acosh`, `$atan2`, `$degreesToRadians` and their like.
 //!
 //! Null where an argument is null or missing, 50989 for a number that the function has no value of,
-//! NaN of NaN. A decimal gives a decimal, computed with a double's digits except where degrees and
-//! radians are turned into each other.
+//! NaN of NaN. A decimal gives a decimal, with all its digits.
 
+use std::cmp::Ordering;
 use std::f64::consts::PI;
 
+use frond_doc::decimal::functions;
 use frond_doc::{Decimal128, decimal};
 
 use super::arithmetic::one_number;
@@ -34,55 +35,74 @@ impl Domain {
         }
     }
 
+    /// Whether a number is in it; a decimal by all of its digits, and not as the nearest double.
+    fn holds(&self, number: Number) -> bool {
+        let Number::Decimal(exact) = number else { return self.contains(number.double()) };
+        if decimal::to_f64(exact).is_infinite() && !is_infinite(exact) {
+            return self.most.is_infinite();
+        }
+        let is_within = |end: f64, wanted: Ordering| {
+            end.is_infinite() || decimal::compare(exact, decimal::from_f64(end)) != wanted
+        };
+        self.contains(number.double())
+            && is_within(self.least, Ordering::Less)
+            && is_within(self.most, Ordering::Greater)
+    }
+
     fn text(&self) -> String {
         let (open, close) = if self.has_ends { ('[', ']') } else { ('(', ')') };
         format!("{open}{},{}{close}", self.least, self.most)
     }
 }
 
+fn is_infinite(number: Decimal128) -> bool {
+    matches!(decimal::parts(number), decimal::Parts::Infinity { .. })
+}
+
 fn apply(
     operator: &str,
     argument: &Evaluated<'_>,
     domain: &Domain,
-    function: fn(f64) -> f64,
+    of_double: fn(f64) -> f64,
+    of_decimal: fn(Decimal128) -> Decimal128,
 ) -> Answer<'static> {
     let Some(number) = one_number(operator, argument)? else { return Ok(Evaluated::NULL) };
     let double = number.double();
-    if !double.is_nan() && !domain.contains(double) {
+    if !double.is_nan() && !domain.holds(number) {
         let (text, bounds) = (argument.text(), domain.text());
         let message = format!("cannot apply {operator} to {text}, value must be in {bounds}");
         return Err(failure(50989, message));
     }
     Ok(match number {
-        Number::Decimal(_) => decimal::from_f64(function(double)).into(),
-        _ => function(double).into(),
+        Number::Decimal(number) => of_decimal(number).into(),
+        _ => of_double(double).into(),
     })
 }
 
 macro_rules! functions {
-    ($($function:ident, $name:literal, $domain:expr, $of:expr;)*) => {
+    ($($function:ident, $name:literal, $domain:expr;)*) => {
         $(
             #[doc = concat!("`", $name, "`")]
             pub(super) fn $function(argument: Evaluated<'_>) -> Answer<'_> {
-                apply($name, &argument, &$domain, $of)
+                apply($name, &argument, &$domain, f64::$function, functions::$function)
             }
         )*
     };
 }
 
 functions! {
-    acos, "$acos", UNIT, f64::acos;
-    acosh, "$acosh", FROM_ONE, f64::acosh;
-    asin, "$asin", UNIT, f64::asin;
-    asinh, "$asinh", ANY, f64::asinh;
-    atan, "$atan", ANY, f64::atan;
-    atanh, "$atanh", UNIT, f64::atanh;
-    cos, "$cos", FINITE, f64::cos;
-    cosh, "$cosh", ANY, f64::cosh;
-    sin, "$sin", FINITE, f64::sin;
-    sinh, "$sinh", ANY, f64::sinh;
-    tan, "$tan", FINITE, f64::tan;
-    tanh, "$tanh", ANY, f64::tanh;
+    acos, "$acos", UNIT;
+    acosh, "$acosh", FROM_ONE;
+    asin, "$asin", UNIT;
+    asinh, "$asinh", ANY;
+    atan, "$atan", ANY;
+    atanh, "$atanh", UNIT;
+    cos, "$cos", FINITE;
+    cosh, "$cosh", ANY;
+    sin, "$sin", FINITE;
+    sinh, "$sinh", ANY;
+    tan, "$tan", FINITE;
+    tanh, "$tanh", ANY;
 }
 
 /// `$atan2`
@@ -97,10 +117,11 @@ pub(super) fn atan2<'a>(y: Evaluated<'a>, x: Evaluated<'a>) -> Answer<'a> {
         })
     };
     let (y_number, x_number) = (number(&y, 51044)?, number(&x, 51045)?);
-    let angle = y_number.double().atan2(x_number.double());
     Ok(match (y_number, x_number) {
-        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => decimal::from_f64(angle).into(),
-        _ => angle.into(),
+        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
+            functions::atan2(y_number.decimal(), x_number.decimal()).into()
+        }
+        _ => y_number.double().atan2(x_number.double()).into(),
     })
 }
 

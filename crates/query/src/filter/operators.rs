@@ -7,6 +7,7 @@ use super::parse::bad_value;
 use super::tree::{Condition, Test};
 use super::{array, geo, membership, number, parse, pattern, shape};
 use crate::error::QueryError;
+use crate::reference::Feature;
 
 /// What a family needs to parse one operator.
 #[derive(Clone, Copy)]
@@ -67,6 +68,11 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("$uniqueDocs", Companion(geo::limit)),
     ("$within", Operator::Condition(geo::region)),
 ];
+
+/// Every operator that may stand at a path, for the list of what works.
+pub(super) fn features() -> impl Iterator<Item = Feature> {
+    OPERATORS.iter().map(|(name, _)| Feature::works(name))
+}
 
 /// Parses one operator; `None` if it says nothing by itself.
 pub(super) fn parse(operand: Operand<'_>) -> Result<Option<Condition>, QueryError> {

@@ -13,6 +13,7 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::Expression;
 use crate::expression::number::Number;
+use crate::reference::{Feature, Standing};
 
 /// An operand that MongoDB refuses with `BadValue`.
 pub(super) fn bad_value(message: impl Into<String>) -> QueryError {
@@ -47,38 +48,55 @@ fn check_depth(depth: usize) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// An operator in the place of a path; `None` where it asks nothing (`$comment`).
+/// What an operator in the place of a path becomes; `None` where it asks nothing (`$comment`).
+type TopLevel = fn(&str, Value<'_>, usize) -> Result<Option<Node>, QueryError>;
+
+/// Sorted by name.
+const TOP_LEVEL: &[(&str, TopLevel)] = &[
+    ("$alwaysFalse", |_, _, _| Ok(Some(Node::Constant(false)))),
+    ("$alwaysTrue", |_, _, _| Ok(Some(Node::And(Vec::new())))),
+    ("$and", |name, value, depth| Ok(Some(Node::And(branches(name, value, depth)?)))),
+    ("$comment", |_, _, _| Ok(None)),
+    ("$expr", |_, value, _| Ok(Some(Node::Expression(Expression::parse(value)?)))),
+    ("$jsonSchema", |_, value, depth| schema(value, depth).map(Some)),
+    ("$nor", |name, value, depth| Ok(Some(Node::Nor(branches(name, value, depth)?)))),
+    ("$or", |name, value, depth| Ok(Some(Node::Or(branches(name, value, depth)?)))),
+    ("$sampleRate", |_, value, _| sample(value).map(Some)),
+    ("$text", |_, _, _| Err(no_text_index())),
+    ("$where", |_, _, _| Err(bad_value("no globalScriptEngine in $where parsing"))),
+];
+
+/// Those of [`TOP_LEVEL`] that are refused, and with which code.
+const REFUSED: &[(&str, &str)] = &[("$text", "27"), ("$where", "2")];
+
+/// Every operator that may stand in the place of a path, for the list of what works.
+pub(super) fn features() -> impl Iterator<Item = Feature> {
+    TOP_LEVEL.iter().map(|(name, _)| {
+        let refused = REFUSED.iter().find(|(refused, _)| refused == name);
+        Feature::new(name, refused.map_or(Standing::Works, |(_, code)| Standing::Refused(code)))
+    })
+}
+
 fn top_level(name: &str, value: Value<'_>, depth: usize) -> Result<Option<Node>, QueryError> {
-    let node = match name {
-        "$and" => Node::And(branches(name, value, depth)?),
-        "$or" => Node::Or(branches(name, value, depth)?),
-        "$nor" => Node::Nor(branches(name, value, depth)?),
-        "$expr" => Node::Expression(Expression::parse(value)?),
-        "$comment" => return Ok(None),
-        "$alwaysTrue" => Node::And(Vec::new()),
-        "$alwaysFalse" => Node::Constant(false),
-        "$jsonSchema" => {
-            let Value::Document(schema) = value else {
-                let message = "$jsonSchema must be an object";
-                return Err(QueryError::new(Code::TypeMismatch, message));
-            };
-            Node::Schema(Arc::new(Schema::parse(schema, depth)?))
-        }
-        "$sampleRate" => sample(value)?,
-        // There is no text index that it could ask.
-        "$text" => {
-            let message = "text index required for $text query";
-            return Err(QueryError::new(Code::IndexNotFound, message));
-        }
-        "$where" => return Err(bad_value("no globalScriptEngine in $where parsing")),
-        _ => {
-            return Err(bad_value(format!(
-                "unknown top level operator: {name}. If you have a field name that starts with a \
-                 '$' symbol, consider using $getField or $setField."
-            )));
-        }
+    let Ok(place) = TOP_LEVEL.binary_search_by_key(&name, |(known, _)| known) else {
+        return Err(bad_value(format!(
+            "unknown top level operator: {name}. If you have a field name that starts with a '$' \
+             symbol, consider using $getField or $setField."
+        )));
     };
-    Ok(Some(node))
+    TOP_LEVEL[place].1(name, value, depth)
+}
+
+/// There is no text index that `$text` could ask.
+fn no_text_index() -> QueryError {
+    QueryError::new(Code::IndexNotFound, "text index required for $text query")
+}
+
+fn schema(value: Value<'_>, depth: usize) -> Result<Node, QueryError> {
+    let Value::Document(schema) = value else {
+        return Err(QueryError::new(Code::TypeMismatch, "$jsonSchema must be an object"));
+    };
+    Ok(Node::Schema(Arc::new(Schema::parse(schema, depth)?)))
 }
 
 fn sample(value: Value<'_>) -> Result<Node, QueryError> {
@@ -148,4 +166,18 @@ pub(super) fn operators(
         conditions.extend(operators::parse(operand)?);
     }
     Ok(if conditions.len() == 1 { conditions.remove(0) } else { Condition::All(conditions) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_sorted_and_what_is_refused_says_so() {
+        assert!(TOP_LEVEL.is_sorted_by(|left, right| left.0 < right.0));
+        for (name, code) in REFUSED {
+            let error = top_level(name, Value::Null, 0).expect_err("refused");
+            assert_eq!(error.code.number().to_string(), *code, "{name}");
+        }
+    }
 }

@@ -17,6 +17,11 @@ use crate::error::QueryError;
 pub(super) const NAMES: [&str; 6] =
     ["$blame", "$conflicts", "$diff", "$history", "$log", "$reflog"];
 
+/// The names of these stages.
+pub fn history_stages() -> &'static [&'static str] {
+    &NAMES
+}
+
 /// Any of them.
 #[derive(Debug)]
 struct History(DocumentBuf);

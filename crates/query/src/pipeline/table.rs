@@ -15,6 +15,7 @@ use super::{
     skip, sort, sort_by_count, union_with, unwind,
 };
 use crate::error::QueryError;
+use crate::reference::{Feature, Standing};
 
 /// Parses the argument of a stage; some are short for several stages.
 pub(super) type Parse = fn(Value<'_>, &mut StageParser) -> Result<Vec<Arc<dyn Stage>>, QueryError>;
@@ -25,6 +26,8 @@ pub(super) enum Support {
     Parsed(Parse),
     /// MongoDB has it, Frond doesn't.
     Refused,
+    /// Atlas or a sharded cluster has it.
+    Elsewhere,
 }
 
 /// One stage.
@@ -44,7 +47,7 @@ const fn row(name: &'static str, support: Support) -> Row {
     Row { name, support }
 }
 
-use Support::{Parsed as P, Refused as R};
+use Support::{Elsewhere as E, Parsed as P, Refused as R};
 
 #[rustfmt::skip]
 static STAGES: &[Row] = &[
@@ -66,8 +69,8 @@ static STAGES: &[Row] = &[
     row("$indexStats", R),
     row("$limit", P(limit::parse)),
     row("$listLocalSessions", R),
-    row("$listSampledQueries", R),
-    row("$listSearchIndexes", R),
+    row("$listSampledQueries", E),
+    row("$listSearchIndexes", E),
     row("$listSessions", R),
     row("$lookup", P(lookup::parse)),
     row("$match", P(matching::parse)),
@@ -75,24 +78,33 @@ static STAGES: &[Row] = &[
     row("$out", P(out::parse)),
     row("$planCacheStats", R),
     row("$project", P(project::project)),
-    row("$queryStats", R),
+    row("$queryStats", E),
     row("$redact", P(redact::parse)),
     row("$replaceRoot", P(replace_root::replace_root)),
     row("$replaceWith", P(replace_root::replace_with)),
     row("$sample", P(sample::parse)),
-    row("$search", R),
-    row("$searchMeta", R),
+    row("$search", E),
+    row("$searchMeta", E),
     row("$set", P(project::set)),
     row("$setWindowFields", P(set_window_fields::parse)),
-    row("$shardedDataDistribution", R),
+    row("$shardedDataDistribution", E),
     row("$skip", P(skip::parse)),
     row("$sort", P(sort::parse)),
     row("$sortByCount", P(sort_by_count::parse)),
     row("$unionWith", P(union_with::parse)),
     row("$unset", P(project::unset)),
     row("$unwind", P(unwind::parse)),
-    row("$vectorSearch", R),
+    row("$vectorSearch", E),
 ];
+
+/// Every stage, for the list of what works. Those that the server answers itself are refused here.
+pub(crate) fn features() -> impl Iterator<Item = Feature> {
+    STAGES.iter().map(|row| match row.support {
+        Support::Parsed(_) => Feature::works(row.name),
+        Support::Refused => Feature::new(row.name, Standing::Refused("40324")),
+        Support::Elsewhere => Feature::new(row.name, Standing::Elsewhere("40324")),
+    })
+}
 
 #[cfg(test)]
 mod tests {

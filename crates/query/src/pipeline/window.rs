@@ -17,6 +17,7 @@ use crate::accumulator::{Accumulator, Place};
 use crate::error::QueryError;
 use crate::expression::number::{Number, as_i32};
 use crate::expression::{Evaluated, Expression, Scope, Variables, failure};
+use crate::reference::Feature;
 use crate::sort::SortPattern;
 use bounds::Bounds;
 
@@ -78,6 +79,25 @@ impl<'p> Partition<'p> {
         let path = frond_doc::path::Path::new(field.map_or("", |field| field.path.as_str()));
         self.documents.iter().map(|document| path.get(document.view())).collect()
     }
+}
+
+/// The functions that are no accumulators.
+const FUNCTIONS: &[&str] = &[
+    "$denseRank",
+    "$derivative",
+    "$documentNumber",
+    "$expMovingAvg",
+    "$integral",
+    "$linearFill",
+    "$locf",
+    "$rank",
+    "$shift",
+];
+
+/// Every function of windows, for the list of what works.
+pub(crate) fn features() -> impl Iterator<Item = Feature> {
+    let own = FUNCTIONS.iter().copied().map(Feature::works);
+    own.chain(crate::accumulator::features(Place::Window))
 }
 
 impl WindowFunction {
@@ -378,4 +398,24 @@ fn moving_average(
         }
     };
     Ok(Kind::MovingAverage { input: parser.expression(input)?, alpha })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_of_the_list_is_known() {
+        for name in FUNCTIONS {
+            assert!(!Accumulator::is_known(name, Place::Window), "{name} is an accumulator");
+            let parsed = Kind::parse(name, Value::Null, None, &mut StageParser::default());
+            let unknown = format!("Unrecognized window function, {name}");
+            assert!(
+                parsed.is_ok_and(|kind| !matches!(kind, Kind::Accumulator(_)))
+                    || Kind::parse(name, Value::Null, None, &mut StageParser::default())
+                        .is_err_and(|error| error.message != unknown),
+                "{name}"
+            );
+        }
+    }
 }

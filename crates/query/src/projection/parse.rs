@@ -7,6 +7,7 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables};
 use crate::filter::Filter;
+use crate::reference::{Feature, Standing};
 use crate::sort::check_field_path;
 use crate::text;
 
@@ -135,6 +136,13 @@ fn positional(parse: &mut Parse, path: &str, value: Value<'_>) -> Result<(), Que
     parse.has_positional = true;
     decide(parse, path, Kind::Inclusion)?;
     insert(&mut parse.root, path, Node::Positional)
+}
+
+/// What a projection may say of a field but inclusion, exclusion and expressions, for the list of what
+/// works.
+pub(crate) fn features() -> impl Iterator<Item = Feature> {
+    let works = ["$", "$elemMatch", "$slice"].into_iter().map(Feature::works);
+    works.chain([Feature::new("$meta", Standing::Refused("115"))])
 }
 
 fn operator(

@@ -8,6 +8,7 @@ use super::modifier::Modifier;
 use super::{Operators, arithmetic, assign, pull, push};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::reference::Feature;
 
 /// Makes the modifier of one path from its operand.
 type Parse = fn(path: &str, operand: Value<'_>) -> Result<Modifier, QueryError>;
@@ -37,6 +38,11 @@ enum Operator {
     Modifier(Parse),
     /// Changes two paths.
     Rename,
+}
+
+/// Every operator of updates, for the list of what works.
+pub(crate) fn features() -> impl Iterator<Item = Feature> {
+    OPERATORS.iter().map(|(name, _)| Feature::works(name))
 }
 
 /// Parses `{$set: {...}, $inc: {...}}`.

@@ -15,7 +15,7 @@ pub fn list_collections(request: &Request<'_>) -> Answer {
     let names_only = fields.boolean("nameOnly")?;
     let cursor = fields.document("cursor")?;
     let size = reply::cursor_batch_size("listCollections.cursor", cursor)?;
-    fields.ignore(&["authorizedCollections"]);
+    fields.boolean("authorizedCollections")?;
     fields.finish()?;
     let is_read_only;
     let collections = {
@@ -72,7 +72,7 @@ pub fn list_indexes(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let cursor = fields.document("cursor")?;
     let size = reply::cursor_batch_size("listIndexes.cursor", cursor)?;
-    fields.ignore(&["includeIndexBuildInfo"]);
+    fields.boolean("includeIndexBuildInfo")?;
     fields.finish()?;
     let documents = request.database()?.describe_indexes(collection)?;
     reply::listing(request, request.namespace(collection), documents, size)

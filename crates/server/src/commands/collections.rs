@@ -32,7 +32,7 @@ pub fn rename(request: &Request<'_>) -> Answer {
     };
     let to = fields.required_string("to")?;
     let drops_target = fields.boolean("dropTarget")?;
-    fields.ignore(&["stayTemp"]);
+    fields.boolean("stayTemp")?;
     fields.finish()?;
     let (from_database, from) = split_namespace(from)?;
     let (to_database, to) = split_namespace(to)?;

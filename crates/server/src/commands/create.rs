@@ -6,16 +6,13 @@ use frond_doc::{Document, DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
 
 use crate::fields::Fields;
-use crate::request::{Answer, Request};
+use crate::request::{Answer, Request, check_collection_name, check_writable};
 
 /// What MongoDB can do with a collection and Frond can't yet.
 const REFUSED: &[&str] = &[
-    "capped",
     "changeStreamPreAndPostImages",
     "encryptedFields",
     "indexOptionDefaults",
-    "max",
-    "size",
     "storageEngine",
     "temp",
     "timeseries",
@@ -28,6 +25,14 @@ pub fn run(request: &Request<'_>) -> Answer {
     fields.refuse_all(REFUSED)?;
     let collation = fields.document("collation")?;
     let mut options = read_options(&mut fields)?;
+    if let Some(capped) = fields.optional_boolean("capped")? {
+        options.append("capped", Value::Boolean(capped));
+    }
+    for name in ["size", "max"] {
+        if let Some(limit) = fields.integer(name)? {
+            options.append(name, Value::Int64(limit));
+        }
+    }
     if let Some(collation) = collation {
         options.append("collation", Value::Document(collation));
     }
@@ -49,13 +54,29 @@ pub fn run(request: &Request<'_>) -> Answer {
 pub fn modify(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
-    fields.refuse_all(&["cappedMax", "cappedSize", "dryRun", "expireAfterSeconds"])?;
+    let is_dry = fields.boolean("dryRun")?;
+    let expires = fields.value("expireAfterSeconds").map(read_expiry).transpose()?;
+    let (size, max) = (fields.integer("cappedSize")?, fields.integer("cappedMax")?);
     fields.refuse("changeStreamPreAndPostImages")?;
     let index = fields.document("index")?.map(read_index_change).transpose()?;
     let options = read_options(&mut fields)?.build();
     fields.finish()?;
     let database = request.database()?;
     let mut answer = DocumentBuilder::new();
+    if is_dry {
+        let Some((index, change)) = index.filter(|(_, change)| change.becomes_unique) else {
+            let message = "dryRun mode is only supported for index unique conversion";
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        };
+        database.try_change_index(collection, &index, &change)?;
+        return Ok(answer);
+    }
+    if let Some(expires) = expires {
+        database.change_expiry(collection, expires)?;
+    }
+    if size.is_some() || max.is_some() {
+        database.change_limits(collection, size, max)?;
+    }
     if let Some((index, change)) = index {
         let (before, after) = database.change_index(collection, &index, &change)?;
         if change.hidden.is_some() && before.hidden != after.hidden {
@@ -70,6 +91,13 @@ pub fn modify(request: &Request<'_>) -> Answer {
             }
             answer.append("expireAfterSeconds_new", Value::Int64(seconds));
         }
+        if change.prepare_unique.is_some() && before.prepare_unique != after.prepare_unique {
+            answer.append("prepareUnique_old", Value::Boolean(before.prepare_unique));
+            answer.append("prepareUnique_new", Value::Boolean(after.prepare_unique));
+        }
+        if before.unique != after.unique {
+            answer.append("unique_new", Value::Boolean(true));
+        }
         if before.name != after.name {
             answer.append("name_old", Value::String(&before.name));
             answer.append("name_new", Value::String(&after.name));
@@ -82,6 +110,43 @@ pub fn modify(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
+/// When the documents of a clustered collection expire: after so many seconds, or never (`"off"`).
+fn read_expiry(value: Value<'_>) -> Result<Option<i64>, Error> {
+    match value {
+        Value::String("off") => Ok(None),
+        Value::String(_) => {
+            let message = "BSON field 'collMod.expireAfterSeconds' must be a number or 'off'";
+            Err(Error::invalid(Code::InvalidOptions, message))
+        }
+        value => expire_after(value).map(Some),
+    }
+}
+
+/// Makes a collection a capped one, with the last of its documents and without its indexes.
+pub fn convert(request: &Request<'_>) -> Answer {
+    let collection = request.writable_collection()?;
+    let mut fields = request.fields()?;
+    let size = fields.integer("size")?.ok_or_else(|| fields.missing("size"))?;
+    fields.boolean("temp")?;
+    fields.finish()?;
+    request.database()?.copy_capped(collection, collection, size)?;
+    Ok(DocumentBuilder::new())
+}
+
+/// Makes a capped collection of another's last documents.
+pub fn clone(request: &Request<'_>) -> Answer {
+    let collection = request.collection()?;
+    let mut fields = request.fields()?;
+    let to = fields.required_string("toCollection")?;
+    let size = fields.integer("size")?.ok_or_else(|| fields.missing("size"))?;
+    fields.boolean("temp")?;
+    fields.finish()?;
+    check_collection_name(request.database_name, to)?;
+    check_writable(request.database_name, to)?;
+    request.database()?.copy_capped(collection, to, size)?;
+    Ok(DocumentBuilder::new())
+}
+
 /// Reads what `collMod` changes of an index: which one, and what.
 fn read_index_change(index: Document<'_>) -> Result<(ValueBuf, IndexChange), Error> {
     let mut fields = Fields::of_part("collMod.index", index)?;
@@ -90,7 +155,8 @@ fn read_index_change(index: Document<'_>) -> Result<(ValueBuf, IndexChange), Err
     let hidden = fields.optional_boolean("hidden")?;
     let seconds = fields.value("expireAfterSeconds").map(expire_after).transpose()?;
     let new_name = fields.string("newName")?.map(str::to_owned);
-    fields.refuse_all(&["unique", "prepareUnique"])?;
+    let prepare_unique = fields.optional_boolean("prepareUnique")?;
+    let unique = fields.optional_boolean("unique")?;
     fields.finish()?;
     let refuse = |message: &str| Err(Error::invalid(Code::InvalidOptions, message));
     let index = match (name, key) {
@@ -99,10 +165,17 @@ fn read_index_change(index: Document<'_>) -> Result<(ValueBuf, IndexChange), Err
         (Some(_), Some(_)) => return refuse("Cannot specify both key pattern and name."),
         (None, None) => return refuse("Must specify either index name or key pattern."),
     };
-    if hidden.is_none() && seconds.is_none() && new_name.is_none() {
-        return refuse("no expireAfterSeconds, hidden, unique, or newName field");
+    if unique == Some(false) {
+        return refuse("Cannot make index non-unique");
     }
-    Ok((index, IndexChange { hidden, expire_after_seconds: seconds, name: new_name }))
+    let becomes_unique = unique.is_some();
+    if hidden.or(prepare_unique).or(unique).is_none() && seconds.is_none() && new_name.is_none() {
+        return refuse("no expireAfterSeconds, hidden, unique, prepareUnique or newName field");
+    }
+    let expire_after_seconds = seconds;
+    let name = new_name;
+    let change = IndexChange { hidden, prepare_unique, becomes_unique, expire_after_seconds, name };
+    Ok((index, change))
 }
 
 /// Takes the options that a collection or a view keeps, as they came.

@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
+use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::commands::reply;
-use crate::cursors::BatchSize;
+use crate::cursors::{BatchSize, Following, OpenCursor};
+use crate::limits::{AWAIT_DEFAULT, AWAIT_MAX, AWAIT_STEP};
 use crate::request::{Answer, Request, collection_name};
 use crate::shared::Counter;
 
@@ -33,8 +35,13 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     let mut checked_out = request.server.cursors.check_out(id, &namespace, session, transaction)?;
     checked_out.cursor().current.set(&request.operation);
     let mut answer = reply::begin_batch("nextBatch");
-    let size = BatchSize { documents_max: size, is_single: false };
-    let is_last = checked_out.cursor().next_batch(&mut answer, size, &request.room())?;
+    let cursor = checked_out.cursor();
+    let is_awaited = cursor.following == Following::EndAwaited;
+    let size = BatchSize { documents_max: size, is_single: false, is_awaited };
+    let is_last = match is_awaited {
+        true => await_batch(request, cursor, &mut answer, size)?,
+        false => cursor.next_batch(&mut answer, size, &request.room())?,
+    };
     let next_id = if is_last {
         drop(checked_out);
         0
@@ -43,6 +50,34 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         id
     };
     Ok(reply::end_batch(answer, next_id, &namespace))
+}
+
+/// The next batch of a cursor that waits: as soon as there is something, or empty when the time is over. That
+/// time is `maxTimeMS` here.
+fn await_batch(
+    request: &Request<'_>,
+    cursor: &mut OpenCursor,
+    answer: &mut DocumentBuilder,
+    size: BatchSize,
+) -> Result<bool, Error> {
+    let time_max = request.common.time_max.unwrap_or(AWAIT_DEFAULT).min(AWAIT_MAX);
+    let until = request.operation.started() + time_max;
+    let empty = answer.bytes();
+    loop {
+        // Told before the batch is read, so that what comes meanwhile is seen.
+        let time = request.server.operation_time();
+        let is_last = cursor.next_batch(answer, size, &request.room())?;
+        if is_last || answer.bytes() > empty {
+            return Ok(is_last);
+        }
+        while request.server.operation_time() == time {
+            request.operation.check_killed()?;
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            std::thread::sleep(AWAIT_STEP);
+        }
+    }
 }
 
 /// Closes cursors.

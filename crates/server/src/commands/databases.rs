@@ -13,7 +13,7 @@ pub fn list(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let filter = fields.document("filter")?.map(Filter::parse).transpose()?;
     let names_only = fields.boolean("nameOnly")?;
-    fields.ignore(&["authorizedDatabases"]);
+    fields.boolean("authorizedDatabases")?;
     fields.finish()?;
     let mut answer = DocumentBuilder::new();
     let mut total = 0;

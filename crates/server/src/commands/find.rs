@@ -2,8 +2,10 @@
 
 use frond_db::{Error, FindRequest};
 use frond_doc::{Document, Value};
+use frond_query::Code;
 
 use crate::commands::reply::{self, BatchOptions};
+use crate::cursors::Following;
 use crate::fields::Fields;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
@@ -16,8 +18,14 @@ pub fn run(request: &Request<'_>) -> Answer {
     let (mut find, mut batch) = read(request.fields()?)?;
     batch.current = CurrentOperation::new(&request.operation);
     find.interrupt = batch.current.interrupt();
-    let documents = request.database()?.find(collection, &find)?;
-    reply::first_batch(request, request.namespace(collection), Box::new(documents), batch)
+    let (database, namespace) = (request.database()?, request.namespace(collection));
+    if batch.following == Following::Nothing {
+        let documents = database.find(collection, &find)?;
+        return reply::first_batch(request, namespace, Box::new(documents), batch);
+    }
+    let tail = database.tail(collection, &find)?;
+    batch.is_over = Some(tail.is_over());
+    reply::first_batch(request, namespace, Box::new(tail), batch)
 }
 
 /// Reads the fields of a `find`, the collection's name apart.
@@ -37,15 +45,22 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         variables: buffer(fields.document("let")?),
         collation: fields.collation()?,
         in_memory_only: fields.optional_boolean("allowDiskUse")? == Some(false),
+        tells_key: fields.boolean("showRecordId")?,
         ..FindRequest::default()
     };
+    let following = read_following(&mut fields)?;
     let batch = BatchOptions {
+        following,
         size: fields.count("batchSize")?,
         is_single: fields.boolean("singleBatch")?,
         no_timeout: fields.boolean("noCursorTimeout")?,
         ..BatchOptions::default()
     };
-    fields.refuse_all(&["tailable", "awaitData", "returnKey", "showRecordId"])?;
+    if batch.is_single && following != Following::Nothing {
+        let message = "Cannot use tailable option with the 'singleBatch' option";
+        return Err(Error::invalid(Code::FailedToParse, message));
+    }
+    fields.refuse("returnKey")?;
     // These say how a sharded or replicated server may answer, or how much memory it may use.
     for name in ["allowPartialResults", "oplogReplay"] {
         fields.boolean(name)?;
@@ -56,6 +71,19 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         find.hint = None;
     }
     Ok((find, batch))
+}
+
+/// Takes `tailable` and `awaitData`.
+fn read_following(fields: &mut Fields<'_>) -> Result<Following, Error> {
+    match (fields.boolean("tailable")?, fields.boolean("awaitData")?) {
+        (false, false) => Ok(Following::Nothing),
+        (true, false) => Ok(Following::End),
+        (true, true) => Ok(Following::EndAwaited),
+        (false, true) => {
+            let message = "Cannot set 'awaitData' without also setting 'tailable'";
+            Err(Error::invalid(Code::FailedToParse, message))
+        }
+    }
 }
 
 /// Drivers send `{}` where no hint was given.

@@ -4,6 +4,7 @@
 //! returns the answer without `ok`. docs/commands.md tells what each does.
 
 mod aggregate;
+mod bulk_write;
 mod catalog;
 mod collections;
 mod count;
@@ -24,15 +25,18 @@ mod indexes;
 mod insert;
 mod merge;
 mod operation;
+pub mod options;
 mod parameters;
 mod pick;
+mod plan_cache;
 mod policy;
 mod reflog;
 mod replica_set;
 mod reply;
+mod session_list;
 mod sessions;
 mod show;
-mod sources;
+pub mod sources;
 mod stats;
 mod status;
 mod tag;
@@ -67,8 +71,8 @@ pub struct Command {
     pub counter: Counter,
     /// Whether it runs on `admin` alone.
     pub admin_only: bool,
-    /// The name of the document sequence that it takes.
-    pub sequence: Option<&'static str>,
+    /// The names of the document sequences that it takes.
+    pub sequences: &'static [&'static str],
     /// Whether it may be a write that is sent again.
     pub retryable: bool,
     /// Whether it may be part of a transaction.
@@ -94,7 +98,7 @@ impl Command {
             aliases: &[],
             counter: Counter::Command,
             admin_only: false,
-            sequence: None,
+            sequences: &[],
             retryable: false,
             in_transaction: false,
             ends_transaction: false,
@@ -128,42 +132,52 @@ impl Command {
         Command { counter, ..self }
     }
 
-    const fn takes(self, sequence: &'static str) -> Command {
-        Command { sequence: Some(sequence), ..self }
+    const fn takes(self, sequences: &'static [&'static str]) -> Command {
+        Command { sequences, ..self }
     }
 }
 
 /// Why commands of authentication are refused.
 const NO_USERS: &str = "there are no users and no authentication yet: connect without a user";
 
+/// Why commands of replica sets and clusters are refused.
+const ONE_MEMBER: &str = "the replica set has one member, and there is no cluster";
+
 /// All commands, by name.
 #[rustfmt::skip]
 pub static COMMANDS: &[Command] = &[
     Command::new("abortTransaction", transaction::abort).on_admin().ends_transactions(),
     Command::new("aggregate", aggregate::run).in_transactions(),
+    Command::refused("appendOplogNote", ONE_MEMBER).on_admin(),
     Command::refused("authenticate", NO_USERS),
     Command::new("buildInfo", handshake::build_info).also(&["buildinfo"]),
-    Command::refused("bulkWrite", "send one command a collection").on_admin(),
-    Command::refused("cloneCollectionAsCapped", "there are no capped collections"),
+    Command::new("bulkWrite", bulk_write::run).on_admin().takes(&["nsInfo", "ops"]).retryable(),
+    Command::new("cloneCollectionAsCapped", create::clone),
     Command::new("collMod", create::modify),
     Command::new("collStats", stats::coll_stats).also(&["collstats"]),
     Command::new("commitTransaction", transaction::commit).on_admin().ends_transactions(),
     Command::refused("compact", "chunks are packed when they are written"),
     Command::new("connPoolStats", diagnostics::conn_pool_stats),
     Command::new("connectionStatus", handshake::connection_status),
-    Command::refused("convertToCapped", "there are no capped collections"),
+    Command::new("convertToCapped", create::convert),
     Command::new("count", count::run).counts_as(Counter::Command),
     Command::new("create", create::run).in_transactions(),
     Command::new("createIndexes", indexes::create).in_transactions(),
+    Command::refused("createRole", NO_USERS),
     Command::refused("createUser", NO_USERS),
     Command::new("currentOp", operation::current_op).also(&["currentop"]).on_admin(),
     Command::new("dataSize", stats::data_size).also(&["datasize"]),
+    Command::refused("dbHash", "commits have ids: frondLog tells them"),
     Command::new("dbStats", stats::db_stats).also(&["dbstats"]),
-    Command::new("delete", delete::run).counts_as(Counter::Delete).takes("deletes").retryable(),
+    Command::new("delete", delete::run).counts_as(Counter::Delete).takes(&["deletes"]).retryable(),
     Command::new("distinct", distinct::run).in_transactions(),
     Command::new("drop", collections::drop),
+    Command::refused("dropAllRolesFromDatabase", NO_USERS),
+    Command::refused("dropAllUsersFromDatabase", NO_USERS),
     Command::new("dropDatabase", databases::drop),
     Command::new("dropIndexes", indexes::drop).also(&["deleteIndexes"]),
+    Command::refused("dropRole", NO_USERS),
+    Command::refused("dropUser", NO_USERS),
     Command::new("endSessions", sessions::end),
     Command::new("explain", explain::run),
     Command::new("find", find::run).counts_as(Counter::Query).in_transactions(),
@@ -192,15 +206,23 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondTag", tag::run).also(&["doltTag", "dumboTag"]),
     Command::new("frondUndo", reflog::undo).also(&["doltUndo", "dumboUndo"]),
     Command::refused("fsync", "every acknowledged write is on the disk already").on_admin(),
+    Command::refused("fsyncUnlock", "every acknowledged write is on the disk already").on_admin(),
+    Command::refused("getClusterParameter", ONE_MEMBER).on_admin(),
     Command::new("getCmdLineOpts", parameters::get_cmd_line_opts).on_admin(),
+    Command::refused("getDefaultRWConcern", "there are no other defaults than MongoDB's").on_admin(),
     Command::new("getLog", diagnostics::get_log).on_admin(),
     Command::new("getMore", cursor::get_more).counts_as(Counter::GetMore).in_transactions(),
     Command::new("getParameter", parameters::get).on_admin(),
+    Command::refused("grantPrivilegesToRole", NO_USERS),
+    Command::refused("grantRolesToRole", NO_USERS),
+    Command::refused("grantRolesToUser", NO_USERS),
     Command::new("hello", handshake::hello),
     Command::new("hostInfo", diagnostics::host_info).also(&["hostinfo"]).on_admin(),
-    Command::new("insert", insert::run).counts_as(Counter::Insert).takes("documents").retryable(),
+    Command::new("insert", insert::run).counts_as(Counter::Insert).takes(&["documents"]).retryable(),
+    Command::refused("invalidateUserCache", NO_USERS),
     Command::new("isMaster", handshake::is_master).also(&["ismaster"]),
     Command::new("killAllSessions", sessions::kill_all),
+    Command::refused("killAllSessionsByPattern", "there are no users: use killAllSessions"),
     Command::new("killCursors", cursor::kill).in_transactions(),
     Command::new("killOp", operation::kill_op).on_admin(),
     Command::new("killSessions", sessions::kill),
@@ -208,25 +230,54 @@ pub static COMMANDS: &[Command] = &[
     Command::new("listCommands", diagnostics::list_commands),
     Command::new("listDatabases", databases::list).on_admin(),
     Command::new("listIndexes", catalog::list_indexes),
+    Command::refused("lockInfo", "readers and writers take no locks").on_admin(),
+    Command::refused("logRotate", "the log goes to the standard error").on_admin(),
     Command::new("logout", handshake::logout),
     Command::refused("mapReduce", "use aggregate").also(&["mapreduce"]),
     Command::new("ping", handshake::ping),
+    Command::new("planCacheClear", plan_cache::clear),
+    Command::new("planCacheClearFilters", plan_cache::clear),
+    Command::new("planCacheListFilters", plan_cache::list_filters),
+    Command::refused("planCacheSetFilter", "give a hint, or hide an index"),
     Command::new("profile", parameters::profile),
+    Command::refused("reIndex", "drop the index and make it again"),
     Command::new("refreshSessions", sessions::refresh),
+    Command::refused("removeQuerySettings", "give a hint, or hide an index").on_admin(),
     Command::new("renameCollection", collections::rename).on_admin(),
+    Command::refused("replSetAbortPrimaryCatchUp", ONE_MEMBER).on_admin(),
+    Command::refused("replSetFreeze", ONE_MEMBER).on_admin(),
     Command::new("replSetGetConfig", replica_set::config).on_admin(),
     Command::new("replSetGetStatus", replica_set::status).on_admin(),
     Command::new("replSetInitiate", replica_set::initiate).on_admin(),
+    Command::refused("replSetMaintenance", ONE_MEMBER).on_admin(),
+    Command::refused("replSetReconfig", ONE_MEMBER).on_admin(),
+    Command::refused("replSetResizeOplog", ONE_MEMBER).on_admin(),
+    Command::refused("replSetStepDown", ONE_MEMBER).on_admin(),
+    Command::refused("replSetSyncFrom", ONE_MEMBER).on_admin(),
+    Command::refused("revokePrivilegesFromRole", NO_USERS),
+    Command::refused("revokeRolesFromRole", NO_USERS),
+    Command::refused("revokeRolesFromUser", NO_USERS),
+    Command::refused("rolesInfo", NO_USERS),
+    Command::refused("rotateCertificates", "there is no TLS yet").on_admin(),
     Command::refused("saslContinue", NO_USERS),
     Command::refused("saslStart", NO_USERS),
     Command::new("serverStatus", diagnostics::server_status),
+    Command::refused("setClusterParameter", ONE_MEMBER).on_admin(),
+    Command::refused("setDefaultRWConcern", "name the concerns in the client").on_admin(),
+    Command::refused("setFeatureCompatibilityVersion", "there is one version").on_admin(),
+    Command::refused("setIndexCommitQuorum", ONE_MEMBER),
     Command::refused("setParameter", "no parameter can be set while the server runs").on_admin(),
+    Command::refused("setQuerySettings", "give a hint, or hide an index").on_admin(),
+    Command::refused("setUserWriteBlockMode", NO_USERS).on_admin(),
     Command::refused("shutdown", "send SIGTERM to the process").on_admin(),
     Command::new("startSession", sessions::start),
     Command::refused("top", "usage is not counted by collection").on_admin(),
-    Command::new("update", update::run).counts_as(Counter::Update).takes("updates").retryable(),
+    Command::new("update", update::run).counts_as(Counter::Update).takes(&["updates"]).retryable(),
+    Command::refused("updateRole", NO_USERS),
+    Command::refused("updateUser", NO_USERS),
     Command::refused("usersInfo", NO_USERS),
     Command::new("validate", validate::run),
+    Command::refused("validateDBMetadata", "use validate"),
     Command::new("whatsmyuri", handshake::whatsmyuri),
 ];
 

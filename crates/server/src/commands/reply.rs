@@ -1,9 +1,12 @@
 //! Parts that several answers have.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use frond_db::Error;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
-use crate::cursors::{BatchSize, CursorFacts, Documents, OpenCursor};
+use crate::cursors::{BatchSize, CursorFacts, Documents, Following, OpenCursor};
 use crate::limits::FIRST_BATCH_DOCUMENTS;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
@@ -22,6 +25,10 @@ pub struct BatchOptions {
     pub no_timeout: bool,
     /// What the query asks whether to go on.
     pub current: CurrentOperation,
+    /// Whether the cursor stays open at the end, for what comes later.
+    pub following: Following,
+    /// What tells that nothing will come any more.
+    pub is_over: Option<Arc<AtomicBool>>,
 }
 
 /// Answers with the first batch of `documents`, and keeps the rest as a cursor.
@@ -40,8 +47,10 @@ pub fn first_batch(
     };
     let mut cursor = OpenCursor::new(facts, documents);
     cursor.current = options.current;
+    cursor.following = options.following;
+    cursor.is_over = options.is_over;
     let documents_max = Some(options.size.unwrap_or(FIRST_BATCH_DOCUMENTS));
-    let size = BatchSize { documents_max, is_single: options.is_single };
+    let size = BatchSize { documents_max, is_single: options.is_single, is_awaited: false };
     let mut answer = begin_batch("firstBatch");
     let is_last = cursor.next_batch(&mut answer, size, &request.room())?;
     if is_last || options.is_single {

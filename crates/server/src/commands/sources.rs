@@ -1,5 +1,5 @@
-//! First stages of a pipeline that tell of the server rather than of documents: `$collStats`,
-//! `$indexStats` and `$currentOp`. Shells ask for statistics this way.
+//! First stages of a pipeline that tell of the server rather than of documents: statistics, sessions,
+//! running commands. Shells ask for them this way.
 //!
 //! What such a stage gives is put in its place as `$documents`, so that the stages after it run as
 //! they do over anything else.
@@ -7,10 +7,42 @@
 use frond_db::{AggregateRequest, Error};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
+use frond_query::pipeline::history_stages;
+use frond_query::reference::{Feature, Standing};
 
-use crate::commands::{operation, stats};
+use crate::commands::{operation, session_list, stats};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
+
+/// Gives the documents of a stage: of a collection or of none, with the stage's options.
+type Source = fn(&Request<'_>, Option<&str>, Value<'_>) -> Result<Vec<DocumentBuf>, Error>;
+
+/// Sorted by name.
+const SOURCES: &[(&str, Source)] = &[
+    ("$collStats", |request, collection, options| {
+        Ok(vec![coll_stats(request, collection, options)?.build()])
+    }),
+    ("$currentOp", current_op),
+    ("$indexStats", index_stats),
+    ("$listLocalSessions", session_list::local),
+    ("$listSessions", session_list::all),
+    ("$planCacheStats", plan_cache_stats),
+];
+
+/// Marks the stages that are answered here, and adds those of Frond's own, in the list of what works.
+pub fn complete(stages: &mut Vec<Feature>) {
+    let standing = |name: &str| match name {
+        "$collStats" => Standing::Differs("`count` and `storageStats` only"),
+        "$planCacheStats" => Standing::Differs("plans aren't cached: it gives nothing"),
+        _ => Standing::Works,
+    };
+    for stage in stages.iter_mut() {
+        if SOURCES.iter().any(|(name, _)| *name == stage.name) {
+            stage.standing = standing(stage.name);
+        }
+    }
+    stages.extend(history_stages().iter().map(|name| Feature::new(name, Standing::Own)));
+}
 
 /// Replaces a first stage of this kind; `None` if there is none.
 pub fn rewrite(
@@ -21,23 +53,31 @@ pub fn rewrite(
     let stages = aggregate.pipeline.as_value().as_array();
     let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
     let first = stages.get(0).and_then(|stage| stage.as_document()?.iter().next());
-    if let Some((name @ ("$collStats" | "$currentOp" | "$indexStats"), _)) = first
-        && request.current.is_some()
-    {
+    let Some((name, options)) = first else { return Ok(None) };
+    let Some((_, source)) = SOURCES.iter().find(|(known, _)| *known == name) else {
+        return Ok(None);
+    };
+    if request.current.is_some() {
         let message = format!("{name} cannot be run within a transaction");
         return Err(Error::invalid(Code::OperationNotSupportedInTransaction, message));
     }
-    let documents = match first {
-        Some(("$collStats", options)) => {
-            vec![coll_stats(request, collection, options)?.build()]
-        }
-        Some(("$indexStats", options)) => index_stats(request, collection, options)?,
-        Some(("$currentOp", options)) => current_op(request, collection, options)?,
-        _ => return Ok(None),
-    };
+    let documents = source(request, collection, options)?;
     let pipeline = with_documents(&documents, stages);
     Ok(Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() }))
 }
+
+/// What `$currentOp` can be told. What else there might be to show doesn't exist: idle sessions, users, a
+/// cluster.
+const CURRENT_OP_OPTIONS: &[&str] = &[
+    "allUsers",
+    "backtrace",
+    "idleConnections",
+    "idleCursors",
+    "idleSessions",
+    "localOps",
+    "targetAllNodes",
+    "truncateOps",
+];
 
 fn with_documents(documents: &[DocumentBuf], stages: Array<'_>) -> frond_doc::ValueBuf {
     let mut pipeline = DocumentBuilder::new();
@@ -134,23 +174,38 @@ fn current_op(
         let message = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
         return Err(Error::invalid(Code::InvalidNamespace, message));
     }
-    let mut fields = Fields::of_part("$currentOp", document_of("$currentOp", options)?)?;
-    // What else there might be to show doesn't exist: idle sessions, users, a cluster.
-    fields.ignore(&[
-        "allUsers",
-        "backtrace",
-        "idleConnections",
-        "idleCursors",
-        "idleSessions",
-        "localOps",
-        "targetAllNodes",
-        "truncateOps",
-    ]);
-    fields.finish()?;
+    for (name, value) in document_of("$currentOp", options)?.iter() {
+        let refuse = |message: String| Err(Error::invalid(Code::FailedToParse, message));
+        if !CURRENT_OP_OPTIONS.contains(&name) {
+            return refuse(format!("Unrecognized option '{name}' in $currentOp stage."));
+        }
+        if !matches!(value, Value::Boolean(_)) {
+            return refuse(format!(
+                "The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {}",
+                value.element_type().alias()
+            ));
+        }
+    }
     Ok(operation::list(request))
 }
 
-fn document_of<'a>(stage: &str, options: Value<'a>) -> Result<Document<'a>, Error> {
+/// There is no cache of plans, so there is nothing to tell of it.
+fn plan_cache_stats(
+    _: &Request<'_>,
+    collection: Option<&str>,
+    options: Value<'_>,
+) -> Result<Vec<DocumentBuf>, Error> {
+    if collection.is_none() {
+        let message = "$planCacheStats must be run on a collection";
+        return Err(Error::invalid(Code::InvalidNamespace, message));
+    }
+    let mut fields = Fields::of_part("$planCacheStats", document_of("$planCacheStats", options)?)?;
+    fields.boolean("allHosts")?;
+    fields.finish()?;
+    Ok(Vec::new())
+}
+
+pub(super) fn document_of<'a>(stage: &str, options: Value<'a>) -> Result<Document<'a>, Error> {
     options.as_document().ok_or_else(|| {
         let found = options.element_type().alias();
         let message = format!("{stage} must take a nested object but found a {found}");

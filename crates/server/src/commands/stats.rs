@@ -1,11 +1,12 @@
 //! `collStats`, `dbStats` and `dataSize`.
 
-use frond_db::{Database, Error};
-use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_db::{Database, Error, FindRequest};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::commands::reply;
 use crate::fields::Fields;
+use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request, check_collection_name, split_namespace};
 
 /// Statistics of a collection.
@@ -114,14 +115,15 @@ fn number_of(stats: &DocumentBuf, name: &str) -> i64 {
     stats.get(name).and_then(|value| value.as_integer()).unwrap_or(0)
 }
 
-/// The size of a collection; ranges of keys are not supported.
+/// The size of a collection, or of what lies in a range of an index's keys.
 pub fn data_size(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let Some(namespace) = request.argument().as_str() else {
         return Err(fields.wrong_type("dataSize", request.argument(), "type 'string'"));
     };
-    fields.refuse_all(&["keyPattern", "min", "max"])?;
-    fields.ignore(&["estimate"]);
+    let key = fields.document("keyPattern")?.filter(|key| !key.is_empty());
+    let (min, max) = (fields.document("min")?, fields.document("max")?);
+    fields.boolean("estimate")?;
     fields.finish()?;
     let started = request.operation.elapsed();
     let (database, collection) = split_namespace(namespace)?;
@@ -130,15 +132,55 @@ pub fn data_size(request: &Request<'_>) -> Answer {
         let message = format!("'{namespace}' is not in database '{}'", request.database_name);
         return Err(Error::invalid(Code::InvalidNamespace, message));
     }
-    let stats = request.database()?.collection_stats(collection)?;
+    if min.is_some() != max.is_some() || key.is_some() && min.is_none() {
+        let message =
+            "either both 'min' and 'max' must be given, or neither, and 'keyPattern' with them";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    let (size, count) = match (min, max) {
+        (Some(min), Some(max)) => size_between(request, collection, key, (min, max))?,
+        _ => {
+            let stats = request.database()?.collection_stats(collection)?;
+            (number_of(&stats, "size"), number_of(&stats, "count"))
+        }
+    };
     let millis = (request.operation.elapsed() - started).as_millis();
     let mut answer = DocumentBuilder::new();
     answer
         .append("estimate", Value::Boolean(false))
-        .append("size", Value::Int64(number_of(&stats, "size")))
-        .append("numObjects", Value::Int64(number_of(&stats, "count")))
+        .append("size", Value::Int64(size))
+        .append("numObjects", Value::Int64(count))
         .append("millis", Value::Int64(i64::try_from(millis).unwrap_or(i64::MAX)));
     Ok(answer)
+}
+
+/// Bytes and count of the documents between two keys of an index; without one, of that whose fields `min` has.
+fn size_between(
+    request: &Request<'_>,
+    collection: &str,
+    key: Option<Document<'_>>,
+    (min, max): (Document<'_>, Document<'_>),
+) -> Result<(i64, i64), Error> {
+    let mut ascending = DocumentBuilder::new();
+    for (name, _) in min.iter() {
+        ascending.append(name, Value::Int32(1));
+    }
+    let key = key.map_or_else(|| ascending.build(), |key| key.to_buf());
+    let interrupt = CurrentOperation::new(&request.operation).interrupt();
+    let search = FindRequest {
+        hint: Some(Value::from(&key).to_buf()),
+        min: Some(min.to_buf()),
+        max: Some(max.to_buf()),
+        interrupt,
+        ..FindRequest::default()
+    };
+    let (mut bytes, mut count) = (0, 0);
+    for document in request.database()?.find(collection, &search)? {
+        request.operation.check()?;
+        bytes += i64::try_from(document?.as_bytes().len()).unwrap_or(i64::MAX);
+        count += 1;
+    }
+    Ok((bytes, count))
 }
 
 /// Reads `scale`, by which sizes are divided.

@@ -15,7 +15,9 @@ pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
     let mut fields = request.fields()?;
     fields.refuse_all(&["repair", "fixMultikey"])?;
-    fields.ignore(&["full", "background", "metadata", "checkBSONConformance", "enforceFastCount"]);
+    for name in ["full", "background", "metadata", "checkBSONConformance", "enforceFastCount"] {
+        fields.boolean(name)?;
+    }
     fields.finish()?;
     let database = request.database()?;
     let interrupt = CurrentOperation::new(&request.operation).interrupt();

@@ -22,7 +22,9 @@ pub struct WriteOptions {
 pub fn read_options(fields: &mut Fields<'_>) -> Result<WriteOptions, Error> {
     let is_ordered = fields.optional_boolean("ordered")?.unwrap_or(true);
     // The first of them is read by `database`.
-    fields.ignore(&["bypassDocumentValidation", "bypassEmptyTsReplacement", "maxTimeMS"]);
+    for name in ["bypassDocumentValidation", "bypassEmptyTsReplacement"] {
+        fields.boolean(name)?;
+    }
     let first = fields.integer("stmtId")?.map(statement_id).transpose()?;
     let statements = match (fields.array("stmtIds")?, first) {
         (Some(_), Some(_)) => {

@@ -5,12 +5,15 @@
 //! document more is read, and kept for the next batch. Where that takes too much memory too, the document
 //! goes into the batch that it was too much for.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use frond_db::Error;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::budget::Share;
-use crate::cursors::CursorFacts;
+use crate::cursors::{CursorFacts, Following};
 use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
 use crate::operations::CurrentOperation;
 use crate::room::Room;
@@ -34,6 +37,10 @@ pub struct OpenCursor {
     pub facts: CursorFacts,
     /// Which command asks it now.
     pub current: CurrentOperation,
+    /// Whether it stays open when it has no more.
+    pub following: Following,
+    /// What tells of one that stays open that nothing will come any more.
+    pub is_over: Option<Arc<AtomicBool>>,
     documents: Documents,
     /// A document that was read but didn't go into the last batch.
     held: Option<Held>,
@@ -52,12 +59,27 @@ pub struct BatchSize {
     pub documents_max: Option<u64>,
     /// Whether there is no other batch, so that this one waits for the memory that it needs.
     pub is_single: bool,
+    /// Whether the command's time is how long it waits for something to come, and not a limit.
+    pub is_awaited: bool,
 }
 
 impl OpenCursor {
     /// A cursor over `documents`.
     pub fn new(facts: CursorFacts, documents: Documents) -> OpenCursor {
-        OpenCursor { facts, current: CurrentOperation::default(), documents, held: None }
+        OpenCursor {
+            facts,
+            current: CurrentOperation::default(),
+            following: Following::Nothing,
+            is_over: None,
+            documents,
+            held: None,
+        }
+    }
+
+    /// Whether nothing comes after what there is now.
+    fn ends(&self) -> bool {
+        self.following == Following::Nothing
+            || self.is_over.as_ref().is_some_and(|is_over| is_over.load(Ordering::Relaxed))
     }
 
     /// Reads at most so many documents and about 16 MB (one document at least) into the array that is
@@ -74,7 +96,10 @@ impl OpenCursor {
         }
         let (mut count, mut largest, before) = (0_u64, 0, answer.bytes());
         let is_last = loop {
-            room.operation.check()?;
+            match size.is_awaited {
+                true => room.operation.check_killed()?,
+                false => room.operation.check()?,
+            }
             let has_all = size.documents_max.is_some_and(|max| count >= max);
             if has_all && !room.can_keep(largest) {
                 break false;
@@ -83,7 +108,7 @@ impl OpenCursor {
                 Some(held) => Some(held.document),
                 None => self.documents.next().transpose()?,
             };
-            let Some(document) = next else { break true };
+            let Some(document) = next else { break self.ends() };
             let document_bytes = document.as_bytes().len();
             let bytes = answer.bytes() + document_bytes + ELEMENT_BYTES_MAX;
             let is_full = has_all || count > 0 && bytes - before > BATCH_BYTES_MAX;

@@ -60,7 +60,7 @@ impl Memory {
         };
         let mut answer = DocumentBuilder::new();
         answer.begin_array("batch");
-        let size = BatchSize { documents_max, is_single };
+        let size = BatchSize { documents_max, is_single, is_awaited: false };
         let is_last = cursor.next_batch(&mut answer, size, &room);
         let is_last = is_last.map_err(|error| error.code.number())?;
         answer.end();

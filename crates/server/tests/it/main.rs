@@ -1,6 +1,9 @@
 //! The server as clients see it: over a socket on this machine, with the small client or with
 //! bytes that no client would send. The disk is simulated and in memory.
 
+mod bulk_write;
+mod capped;
+mod coll_mod;
 mod crud;
 mod cursors;
 mod errors;
@@ -9,6 +12,7 @@ mod many;
 mod memory;
 mod monitor;
 mod running;
+mod sources;
 mod startup;
 mod transactions;
 mod versions;

@@ -57,9 +57,9 @@ impl CollectionWriter<'_> {
 
     /// Inserts a large document whose chunks are durable; `id` is it with no field but `_id`.
     pub fn insert_stored(&mut self, large: &LargeDocument, id: Document<'_>) -> Result<(), Error> {
-        if let Some(validator) = &self.validator {
+        if self.validator.is_some() {
             let whole = large::read(&self.transaction.store(), large)?;
-            validator.check(None, whole.view())?;
+            self.check_valid(None, whole.view())?;
         }
         self.ensure()?;
         self.undoing(|writer| {
@@ -71,9 +71,11 @@ impl CollectionWriter<'_> {
                 return Err(duplicate::of_id(&writer.namespace, id));
             }
             writer.transaction.put(documents, id_key.clone(), large.value())?;
+            writer.note_inserted(&id_key, large.bytes())?;
             let indexed = writer.indexed(large)?;
             writer.change_indexes(&id_key, None, Some(indexed.view()))
-        })
+        })?;
+        self.evict()
     }
 
     /// Updates a large document piece by piece, and tells whether it changed; `None` if it isn't
@@ -102,6 +104,7 @@ impl CollectionWriter<'_> {
             writer.check_first(documents, &found.id_key)?;
             writer.transaction.put_chunks(&chunks);
             writer.transaction.put(documents, found.id_key.clone(), after.value())?;
+            writer.note_replaced(&found.id_key, after.bytes())?;
             let (before, after) = (writer.indexed(&before)?, writer.indexed(&after)?);
             changed = Some(true);
             writer.change_indexes(&found.id_key, Some(before.view()), Some(after.view()))

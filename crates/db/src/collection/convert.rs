@@ -1,0 +1,108 @@
+//! `convertToCapped` and `cloneCollectionAsCapped`: a capped collection of another's last documents.
+//!
+//! Indexes are not taken over, as in MongoDB. The documents are read backwards as long as they fit the size,
+//! so that the copy costs what stays. It is one transaction.
+
+use frond_doc::{DocumentBuf, Value, document};
+use frond_engine::{Durability, Transaction};
+use frond_query::{Code, Filter};
+use frond_tree::Direction;
+
+use crate::catalog::{Collection, adopt, collections};
+use crate::collection::plan::{Access, Between, Order, Request};
+use crate::collection::scan::Scan;
+use crate::collection::write::CollectionWriter;
+use crate::collection::{capped, view};
+use crate::contention::{Outcome, Role, Scope};
+use crate::database::Database;
+use crate::error::Error;
+use crate::name;
+use crate::reader::Reader;
+
+impl Database {
+    /// Makes the collection `to` a capped one of `size` bytes with the last documents of `from`; `to` may be
+    /// `from`.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` (26); `NamespaceExists` (48) if `to` is there and another.
+    pub fn copy_capped(&self, from: &str, to: &str, size: i64) -> Result<(), Error> {
+        let branch = self.writable_branch()?;
+        name::check_collection(self.repository_name(), to)?;
+        let options = document! { "capped": true, "size": size };
+        capped::check(options.view())?;
+        let options = collections::kept_options(options.view())?;
+        let scope = Scope::collection(self.repository_name(), branch, from);
+        self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+            let Some(found) = adopt::find(transaction, self, branch, from)? else {
+                let message = format!("source collection {} does not exist", self.namespace(from));
+                return Err(Error::invalid(Code::NamespaceNotFound, message));
+            };
+            view::refuse(found.options.view(), &self.namespace(from))?;
+            let documents = self.last_of(transaction, &found, capped::rounded(size))?;
+            if from == to {
+                self.remember_drop(transaction, branch, from)?;
+                collections::drop_trees(transaction, &found)?;
+            } else if adopt::find(transaction, self, branch, to)?.is_some() {
+                let message = format!("target collection {} already exists", self.namespace(to));
+                return Err(Error::invalid(Code::NamespaceExists, message));
+            }
+            adopt::create(transaction, self, branch, to, options.clone())?;
+            let mut writer = CollectionWriter::open(transaction, self, branch, to)?;
+            for document in documents.iter().rev() {
+                writer.insert(document)?;
+            }
+            Ok(Outcome::Commit(()))
+        })
+    }
+
+    /// The last documents of a collection in its natural order, backwards, as far as they fit.
+    fn last_of(
+        &self,
+        transaction: &Transaction,
+        collection: &Collection,
+        size: i64,
+    ) -> Result<Vec<DocumentBuf>, Error> {
+        let (filter, order) = (Filter::all(), Order::Natural(Direction::Descending));
+        let request = Request {
+            filter: &filter,
+            order: &order,
+            hint: None,
+            limit: None,
+            needs: &None,
+            between: Between::default(),
+            distinct: None,
+        };
+        let access = Access::natural(collection, Direction::Descending, request);
+        let reader = Reader::within(self.frond().engine(), transaction);
+        let (mut documents, mut bytes) = (Vec::new(), 0);
+        for found in Scan::new(reader, collection, access, filter.clone(), &order) {
+            let document = found?.document;
+            bytes += i64::try_from(document.as_bytes().len()).unwrap_or(i64::MAX);
+            if bytes > size {
+                break;
+            }
+            documents.push(document);
+        }
+        Ok(documents)
+    }
+
+    /// Changes the limits of a capped collection. What is too much goes with the next insertion.
+    ///
+    /// # Errors
+    /// `InvalidOptions` (72) if the collection isn't capped.
+    pub fn change_limits(
+        &self,
+        collection: &str,
+        size: Option<i64>,
+        max: Option<i64>,
+    ) -> Result<(), Error> {
+        let mut changes = frond_doc::DocumentBuilder::new();
+        if let Some(size) = size {
+            changes.append("size", Value::Int64(capped::rounded(size)));
+        }
+        if let Some(max) = max {
+            changes.append("max", Value::Int64(max));
+        }
+        self.change_collection(collection, changes.build().view())
+    }
+}

@@ -1,0 +1,113 @@
+//! What MongoDB documents of its query language, and how each part of it stands here.
+//!
+//! The names come from the parsers' own tables, so that the list can't differ from what is parsed;
+//! what a table can't say (that something works otherwise than in MongoDB) stands in [`DIFFERS`].
+//! COMPATIBILITY.md is written from this: `cargo xtask compatibility`.
+
+use crate::accumulator::{Place, features as accumulators};
+use crate::{expression, filter, pipeline, projection, update};
+
+/// How a feature stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It works as MongoDB documents it.
+    Works,
+    /// It works, but for what is said.
+    Differs(&'static str),
+    /// It is refused, with this code.
+    Refused(&'static str),
+    /// It is refused with this code, by a MongoDB of one server without Atlas and Enterprise too.
+    Elsewhere(&'static str),
+    /// It is Frond's own.
+    Own,
+}
+
+/// One operator, stage, option and so on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Feature {
+    /// Its name, as a client writes it.
+    pub name: &'static str,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+impl Feature {
+    /// A feature that stands so.
+    pub const fn new(name: &'static str, standing: Standing) -> Feature {
+        Feature { name, standing }
+    }
+
+    /// A feature that works.
+    pub const fn works(name: &'static str) -> Feature {
+        Feature::new(name, Standing::Works)
+    }
+}
+
+/// Features of one kind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Family {
+    /// What they are called together.
+    pub title: &'static str,
+    /// Each of them, in the order of its table.
+    pub features: Vec<Feature>,
+}
+
+impl Family {
+    /// A family of these, some of which differ as [`DIFFERS`] says.
+    pub fn new(title: &'static str, features: impl Iterator<Item = Feature>) -> Family {
+        let differing = |feature: Feature| {
+            let how = DIFFERS.iter().find(|(t, name, _)| (*t, *name) == (title, feature.name));
+            how.map_or(feature, |(_, name, how)| Feature::new(name, Standing::Differs(how)))
+        };
+        Family { title, features: features.map(differing).collect() }
+    }
+}
+
+/// What works otherwise than in MongoDB: family, name, how.
+const DIFFERS: &[(&str, &str, &str)] = &[
+    (FILTERS, "$near", "a legacy pair needs a 2d index, which isn't there: 291"),
+    (FILTERS, "$regex", "Rust's syntax with look-around and back-references, not PCRE's"),
+    (STAGES, "$densify", "gives one partition after the other"),
+    (STAGES, "$geoNear", "not over views"),
+    (STAGES, "$merge", "batches of 1,000 documents, each one transaction"),
+];
+
+/// Titles, as COMPATIBILITY.md names them.
+pub const FILTERS: &str = "Query operators";
+/// As [`FILTERS`].
+pub const STAGES: &str = "Stages";
+
+/// Every family of the query language.
+pub fn families() -> Vec<Family> {
+    vec![
+        Family::new(FILTERS, filter::features()),
+        Family::new("Projection operators", projection::features()),
+        Family::new("Update operators", update::features()),
+        Family::new(STAGES, pipeline::features()),
+        Family::new("Accumulators of `$group` and `$bucket`", accumulators(Place::Group)),
+        Family::new("Functions of `$setWindowFields`", pipeline::window_features()),
+        Family::new("Expression operators", expression::features()),
+        Family::new("System variables", expression::variable_features()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_there_and_nothing_is_named_twice() {
+        let families = families();
+        for (title, name, _) in DIFFERS {
+            let family = families.iter().find(|family| family.title == *title).expect("a title");
+            assert!(family.features.iter().any(|feature| feature.name == *name), "{name}");
+        }
+        for family in &families {
+            let mut names: Vec<&str> = family.features.iter().map(|feature| feature.name).collect();
+            names.sort_unstable();
+            let count = names.len();
+            names.dedup();
+            assert_eq!(names.len(), count, "{}", family.title);
+        }
+    }
+}

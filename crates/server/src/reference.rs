@@ -1,0 +1,170 @@
+//! What of MongoDB works, is refused, or differs: the tables of COMPATIBILITY.md.
+//!
+//! Each family comes from the table that the parser itself uses, and is printed between two marks in
+//! the page; what stands around them is prose. `cargo xtask compatibility` writes them.
+
+use std::fmt::Write as _;
+
+use frond_query::reference::{Family, Feature, STAGES, Standing};
+
+use crate::commands::{COMMANDS, Run, options, sources};
+
+/// Every family: commands, their options, the query language, indexes.
+pub fn families() -> Vec<Family> {
+    let commands = COMMANDS.iter().filter(|command| !command.name.starts_with("frond"));
+    let commands = commands.map(|command| match command.run {
+        Run::Handler(_) => Feature::works(command.name),
+        Run::Refused(_) => Feature::new(command.name, Standing::Refused("115")),
+    });
+    let mut families = vec![Family::new("Commands", commands)];
+    families.extend(options::families());
+    families.extend(frond_query::reference::families());
+    families.extend(frond_db::catalog::reference::families());
+    for family in &mut families {
+        if family.title == STAGES {
+            sources::complete(&mut family.features);
+        }
+    }
+    families
+}
+
+/// How many of a family's features are MongoDB's, and how many of those work.
+fn share(family: &Family) -> (usize, usize) {
+    let is_counted =
+        |feature: &&Feature| !matches!(feature.standing, Standing::Own | Standing::Elsewhere(_));
+    let documented = family.features.iter().filter(is_counted);
+    let works =
+        |feature: &&Feature| matches!(feature.standing, Standing::Works | Standing::Differs(_));
+    (documented.clone().filter(works).count(), documented.count())
+}
+
+/// The share of what MongoDB documents that works, commands apart, in tenths of a percent.
+fn share_in_all(families: &[Family]) -> (usize, usize) {
+    let counted = families.iter().filter(|family| family.title != "Commands");
+    counted.map(share).fold((0, 0), |sum, share| (sum.0 + share.0, sum.1 + share.1))
+}
+
+/// The parts of the page that are written from the tables: the name of each, and its lines.
+pub fn parts() -> Vec<(String, String)> {
+    let families = families();
+    let (works, documented) = share_in_all(&families);
+    let mut summary = String::new();
+    let tenths = works * 1_000 / documented.max(1);
+    let _ = writeln!(
+        summary,
+        "Of {documented} operators, stages, accumulators, variables, kinds and options of indexes, and options \
+         of commands that MongoDB 8.0 Community documents, {works} work: {}.{} %.",
+        tenths / 10,
+        tenths % 10
+    );
+    let mut parts = vec![("share".to_owned(), summary)];
+    let options = families.iter().filter(|family| family.title.starts_with('`'));
+    let mut table = String::from("| options of | work | otherwise |\n|---|---|---|\n");
+    for family in options {
+        let _ = writeln!(table, "| {} | {} | {} |", family.title, names(family), others(family));
+    }
+    parts.push(("options".to_owned(), table));
+    for family in families.iter().filter(|family| !family.title.starts_with('`')) {
+        parts.push((slug(family.title), page_table(family)));
+    }
+    parts
+}
+
+/// `Query operators` as `query-operators`.
+fn slug(title: &str) -> String {
+    let letters = title.chars().filter(|letter| letter.is_ascii_alphabetic() || *letter == ' ');
+    letters.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+/// The table of one family.
+fn page_table(family: &Family) -> String {
+    let (works, documented) = share(family);
+    let mut table = format!("| {} | {works} of {documented} |\n|---|---|\n", family.title);
+    let _ = writeln!(table, "| work | {} |", names(family));
+    for feature in &family.features {
+        if let Standing::Differs(how) = feature.standing {
+            let _ = writeln!(table, "| `{}` | works, but: {how} |", feature.name);
+        }
+    }
+    for (code, names) in grouped(family, refused) {
+        let _ = writeln!(table, "| refused, {code} | {} |", quoted(&names));
+    }
+    for (code, names) in grouped(family, elsewhere) {
+        let _ = writeln!(table, "| not in MongoDB Community, {code} | {} |", quoted(&names));
+    }
+    let own = named(family, |standing| standing == Standing::Own);
+    if !own.is_empty() {
+        let _ = writeln!(table, "| Frond's own | {} |", quoted(&own));
+    }
+    table
+}
+
+fn named(family: &Family, is: impl Fn(Standing) -> bool) -> Vec<&'static str> {
+    let features = family.features.iter().filter(|feature| is(feature.standing));
+    features.map(|feature| feature.name).collect()
+}
+
+/// What works, as code.
+fn names(family: &Family) -> String {
+    quoted(&named(family, |standing| matches!(standing, Standing::Works | Standing::Differs(_))))
+}
+
+/// What differs, is refused, or is Frond's own, in one cell.
+fn others(family: &Family) -> String {
+    let mut parts = Vec::new();
+    for feature in &family.features {
+        if let Standing::Differs(how) = feature.standing {
+            parts.push(format!("`{}`: {how}", feature.name));
+        }
+    }
+    for (code, names) in grouped(family, refused) {
+        parts.push(format!("refused, {code}: {}", quoted(&names)));
+    }
+    let own = named(family, |standing| standing == Standing::Own);
+    if !own.is_empty() {
+        parts.push(format!("Frond's own: {}", quoted(&own)));
+    }
+    parts.join("; ")
+}
+
+fn refused(standing: Standing) -> Option<&'static str> {
+    if let Standing::Refused(code) = standing { Some(code) } else { None }
+}
+
+fn elsewhere(standing: Standing) -> Option<&'static str> {
+    if let Standing::Elsewhere(code) = standing { Some(code) } else { None }
+}
+
+/// What `code_of` has a code of, by code, in the order in which the codes come.
+fn grouped(
+    family: &Family,
+    code_of: fn(Standing) -> Option<&'static str>,
+) -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut codes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for feature in &family.features {
+        let Some(code) = code_of(feature.standing) else { continue };
+        match codes.iter_mut().find(|(other, _)| *other == code) {
+            Some((_, names)) => names.push(feature.name),
+            None => codes.push((code, vec![feature.name])),
+        }
+    }
+    codes
+}
+
+fn quoted(names: &[&str]) -> String {
+    if names.is_empty() { String::new() } else { format!("`{}`", names.join(" ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_has_a_name_of_its_own() {
+        let mut names: Vec<String> = parts().into_iter().map(|(name, _)| name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
