@@ -19,6 +19,7 @@ use crate::limits::{
     COMMANDS_RUNNING_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, DOCUMENT_BYTES_LIMIT,
     DOCUMENT_BYTES_MAX, STALL_MAX, STOP_WAIT_MAX,
 };
+use crate::places::Places;
 use crate::shared::{MemberOptions, Shared};
 use crate::sweep;
 
@@ -38,6 +39,8 @@ pub struct ServerOptions {
     /// The largest document that a client may store, as `hello` announces it; never more than
     /// [`DOCUMENT_BYTES_LIMIT`].
     pub document_bytes_max: usize,
+    /// Where it fetches from and pushes to.
+    pub places: Places,
 }
 
 impl Default for ServerOptions {
@@ -49,6 +52,7 @@ impl Default for ServerOptions {
             data_directory: String::new(),
             member: MemberOptions::default(),
             document_bytes_max: DOCUMENT_BYTES_MAX,
+            places: Places::default(),
         }
     }
 }
@@ -114,14 +118,16 @@ impl Server {
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let bytes_max = options.document_bytes_max.min(DOCUMENT_BYTES_LIMIT);
-        let shared = Arc::new(Shared::new(
+        let mut shared = Shared::new(
             frond.with_document_bytes_max(bytes_max as u64),
             address,
             options.connections_max,
             options.arguments,
             options.data_directory,
             options.member,
-        ));
+        );
+        shared.places = options.places;
+        let shared = Arc::new(shared);
         let (stop, _) = watch::channel(false);
         Ok(Server { listener, shared, stop })
     }

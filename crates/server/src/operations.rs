@@ -22,6 +22,18 @@ pub struct Operation {
     started: Instant,
     deadline: Option<Instant>,
     is_killed: AtomicBool,
+    progress: Mutex<Option<Progress>>,
+}
+
+/// How far a long command is.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// In words.
+    pub message: String,
+    /// How many parts are done.
+    pub done: u64,
+    /// Of how many.
+    pub total: u64,
 }
 
 impl Operation {
@@ -33,6 +45,16 @@ impl Operation {
     /// How long it runs.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// How far it is, if it tells.
+    pub fn progress(&self) -> Option<Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells how far it is.
+    pub fn show(&self, progress: Progress) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
     }
 
     /// Whether it must stop: asked between documents.
@@ -117,6 +139,7 @@ impl Operations {
             started,
             deadline: time_max.map(|time_max| started + time_max),
             is_killed: AtomicBool::new(false),
+            progress: Mutex::new(None),
         });
         table.running.insert(operation.id, Arc::clone(&operation));
         Running { operations: self, operation }

@@ -9,6 +9,7 @@ use frond_doc::{ObjectId, Timestamp};
 
 use crate::cursors::Cursors;
 use crate::operations::Operations;
+use crate::places::Places;
 use crate::pressure::Pressure;
 use crate::sessions::Sessions;
 
@@ -53,6 +54,8 @@ pub struct Shared {
     pub sessions: Sessions,
     /// What this server is in its replica set.
     pub member: Member,
+    /// Where it fetches from and pushes to.
+    pub places: Places,
     connections_open: AtomicUsize,
     connections_made: AtomicI32,
     reply_ids: AtomicI32,
@@ -121,6 +124,7 @@ impl Shared {
             pressure: Pressure::default(),
             sessions: Sessions::default(),
             member,
+            places: Places::default(),
             connections_open: AtomicUsize::new(0),
             connections_made: AtomicI32::new(0),
             reply_ids: AtomicI32::new(0),
