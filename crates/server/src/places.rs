@@ -10,10 +10,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use frond_db::Error;
-use frond_db::version::remote::{Moved, RefUpdate, Remote, RemoteState};
+use frond_db::version::remote::{Moved, Remote, WatchedRemote};
+use frond_db::{Error, Interrupt};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash};
 
 use crate::operations::{Operation, Progress};
 
@@ -54,14 +53,15 @@ impl Places {
         database: &str,
         token: Option<&str>,
         operation: &Arc<Operation>,
-    ) -> Result<Watched, Error> {
+    ) -> Result<WatchedRemote, Error> {
         check(url)?;
         let Some(open) = &self.0 else {
             let message = "this process reaches no other places: frond serve does";
             return Err(Error::invalid(Code::CommandNotSupported, message));
         };
         let remote = open(url, database, token)?;
-        Ok(Watched { remote, operation: operation.clone() })
+        let operation = operation.clone();
+        Ok(WatchedRemote::new(remote, Interrupt::new(move || operation.check())))
     }
 }
 
@@ -79,49 +79,14 @@ pub fn check(url: &str) -> Result<(), Error> {
     Err(Error::invalid(Code::BadValue, message))
 }
 
-/// A place that is left as soon as the command must stop.
-pub struct Watched {
-    remote: Box<dyn Remote>,
-    operation: Arc<Operation>,
-}
-
-impl Watched {
-    /// Notes how much has moved, for `currentOp`.
-    pub fn show(&self, moved: &Moved) {
-        let message = format!(
-            "{} of {} commits, {} chunks, {} bytes",
-            moved.commits_done, moved.commits, moved.chunks, moved.bytes
-        );
-        let (done, total) = (moved.commits_done, moved.commits);
-        self.operation.show(Progress { message, done, total });
-    }
-}
-
-impl Remote for Watched {
-    fn state(&self) -> Result<Option<RemoteState>, Error> {
-        self.operation.check()?;
-        self.remote.state()
-    }
-
-    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
-        self.operation.check()?;
-        self.remote.has_many(hashes)
-    }
-
-    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
-        self.operation.check()?;
-        self.remote.get_many(hashes)
-    }
-
-    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
-        self.operation.check()?;
-        self.remote.put_many(chunks)
-    }
-
-    fn update(&self, update: &RefUpdate) -> Result<(), Error> {
-        self.operation.check()?;
-        self.remote.update(update)
-    }
+/// Notes how much has moved, for `currentOp`.
+pub fn show(operation: &Operation, moved: &Moved) {
+    let message = format!(
+        "{} of {} commits, {} chunks, {} bytes",
+        moved.commits_done, moved.commits, moved.chunks, moved.bytes
+    );
+    let (done, total) = (moved.commits_done, moved.commits);
+    operation.show(Progress { message, done, total });
 }
 
 #[cfg(test)]

@@ -62,7 +62,8 @@ pub fn clone(request: &Request<'_>) -> Answer {
     let database = request.database()?;
     let name = &database.name().name;
     let remote = request.server.places.open(from, name, token, &request.operation)?;
-    let report = database.clone_to(from, &remote, depth, &mut |moved| remote.show(moved))?;
+    let report = database
+        .clone_to(from, &remote, depth, &mut |moved| places::show(&request.operation, moved))?;
     let mut answer = DocumentBuilder::new();
     append_fetched(&mut answer, &report);
     Ok(answer)
@@ -79,7 +80,8 @@ pub fn fetch(request: &Request<'_>) -> Answer {
     let url = database.remote_url(name)?;
     let own = &database.name().name;
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
-    let report = database.fetch_to(name, &remote, depth, &mut |moved| remote.show(moved))?;
+    let report = database
+        .fetch_to(name, &remote, depth, &mut |moved| places::show(&request.operation, moved))?;
     let mut answer = DocumentBuilder::new();
     append_fetched(&mut answer, &report);
     Ok(answer)
@@ -105,7 +107,7 @@ pub fn pull(request: &Request<'_>) -> Answer {
     let url = database.remote_url(name)?;
     let own = &database.name().name;
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
-    let show = &mut |moved: &Moved| remote.show(moved);
+    let show = &mut |moved: &Moved| places::show(&request.operation, moved);
     let (report, outcome) = database.pull(name, &remote, branch, merge_request, show)?;
     let mut answer = merge::outcome(&outcome, database.branch())?;
     append_fetched(&mut answer, &report);
@@ -127,7 +129,8 @@ pub fn push(request: &Request<'_>) -> Answer {
     let url = database.remote_url(name)?;
     let own = &database.name().name;
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
-    let report = database.push(name, &remote, &push, &mut |moved| remote.show(moved))?;
+    let report = database
+        .push(name, &remote, &push, &mut |moved| places::show(&request.operation, moved))?;
     let mut answer = DocumentBuilder::new();
     answer.append("branch", Value::String(&report.branch));
     if let Some(from) = report.from {

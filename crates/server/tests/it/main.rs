@@ -7,6 +7,7 @@ mod errors;
 mod hostile;
 mod many;
 mod monitor;
+mod remotes;
 mod running;
 mod startup;
 mod transactions;

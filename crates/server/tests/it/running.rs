@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use frond_db::{Frond, FrondOptions};
 use frond_doc::{DocumentBuf, DocumentBuilder, extended_json};
-use frond_server::{Client, ClientError, Server, ServerError, ServerOptions, Stopper};
+use frond_server::{Client, ClientError, Places, Server, ServerError, ServerOptions, Stopper};
 use frond_testkit::SimDisk;
 
 /// A server that stops, and must stop well, when it is dropped.
@@ -29,9 +29,17 @@ impl Running {
 
     /// Starts a server on a disk.
     pub fn on_disk(disk: &SimDisk, connections_max: usize) -> Running {
+        Running::with(disk, ServerOptions { connections_max, ..ServerOptions::default() })
+    }
+
+    /// Starts a server on an empty disk that goes to `places`.
+    pub fn with_places(places: Places) -> Running {
+        Running::with(&SimDisk::new(1), ServerOptions { places, ..ServerOptions::default() })
+    }
+
+    fn with(disk: &SimDisk, options: ServerOptions) -> Running {
         let frond = Frond::open_on(&disk.machine(), FrondOptions::default());
-        let listen = "127.0.0.1:0".to_owned();
-        let options = ServerOptions { listen, connections_max, ..ServerOptions::default() };
+        let options = ServerOptions { listen: "127.0.0.1:0".to_owned(), ..options };
         let server = Server::bind(frond.expect("the disk opens"), options).expect("binds");
         let (address, stopper) = (server.address().to_string(), server.stopper());
         let thread = Some(std::thread::spawn(move || server.run()));

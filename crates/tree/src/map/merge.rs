@@ -5,10 +5,12 @@
 //!    what only we changed is never read.
 //! 2. Where ours is what the base had, only they changed it: that is an edit. Where it is what they have,
 //!    both agree. Anything else is for the caller to resolve.
-//! 3. The edits are applied while they are found: nothing is gathered but a batch.
+//! 3. The edits are applied while they are found: nothing is gathered but a few batches. Of many changes
+//!    the next ones are looked for by another thread meanwhile.
 
 use std::sync::Arc;
-use std::vec;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::{thread, vec};
 
 use bytes::Bytes;
 use frond_store::ChunkStore;
@@ -17,10 +19,14 @@ use crate::error::TreeError;
 use crate::map::{Change, Diff, Edit, MergeConflict, Tree};
 use crate::value::Value;
 
-/// Changes that are looked up together.
+/// Changes that are looked up together; no thread is started for fewer.
 const BATCH_COUNT: usize = 256;
+/// Batches that wait for being applied.
+const AHEAD_COUNT: usize = 2;
 
 type Resolve<'a> = dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError> + 'a;
+/// Changes of theirs, each with what ours has.
+type Batch = Vec<(Change, Option<Value>)>;
 
 impl Tree {
     /// Three-way merge: `ours` with the changes from `base` to `theirs`. `resolve` is asked for
@@ -36,24 +42,54 @@ impl Tree {
         theirs: &Tree,
         resolve: &mut dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError>,
     ) -> Result<Tree, TreeError> {
-        let mut edits = MergeEdits {
-            store,
-            ours,
-            theirs: base.diff(store, theirs),
-            looked_up: Vec::new().into_iter(),
-            resolve,
-        };
-        ours.apply(&**store, &mut edits)
+        let mut changes = Changes { store, ours: *ours, theirs: base.diff(store, theirs) };
+        let first = changes.next_batch()?;
+        if first.len() < BATCH_COUNT {
+            let mut edits = MergeEdits { batch: first.into_iter(), more: None, resolve };
+            return ours.apply(&**store, &mut edits);
+        }
+        thread::scope(|scope| {
+            let (sender, more) = sync_channel(AHEAD_COUNT);
+            scope.spawn(move || {
+                loop {
+                    let batch = changes.next_batch();
+                    let goes_on = batch.as_ref().is_ok_and(|batch| batch.len() == BATCH_COUNT);
+                    // Nobody listens any more once the other thread has failed.
+                    if sender.send(batch).is_err() || !goes_on {
+                        return;
+                    }
+                }
+            });
+            let mut edits = MergeEdits { batch: first.into_iter(), more: Some(more), resolve };
+            ours.apply(&**store, &mut edits)
+        })
+    }
+}
+
+/// Finds what theirs changed.
+struct Changes<'a> {
+    store: &'a Arc<dyn ChunkStore>,
+    ours: Tree,
+    theirs: Diff,
+}
+
+impl Changes<'_> {
+    /// The next changes: fewer than a whole batch if there are no more.
+    fn next_batch(&mut self) -> Result<Batch, TreeError> {
+        let changes: Result<Vec<Change>, TreeError> =
+            self.theirs.by_ref().take(BATCH_COUNT).collect();
+        let changes = changes?;
+        let keys: Vec<&[u8]> = changes.iter().map(|change| &change.key[..]).collect();
+        let ours = self.ours.get_many(&**self.store, &keys)?;
+        Ok(changes.into_iter().zip(ours).collect())
     }
 }
 
 /// The edits that turn ours into the merged tree.
 struct MergeEdits<'a> {
-    store: &'a Arc<dyn ChunkStore>,
-    ours: &'a Tree,
-    theirs: Diff,
-    /// Their next changes, each with what ours has.
-    looked_up: vec::IntoIter<(Change, Option<Value>)>,
+    batch: vec::IntoIter<(Change, Option<Value>)>,
+    /// The batches behind it, if there are any.
+    more: Option<Receiver<Result<Batch, TreeError>>>,
     resolve: &'a mut Resolve<'a>,
 }
 
@@ -77,16 +113,16 @@ impl MergeEdits<'_> {
     }
 
     fn next_change(&mut self) -> Result<Option<(Change, Option<Value>)>, TreeError> {
-        if let Some(next) = self.looked_up.next() {
-            return Ok(Some(next));
+        loop {
+            if let Some(next) = self.batch.next() {
+                return Ok(Some(next));
+            }
+            // The other thread ends behind the last batch; its panic is passed on where it is joined.
+            match self.more.as_ref().and_then(|more| more.recv().ok()) {
+                Some(batch) => self.batch = batch?.into_iter(),
+                None => return Ok(None),
+            }
         }
-        let changes: Result<Vec<Change>, TreeError> =
-            self.theirs.by_ref().take(BATCH_COUNT).collect();
-        let changes = changes?;
-        let keys: Vec<&[u8]> = changes.iter().map(|change| &change.key[..]).collect();
-        let ours = self.ours.get_many(&**self.store, &keys)?;
-        self.looked_up = changes.into_iter().zip(ours).collect::<Vec<_>>().into_iter();
-        Ok(self.looked_up.next())
     }
 }
 
