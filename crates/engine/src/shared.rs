@@ -20,6 +20,7 @@ use crate::current::Current;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::log::spares::Spares;
 use crate::open_transactions::OpenTransactions;
 use crate::overlay::memtable::Memtable;
 use crate::pace::Pace;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub machine: Machine,
     pub store: Arc<dyn ChunkStore>,
     pub options: EngineOptions,
+    /// Files of the log for segments to come.
+    pub spares: Arc<Spares>,
     pub local_format: TreeFormat,
     /// Every reserved id is less.
     pub next_tree_id: AtomicU64,

@@ -7,9 +7,10 @@
 //! repositories). [`client`] is the other side;
 //! [`in_process`] runs commands without a socket.
 //!
-//! Only this crate knows sockets and tokio. Everything below it blocks, so commands run on blocking
-//! threads, a bounded number at a time ([`limits`]).
+//! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy has a
+//! thread; those that are idle have none. What they may hold together is in [`limits`] and [`budget`].
 
+pub mod budget;
 pub mod client;
 pub mod commands;
 pub mod common;
@@ -22,8 +23,8 @@ pub mod limits;
 pub mod listener;
 pub mod operations;
 pub mod places;
-pub mod pressure;
 pub mod request;
+pub mod room;
 pub mod sessions;
 pub mod shared;
 pub mod sweep;

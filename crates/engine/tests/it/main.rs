@@ -5,4 +5,5 @@ mod concurrency;
 mod crashes;
 mod model;
 mod reclaim;
+mod recycling;
 mod rig;

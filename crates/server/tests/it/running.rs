@@ -37,6 +37,16 @@ impl Running {
         Running::with(&SimDisk::new(1), ServerOptions { places, ..ServerOptions::default() })
     }
 
+    /// Starts a server whose messages and answers may hold so many bytes each.
+    pub fn with_memory(bytes_max: usize) -> Running {
+        let memory = ServerOptions {
+            messages_bytes_max: bytes_max,
+            answers_bytes_max: bytes_max,
+            ..ServerOptions::default()
+        };
+        Running::with(&SimDisk::new(1), memory)
+    }
+
     fn with(disk: &SimDisk, options: ServerOptions) -> Running {
         let frond = Frond::open_on(&disk.machine(), FrondOptions::default());
         let options = ServerOptions { listen: "127.0.0.1:0".to_owned(), ..options };
