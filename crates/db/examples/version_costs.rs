@@ -2,8 +2,11 @@
 //! documents (five trees), a merge of 1,000 changed documents on each side with four indexes, diffs, the log
 //! of one document.
 //!
-//! `cargo run --release --example version_costs -p frond-db -- 100000`. Each step is run several times and the
-//! median is told; so are the chunks that it read and wrote, which don't depend on the machine.
+//! `cargo run --release --example version_costs -p frond-db -- 100000 [BYTES [FACTOR]]`: documents, bytes a
+//! document (about 400 if nothing is said; with 1000, a million is a database of 1 GB), and how many times as
+//! many they are the second time (10; with 1 there is none). Each step is run several times and the
+//! median is told, and the means of its processor time, of all threads, and of the chunks that it read and wrote,
+//! which don't depend on what else the machine does.
 
 use std::path::PathBuf;
 
@@ -16,20 +19,55 @@ use frond_store::io::{Clock, SystemClock};
 
 const ROUNDS: usize = 7;
 const BATCH: usize = 5_000;
+/// Bytes of a document beside its text.
+const OTHER_BYTES: usize = 160;
+
+/// The command's allocator: the system's costs a tenth more.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// What one step took, in each round.
 struct Step {
     name: &'static str,
     micros: Vec<i64>,
+    /// Of all rounds.
+    processor_micros: i64,
     chunks_read: u64,
     chunks_written: u64,
 }
 
-fn thing(id: i64, round: i64) -> DocumentBuf {
-    let text = format!("{:0>80}", id * 7_919);
+impl Step {
+    /// The mean of all rounds.
+    fn processor_millis(&self) -> f64 {
+        self.processor_micros as f64 / 1e3 / ROUNDS as f64
+    }
+}
+
+/// Processor time of this process so far, from Linux, which tells it in hundredths of a second.
+fn processor_micros() -> i64 {
+    let told = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name before them may hold blanks, within brackets.
+    let fields = told.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks = fields.skip(11).take(2).filter_map(|field| field.parse::<i64>().ok());
+    ticks.sum::<i64>() * 10_000
+}
+
+/// A document of about `bytes`, whose text doesn't compress to nothing.
+fn thing(id: i64, bytes: usize) -> DocumentBuf {
+    let mut text = format!("{:0>80}", id * 7_919);
+    let (long, mut seed) = (bytes.saturating_sub(OTHER_BYTES + 80), id as u64);
+    let mut body = String::new();
+    while body.len() < long {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        body.push_str(["amber ", "basalt ", "cedar ", "dune "][(seed >> 33) as usize % 4]);
+        body.push_str(&(seed >> 48).to_string());
+        body.push(' ');
+    }
+    let round = 0;
+    text.truncate(80);
     document! {
         "_id": id, "a": id.wrapping_mul(2_654_435_761) % 1_000_003 + round, "b": id % 997,
-        "c": text.as_str(), "d": (id * 31 + round) % 10_007, "text": text.as_str(),
+        "c": text.as_str(), "d": (id * 31 + round) % 10_007, "text": text.as_str(), "body": body.as_str(),
     }
 }
 
@@ -67,21 +105,25 @@ fn measured(
     name: &'static str,
     work: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (before, start) = (frond.counters().1, SystemClock.now_micros());
+    let (before, processor, start) =
+        (frond.counters().1, processor_micros(), SystemClock.now_micros());
     work()?;
     let (micros, after) = (SystemClock.now_micros() - start, frond.counters().1);
+    let processor = processor_micros() - processor;
     let position = steps.iter().position(|step| step.name == name).unwrap_or_else(|| {
-        steps.push(Step { name, micros: Vec::new(), chunks_read: 0, chunks_written: 0 });
+        let (micros, processor_micros, chunks_read, chunks_written) = (Vec::new(), 0, 0, 0);
+        steps.push(Step { name, micros, processor_micros, chunks_read, chunks_written });
         steps.len() - 1
     });
     let step = &mut steps[position];
     step.micros.push(micros);
-    step.chunks_read = after.chunks_read - before.chunks_read;
-    step.chunks_written = after.chunks_written - before.chunks_written;
+    step.processor_micros += processor;
+    step.chunks_read += after.chunks_read - before.chunks_read;
+    step.chunks_written += after.chunks_written - before.chunks_written;
     Ok(())
 }
 
-fn run(documents: i64) -> Result<Vec<Step>, Error> {
+fn run(documents: i64, bytes: usize) -> Result<Vec<Step>, Error> {
     let directory: PathBuf =
         std::env::temp_dir().join(format!("frond-version-costs-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
@@ -89,7 +131,7 @@ fn run(documents: i64) -> Result<Vec<Step>, Error> {
     let main = frond.database("shop")?;
     let ids: Vec<i64> = (0..documents).collect();
     for ids in ids.chunks(BATCH) {
-        let batch: Vec<DocumentBuf> = ids.iter().map(|id| thing(*id, 0)).collect();
+        let batch: Vec<DocumentBuf> = ids.iter().map(|id| thing(*id, bytes)).collect();
         main.insert("things", &batch, true, Durability::Relaxed)?;
     }
     let index = |key: DocumentBuf| IndexSpec::parse(document! { "key": &key }.view());
@@ -150,27 +192,44 @@ fn run(documents: i64) -> Result<Vec<Step>, Error> {
 }
 
 fn main() -> Result<(), Error> {
-    let small: i64 =
-        std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(100_000);
-    let results = [run(small)?, run(small * 10)?];
-    println!("documents: {small} and {}", small * 10);
-    println!("{:<24} {:>10} {:>10} {:>6}   chunks read, written", "", "ms", "ms", "ratio");
-    for (small, large) in results[0].iter().zip(&results[1]) {
-        let median = |step: &Step| {
-            let mut micros = step.micros.clone();
-            micros.sort_unstable();
-            micros[micros.len() / 2] as f64 / 1e3
-        };
-        let (first, second) = (median(small), median(large));
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |default: i64| {
+        arguments.next().and_then(|argument| argument.parse().ok()).unwrap_or(default)
+    };
+    let (documents, bytes, factor) = (number(100_000), number(400), number(10));
+    let mut before: Option<Vec<Step>> = None;
+    for documents in [documents, documents * factor] {
+        let steps = run(documents, usize::try_from(bytes).unwrap_or(0))?;
+        println!("{documents} documents of {bytes} bytes");
         println!(
-            "{:<24} {first:>10.2} {second:>10.2} {:>6.2}   {}, {} and {}, {}",
-            small.name,
-            second / first,
-            small.chunks_read,
-            small.chunks_written,
-            large.chunks_read,
-            large.chunks_written
+            "{:<22} {:>9} {:>9} {:>14} {:>8} {:>8}",
+            "", "ms", "CPU ms", "ratios", "read", "written"
         );
+        for (position, step) in steps.iter().enumerate() {
+            let (wall, processor) = (median(&step.micros), step.processor_millis());
+            let ratios = before.as_ref().map_or(String::new(), |before| {
+                let before = &before[position];
+                let (wall, processor) =
+                    (wall / median(&before.micros), processor / before.processor_millis());
+                format!("{wall:.2} {processor:.2}")
+            });
+            let (read, written) =
+                (step.chunks_read / ROUNDS as u64, step.chunks_written / ROUNDS as u64);
+            println!(
+                "{:<22} {wall:>9.2} {processor:>9.2} {ratios:>14} {read:>8} {written:>8}",
+                step.name
+            );
+        }
+        before = Some(steps);
+        if factor <= 1 {
+            break;
+        }
     }
     Ok(())
+}
+
+fn median(micros: &[i64]) -> f64 {
+    let mut sorted = micros.to_vec();
+    sorted.sort_unstable();
+    sorted[sorted.len() / 2] as f64 / 1e3
 }

@@ -37,6 +37,7 @@ mod status;
 
 pub mod rows;
 pub(crate) mod source;
+mod source_explain;
 
 mod adopt;
 pub(crate) mod automatic;

@@ -49,15 +49,19 @@ impl Shared {
         lifetime: Lifetime,
     ) -> Result<(Vec<Tree>, Vec<Outcome>), EngineError> {
         self.queue().check_open()?;
+        let best: Result<Vec<(Sequence, Base)>, EngineError> =
+            trees.iter().map(|tree| self.best_base(snapshot, *tree)).collect();
+        let best = best?;
+        let bases: Vec<(TreeId, &Base)> =
+            trees.iter().copied().zip(best.iter().map(|(_, base)| base)).collect();
         let mut folded = Vec::with_capacity(trees.len());
         let mut outcomes: Vec<Outcome> = Vec::new();
-        for tree in trees {
-            let (from, base) = self.best_base(snapshot, *tree)?;
-            let better = snapshot.fold(*tree, &base, lifetime)?;
+        let better = snapshot.fold_many(&bases, lifetime)?;
+        for ((tree, (from, base)), better) in trees.iter().zip(&best).zip(better) {
             if let Some(better) = better {
                 Counters::count(&self.counters.folds);
                 let improvement = Improvement::Folded { tree: better, upto: snapshot.sequence() };
-                outcomes.push(Outcome { tree: *tree, from, improvement });
+                outcomes.push(Outcome { tree: *tree, from: *from, improvement });
             }
             folded.push(better.unwrap_or(base.tree));
         }

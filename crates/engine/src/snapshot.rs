@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_store::{ChunkStore, Lifetime};
-use frond_tree::{Bounds, Direction, Edit, Tree, TreeError, TreeFormat, Value};
+use frond_tree::{Bounds, Direction, Edit, Edits, Tree, TreeError, TreeFormat, Value};
 
 use crate::current::View;
 use crate::cursor::EntryCursor;
@@ -337,13 +337,28 @@ impl Snapshot {
         base: &Base,
         lifetime: Lifetime,
     ) -> Result<Option<Tree>, EngineError> {
-        if base.runs.is_empty() && !self.is_written_since(tree, base) {
-            return self.unless_expired(Ok(None));
-        }
-        let mut edits = edits(self.changes(tree, base));
+        Ok(self.fold_many(&[(tree, base)], lifetime)?[0])
+    }
+
+    /// As `fold`, for several trees at once: other threads help. The results come in their order.
+    pub(crate) fn fold_many(
+        &self,
+        trees: &[(TreeId, &Base)],
+        lifetime: Lifetime,
+    ) -> Result<Vec<Option<Tree>>, EngineError> {
+        let is_changed = |(tree, base): &&(TreeId, &Base)| {
+            !base.runs.is_empty() || self.is_written_since(*tree, base)
+        };
+        let changed = trees.iter().filter(is_changed);
+        let changed = changed.map(|(tree, base)| {
+            let edits: Edits<'_> = Box::new(edits(self.changes(*tree, base)));
+            (base.tree, edits)
+        });
         let store = SteadyStore::new(&*self.view.store, lifetime);
-        let folded = base.tree.apply(&store, &mut edits).map_err(EngineError::from);
-        self.unless_expired(folded.map(Some))
+        let folded = Tree::apply_many(&store, changed.collect()).map_err(EngineError::from);
+        let mut folded = self.unless_expired(folded)?.into_iter();
+        let results = trees.iter().map(|tree| is_changed(&tree).then(|| folded.next()).flatten());
+        Ok(results.collect())
     }
 
     /// The least and the greatest key that the overlay of `base` names.

@@ -1,6 +1,7 @@
 //! Remotes over a network: a running server over HTTP, and a bucket of an object store.
 //!
-//! Reading order: [`PlaceUrl`] (what a remote's place may look like), [`open`] (what is there), `runtime` (how
+//! Reading order: [`PlaceUrl`] (what a remote's place may look like), [`open`] (what is there), [`PlaceTokens`] (what a
+//! server says to whom), `runtime` (how
 //! blocking callers reach asynchronous code), [`http`] (a server's side and a client's), [`bucket`]
 //! (the files of a plain remote as objects), [`race`] (is a bucket's conditional put one?).
 //!
@@ -10,6 +11,7 @@
 //! [`PlainPlace`]: frond_db::version::remote::PlainPlace
 
 mod open;
+mod place_tokens;
 mod place_url;
 mod runtime;
 
@@ -21,4 +23,5 @@ pub use http::client::{HttpImage, HttpOptions, HttpRemote};
 pub use http::server::{RemoteServer, ServeError, ServeOptions};
 pub use http::tokens::Tokens;
 pub use open::{open, open_plain};
+pub use place_tokens::PlaceTokens;
 pub use place_url::PlaceUrl;

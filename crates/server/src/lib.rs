@@ -3,7 +3,8 @@
 //! Reading order: [`wire`] (bytes to messages and back), [`listener`] and [`connection`] (sockets),
 //! [`dispatch`] (a message to its answer), [`request`], [`fields`] and [`common`] (what a handler
 //! works with), [`commands`] (one file a command, or a few relatives), [`cursors`] and
-//! [`operations`] (what outlives a message, and what runs), [`sessions`] and [`transactions`]. [`client`] is the other side;
+//! [`operations`] (what outlives a message, and what runs), [`sessions`] and [`transactions`], [`places`] (other
+//! repositories). [`client`] is the other side;
 //! [`in_process`] runs commands without a socket.
 //!
 //! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy has a
@@ -21,6 +22,7 @@ pub mod in_process;
 pub mod limits;
 pub mod listener;
 pub mod operations;
+pub mod places;
 pub mod reference;
 pub mod request;
 pub mod room;
@@ -33,4 +35,5 @@ pub mod wire;
 pub use client::{Client, ClientError};
 pub use in_process::InProcess;
 pub use listener::{Server, ServerError, ServerOptions, Stopper};
+pub use places::Places;
 pub use shared::MemberOptions;

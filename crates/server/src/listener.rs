@@ -23,6 +23,7 @@ use crate::limits::{
     DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, MESSAGES_BYTES_MAX, STALL_MAX, STOP_WAIT_MAX,
     THREADS_EXTRA,
 };
+use crate::places::Places;
 use crate::shared::{MemberOptions, Shared};
 use crate::sweep;
 
@@ -42,6 +43,8 @@ pub struct ServerOptions {
     /// The largest document that a client may store, as `hello` announces it; never more than
     /// [`DOCUMENT_BYTES_LIMIT`].
     pub document_bytes_max: usize,
+    /// Where it fetches from and pushes to.
+    pub places: Places,
     /// What messages that come in may hold together, those up to [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
     pub messages_bytes_max: usize,
     /// What answers that go out may hold together, those up to [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
@@ -57,6 +60,7 @@ impl Default for ServerOptions {
             data_directory: String::new(),
             member: MemberOptions::default(),
             document_bytes_max: DOCUMENT_BYTES_MAX,
+            places: Places::default(),
             messages_bytes_max: MESSAGES_BYTES_MAX,
             answers_bytes_max: ANSWERS_BYTES_MAX,
         }
@@ -146,6 +150,7 @@ impl Server {
             options.data_directory,
             options.member,
         );
+        shared.places = options.places;
         shared.messages = Budget::new(options.messages_bytes_max);
         shared.answers = Budget::new(options.answers_bytes_max);
         let shared = Arc::new(shared);

@@ -21,6 +21,18 @@ pub struct Operation {
     started: Instant,
     deadline: Option<Instant>,
     is_killed: AtomicBool,
+    progress: Mutex<Option<Progress>>,
+}
+
+/// How far a long command is.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// In words.
+    pub message: String,
+    /// How many parts are done.
+    pub done: u64,
+    /// Of how many.
+    pub total: u64,
 }
 
 impl Operation {
@@ -43,6 +55,16 @@ impl Operation {
             return Err(Error::invalid(Code::Interrupted, "operation was interrupted"));
         }
         Ok(())
+    }
+
+    /// How far it is, if it tells.
+    pub fn progress(&self) -> Option<Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells how far it is.
+    pub fn show(&self, progress: Progress) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
     }
 
     /// Whether it must stop: asked between documents.
@@ -122,6 +144,7 @@ impl Operations {
             started,
             deadline: time_max.map(|time_max| started + time_max),
             is_killed: AtomicBool::new(false),
+            progress: Mutex::new(None),
         });
         self.list_of(operation.id).push(Arc::clone(&operation));
         Running { operations: self, operation }

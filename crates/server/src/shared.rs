@@ -11,6 +11,7 @@ use crate::budget::Budget;
 use crate::cursors::Cursors;
 use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX};
 use crate::operations::Operations;
+use crate::places::Places;
 use crate::sessions::Sessions;
 
 /// What a command counts as in `serverStatus`.
@@ -58,6 +59,8 @@ pub struct Shared {
     pub sessions: Sessions,
     /// What this server is in its replica set.
     pub member: Member,
+    /// Where it fetches from and pushes to.
+    pub places: Places,
     connections_open: AtomicUsize,
     connections_made: AtomicI32,
     reply_ids: AtomicI32,
@@ -128,6 +131,7 @@ impl Shared {
             kept_documents: Budget::new(CURSORS_BYTES_MAX),
             sessions: Sessions::default(),
             member,
+            places: Places::default(),
             connections_open: AtomicUsize::new(0),
             connections_made: AtomicI32::new(0),
             reply_ids: AtomicI32::new(0),

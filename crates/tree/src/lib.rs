@@ -20,8 +20,8 @@ pub mod sequence;
 pub use error::TreeError;
 pub use format::TreeFormat;
 pub use map::{
-    Bounds, Change, ContentRef, Cursor, Diff, Direction, Edit, Entry, EntryRef, MergeConflict,
-    Summary, Tree,
+    Bounds, Change, ContentRef, Cursor, Diff, Direction, Edit, Edits, Entry, EntryRef,
+    MergeConflict, Summary, Tree,
 };
 pub use sequence::{GrowingSequence, Refers, Sequence};
 pub use value::{Content, OWN_LENGTH_FLAG, Value};

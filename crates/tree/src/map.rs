@@ -9,6 +9,7 @@
 //! the flags of its subtree. So the content alone decides every byte (`Tree::check` verifies this).
 
 mod apply;
+mod apply_many;
 mod build;
 mod check;
 mod cursor;
@@ -26,6 +27,7 @@ use frond_store::ChunkHash;
 use crate::format::TreeFormat;
 use crate::value::Value;
 
+pub use apply_many::Edits;
 pub use cursor::Cursor;
 pub use diff::Diff;
 pub use node::{ContentRef, EntryRef};

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use frond_db::{Frond, FrondOptions};
-use frond_remote::{RemoteServer, ServeOptions, Tokens};
+use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
-use frond_server::{MemberOptions, Server, ServerOptions};
+use frond_server::{MemberOptions, Places, Server, ServerOptions};
 
 use crate::backend::open_failure;
 use crate::commands::transfer::{failure, read_text};
@@ -68,6 +68,11 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", requires = "remote_listen")]
     remote_token_file: Option<PathBuf>,
 
+    /// Refuse pushes while the data directory has so many megabytes or more: who may write can't fill
+    /// the disk then
+    #[arg(long, value_name = "MB", requires = "remote_listen")]
+    remote_disk_max: Option<u64>,
+
     /// File of certificates (PEM): remotes are served over HTTPS then
     #[arg(long, value_name = "FILE", requires = "remote_listen", requires = "remote_tls_key")]
     remote_tls_cert: Option<PathBuf>,
@@ -75,6 +80,15 @@ pub struct Serve {
     /// File of the certificate's key (PEM)
     #[arg(long, value_name = "FILE", requires = "remote_tls_cert")]
     remote_tls_key: Option<PathBuf>,
+
+    /// File of places and tokens, one pair a line (https://HOST/DATABASE TOKEN): what this server says
+    /// where it fetches from and pushes to (frondFetch, frondPull, frondPush, frondClone)
+    #[arg(long, value_name = "FILE")]
+    place_token_file: Option<PathBuf>,
+
+    /// File of certificates (PEM) to trust there, beside the system's
+    #[arg(long, value_name = "FILE")]
+    place_ca_file: Option<PathBuf>,
 
     /// Memory for caches, recent writes and queries' stages together: bytes, or a number with KB, MB or GB;
     /// at least 16MB. Without it caches take 136 MB, recent writes up to 256 MB and a stage 100 MB
@@ -128,6 +142,7 @@ impl Serve {
                 advertise: self.advertise.clone(),
             },
             document_bytes_max: self.max_document_bytes as usize,
+            places: self.places()?,
             ..ServerOptions::default()
         };
         let remote = self.serve_remotes(&frond)?;
@@ -143,6 +158,26 @@ impl Serve {
         Ok(())
     }
 
+    /// What opens other places for clients.
+    fn places(&self) -> Result<Places, Failure> {
+        let tokens = match &self.place_token_file {
+            Some(file) => PlaceTokens::parse(&read_text(file)?).map_err(|error| {
+                Failure::failed(format!("{}: {}", file.display(), error.message))
+            })?,
+            None => PlaceTokens::default(),
+        };
+        let authorities = self.place_ca_file.clone();
+        Ok(Places::new(move |url, database, token| {
+            let token = token.or_else(|| tokens.of(url)).map(str::to_owned);
+            let authorities = authorities.clone();
+            frond_remote::open(
+                url,
+                database,
+                &HttpOptions { token, authorities, ..HttpOptions::default() },
+            )
+        }))
+    }
+
     fn serve_remotes(&self, frond: &Frond) -> Result<Option<RemoteServer>, Failure> {
         let Some(listen) = &self.remote_listen else { return Ok(None) };
         let tokens = match &self.remote_token_file {
@@ -150,7 +185,9 @@ impl Serve {
             None => Tokens::default(),
         };
         let tls = self.remote_tls_cert.clone().zip(self.remote_tls_key.clone());
-        let options = ServeOptions { listen: listen.clone(), tokens, tls };
+        let store_bytes_max =
+            self.remote_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
+        let options = ServeOptions { listen: listen.clone(), tokens, store_bytes_max, tls };
         let started = RemoteServer::start(frond.clone(), &options);
         started.map(Some).map_err(|error| Failure::failed(format!("remotes: {error}")))
     }

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use frond_doc::{DocumentBuf, Value as DocumentValue};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value as DocumentValue, ValueBuf};
+use frond_query::Code;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Change, Tree, TreeFormat, Value};
 
@@ -18,7 +19,9 @@ use crate::large::read_document;
 use crate::reader::Reader;
 use crate::version::field_diff::diff_documents;
 use crate::version::state::BranchState;
-use crate::version::{CollectionChange, CollectionDiff, DocumentDiff, IndexChange, history};
+use crate::version::{
+    CollectionChange, CollectionDiff, DocumentDiff, FieldChange, IndexChange, history,
+};
 
 /// A collection that differs between two catalogs.
 pub(crate) struct ChangedCollection {
@@ -36,6 +39,20 @@ impl Database {
     /// # Errors
     /// `BadValue` if there is no such version.
     pub fn diff(&self, from: Option<&str>, to: Option<&str>) -> Result<Vec<CollectionDiff>, Error> {
+        self.diff_within(from, to, u64::MAX)
+    }
+
+    /// As [`Database::diff`], if what it tells of documents is at most about `bytes_max`.
+    ///
+    /// # Errors
+    /// As there; `BSONObjectTooLarge` if it is more: [`Database::diff_rows`] tells it row by row.
+    pub fn diff_within(
+        &self,
+        from: Option<&str>,
+        to: Option<&str>,
+        bytes_max: u64,
+    ) -> Result<Vec<CollectionDiff>, Error> {
+        let mut bytes_left = bytes_max;
         let reader = self.reader();
         let Some((from, to)) = self.two_catalogs(&reader, from, to)? else {
             return Ok(Vec::new());
@@ -43,7 +60,7 @@ impl Database {
         let store = reader.store();
         let mut diffs = Vec::new();
         for collection in changed_collections(store, &from, &to)? {
-            diffs.push(collection.diff(store)?);
+            diffs.push(collection.diff(store, &mut bytes_left)?);
         }
         Ok(diffs)
     }
@@ -189,7 +206,19 @@ impl ChangedCollection {
         names
     }
 
-    fn diff(&self, store: &Arc<dyn ChunkStore>) -> Result<CollectionDiff, Error> {
+    /// Gathers the whole of it, and takes what that has off `bytes_left`.
+    fn diff(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+        bytes_left: &mut u64,
+    ) -> Result<CollectionDiff, Error> {
+        let mut take = |bytes: usize| match bytes_left.checked_sub(bytes as u64) {
+            Some(left) => {
+                *bytes_left = left;
+                Ok(())
+            }
+            None => Err(too_large()),
+        };
         let mut diff = CollectionDiff {
             collection: self.name.clone(),
             change: self.change(),
@@ -208,13 +237,38 @@ impl ChangedCollection {
                 (Some(from), Some(to)) => {
                     let id = from.get("_id").unwrap_or(DocumentValue::Null).to_buf();
                     let changes = diff_documents(from.view(), to.view());
+                    take(told_bytes(&id, &changes))?;
                     diff.modified.push(DocumentDiff { id, changes });
                 }
-                (Some(from), None) => diff.removed.push(from),
-                (None, Some(to)) => diff.added.push(to),
+                (Some(from), None) => {
+                    take(from.as_bytes().len())?;
+                    diff.removed.push(from);
+                }
+                (None, Some(to)) => {
+                    take(to.as_bytes().len())?;
+                    diff.added.push(to);
+                }
                 (None, None) => {}
             }
         }
         Ok(diff)
     }
+}
+
+/// Bytes that a change of a document takes to be told, about.
+fn told_bytes(id: &ValueBuf, changes: &[FieldChange]) -> usize {
+    let mut told = DocumentBuilder::new();
+    told.append("_id", id.as_value());
+    for change in changes {
+        for side in [&change.from, &change.to].into_iter().flatten() {
+            told.append(&change.path, side.as_value());
+        }
+    }
+    told.build().as_bytes().len()
+}
+
+fn too_large() -> Error {
+    let message = "the difference is too large to be told at once: the stage $diff tells it document by \
+                   document, as in {aggregate: 1, pipeline: [{$diff: {from: ..., to: ...}}], cursor: {}}";
+    Error::invalid(Code::BSONObjectTooLarge, message)
 }

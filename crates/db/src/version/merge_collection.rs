@@ -371,22 +371,42 @@ impl CollectionMerge<'_> {
         Ok(edit)
     }
 
-    /// The index `spec` over `documents`, from the tree of the first side that has it.
-    pub fn merge_index(
+    /// The indexes `specs` over `documents`, each from the tree of the first side that has it, and what
+    /// unique ones refuse: the trees are of no use then.
+    pub fn change_indexes(
         &self,
-        spec: &IndexSpec,
+        specs: &[IndexSpec],
         sides: [&CatalogEntry; 2],
         documents: &Tree,
-    ) -> Result<(Tree, Vec<Duplicate>), Error> {
+    ) -> Result<(Vec<Tree>, Vec<(IndexSpec, Duplicate)>), Error> {
+        let mut trees: Vec<Option<Tree>> = vec![None; specs.len()];
+        let mut duplicates = Vec::new();
         for side in sides {
-            let Some((_, root)) = side.indexes.iter().find(|(known, _)| known == spec) else {
-                continue;
+            let tree_of = |spec: &IndexSpec| {
+                let (_, root) = side.indexes.iter().find(|(known, _)| known == spec)?;
+                Some(Tree { root: *root, format: self.format })
             };
-            let index = Tree { root: *root, format: self.format };
+            let left = specs.iter().enumerate().filter(|(position, _)| trees[*position].is_none());
+            let found: Vec<(usize, &IndexSpec, Tree)> = left
+                .filter_map(|(position, spec)| Some((position, spec, tree_of(spec)?)))
+                .collect();
+            if found.is_empty() {
+                continue;
+            }
+            let indexes: Vec<(&IndexSpec, Tree)> =
+                found.iter().map(|(_, spec, tree)| (*spec, *tree)).collect();
             let changes = side.documents_tree(self.format).diff(self.store, documents);
-            return merge_index::apply(self.store, spec, &index, changes, &self.namespace);
+            let (changed, refused) =
+                merge_index::apply_all(self.store, &indexes, changes, &self.namespace)?;
+            let named = |duplicate: Duplicate| (indexes[duplicate.index].0.clone(), duplicate);
+            duplicates.extend(refused.into_iter().map(named));
+            for ((position, ..), tree) in found.iter().zip(changed) {
+                trees[*position] = Some(tree);
+            }
         }
-        Err(Error::internal(format!("index {} is on neither side of a merge", spec.name)))
+        let missing = || Error::internal("an index is on neither side of a merge");
+        let trees = trees.into_iter().map(|tree| tree.ok_or_else(missing));
+        Ok((trees.collect::<Result<_, Error>>()?, duplicates))
     }
 }
 

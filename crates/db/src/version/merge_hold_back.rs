@@ -109,12 +109,7 @@ impl CollectionMerge<'_> {
     ) -> Result<MergedIndexes, Error> {
         let mut all_held = BTreeSet::new();
         loop {
-            let (mut trees, mut duplicates) = (Vec::with_capacity(specs.len()), Vec::new());
-            for spec in specs {
-                let (tree, more) = self.merge_index(spec, entries, &sides.merged)?;
-                trees.push(tree);
-                duplicates.extend(more.into_iter().map(|duplicate| (spec.clone(), duplicate)));
-            }
+            let (trees, duplicates) = self.change_indexes(specs, entries, &sides.merged)?;
             if duplicates.is_empty() {
                 return Ok(Ok(trees));
             }

@@ -19,6 +19,7 @@ mod image;
 mod plain;
 mod push;
 mod transfer;
+mod watched;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -44,6 +45,7 @@ pub use image::{DataImage, ImageSource, RestoreReport};
 pub use plain::{BackupInfo, FilePart, FileVersion, PlainPlace, PlainReclaimed, PlainRemote};
 pub use push::{PushReport, PushRequest};
 pub use transfer::{CHUNK_BYTES_MAX, Moved};
+pub use watched::WatchedRemote;
 pub use wire::{decode_hashes, encode_hashes};
 
 /// What a remote that clone makes is called.

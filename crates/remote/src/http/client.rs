@@ -5,6 +5,7 @@
 //! A lease that is gone is replaced; if what it kept is gone, too, the transfer fails, and goes on when it
 //! is run again.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -33,8 +34,8 @@ const WAIT_MILLIS: u64 = 100;
 /// Most bytes of an answer with refs.
 const REFS_BYTES_MAX: usize = 64 << 20;
 
-/// How to talk to a server.
-#[derive(Clone, Debug)]
+/// How to talk to a server. `Debug` shows no token.
+#[derive(Clone)]
 pub struct HttpOptions {
     /// What says who we are.
     pub token: Option<String>,
@@ -42,6 +43,17 @@ pub struct HttpOptions {
     pub authorities: Option<PathBuf>,
     /// How often a request is sent before it is given up.
     pub attempts: u32,
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("HttpOptions")
+            .field("has_token", &self.token.is_some())
+            .field("authorities", &self.authorities)
+            .field("attempts", &self.attempts)
+            .finish()
+    }
 }
 
 impl Default for HttpOptions {

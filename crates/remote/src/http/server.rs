@@ -39,6 +39,9 @@ pub struct ServeOptions {
     pub listen: String,
     /// Who may do what; without any everybody may do everything.
     pub tokens: Tokens,
+    /// Pushes are refused while the data directory's packs have so many bytes, so that who may write can't
+    /// fill the disk. What a refused push sent before is garbage, for the next collection.
+    pub store_bytes_max: Option<u64>,
     /// Files of certificates and of their key, in PEM; without them there is no TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
 }
@@ -93,7 +96,8 @@ impl RemoteServer {
         if options.tokens.is_empty() && !is_loopback(address.ip()) {
             return Err(ServeError::Open(address));
         }
-        let service = Arc::new(Service::new(frond, options.tokens.clone()));
+        let service =
+            Arc::new(Service::new(frond, options.tokens.clone(), options.store_bytes_max));
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(accept(listener, acceptor, service.clone(), stopped.clone()));
         runtime.spawn(sweep(service.clone(), stopped));

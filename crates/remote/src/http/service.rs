@@ -36,6 +36,8 @@ pub(crate) struct Service {
     tokens: Tokens,
     leases: Leases,
     heavy: Semaphore,
+    /// With so many bytes in packs nothing more is taken.
+    store_bytes_max: Option<u64>,
 }
 
 /// What a request asks for.
@@ -144,8 +146,9 @@ fn percent_decoded(part: &str) -> Option<String> {
 }
 
 impl Service {
-    pub fn new(frond: Frond, tokens: Tokens) -> Service {
-        Service { frond, tokens, leases: Leases::default(), heavy: Semaphore::new(HEAVY_MAX) }
+    pub fn new(frond: Frond, tokens: Tokens, store_bytes_max: Option<u64>) -> Service {
+        let (leases, heavy) = (Leases::default(), Semaphore::new(HEAVY_MAX));
+        Service { frond, tokens, leases, heavy, store_bytes_max }
     }
 
     /// Ends leases that were not used for `idle`.
@@ -235,6 +238,7 @@ impl Service {
                 get(&names(&body)?, &|names| image.get_many(names))
             }
             (Task::Put(_), Some(Held::Database(_, remote))) => {
+                self.check_room()?;
                 remote.put_many(&frame::decode_all("a request", &body, CHUNKS_BYTES_MAX)?)?;
                 Ok(answer(StatusCode::NO_CONTENT, BYTES, Bytes::new()))
             }
@@ -246,6 +250,15 @@ impl Service {
             }
             _ => Err(Error::internal("a lease of another kind").into()),
         }
+    }
+
+    /// Refuses chunks where there is no room for more.
+    fn check_room(&self) -> Result<(), Refusal> {
+        let stored = self.frond.counters().1.bytes_stored;
+        let Some(most) = self.store_bytes_max.filter(|most| *most <= stored) else { return Ok(()) };
+        let message =
+            format!("the server takes no more: it stores {stored} bytes, {most} are allowed");
+        Err(Refusal::new(StatusCode::INSUFFICIENT_STORAGE, ErrorKind::Invalid, &message))
     }
 
     fn state(&self, name: &str) -> Result<Answer, Refusal> {

@@ -19,7 +19,8 @@ pub(crate) fn serve(frond: &Frond) -> RemoteServer {
 }
 
 fn serve_to(frond: &Frond, tokens: Tokens) -> RemoteServer {
-    let options = ServeOptions { listen: "127.0.0.1:0".to_owned(), tokens, tls: None };
+    let listen = "127.0.0.1:0".to_owned();
+    let options = ServeOptions { listen, tokens, ..ServeOptions::default() };
     RemoteServer::start(frond.clone(), &options).expect("a free port")
 }
 
@@ -31,6 +32,28 @@ fn remote(server: &RemoteServer) -> HttpRemote {
 fn push(database: &Database, remote: &dyn Remote) -> Result<u64, Error> {
     let request = PushRequest { tags: true, ..PushRequest::default() };
     database.push(ORIGIN, remote, &request, &mut quiet()).map(|report| report.moved.chunks)
+}
+
+#[test]
+fn a_full_server_takes_no_push_and_still_gives() {
+    let (frond, main) = origin(31);
+    let stored = frond.counters().1.bytes_stored;
+    let start = |store_bytes_max| {
+        let (listen, store_bytes_max) = ("127.0.0.1:0".to_owned(), Some(store_bytes_max));
+        let options = ServeOptions { listen, store_bytes_max, ..ServeOptions::default() };
+        RemoteServer::start(frond.clone(), &options).expect("a free port")
+    };
+    let there = new(32);
+    let clone = shop(&there);
+    let full = start(stored);
+    clone.clone_from("x", &remote(&full), &mut quiet()).expect("reading needs no room");
+    insert(&clone, &[thing(5_000, 1)]);
+    clone.commit("more", "").expect("a commit");
+    let error = push(&clone, &remote(&full)).expect_err("it is full");
+    assert!(error.message.contains("takes no more"), "{error}");
+    assert_ne!(all(&main), all(&clone));
+    push(&clone, &remote(&start(stored + (1 << 20)))).expect("now there is room");
+    assert_eq!(all(&main), all(&clone));
 }
 
 #[test]
@@ -131,6 +154,7 @@ fn tls_is_spoken_and_strangers_are_not_believed() {
         listen: "127.0.0.1:0".to_owned(),
         tokens: Tokens::default(),
         tls: Some((certificate.clone(), key)),
+        ..ServeOptions::default()
     };
     let server = RemoteServer::start(frond.clone(), &options).expect("a free port");
     assert!(server.url().starts_with("https://"));

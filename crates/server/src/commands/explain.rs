@@ -5,6 +5,7 @@
 //! as the search for the documents that it would change.
 
 use frond_db::{AggregateRequest, Database, Effort, Error, FindRequest, Purpose};
+use frond_doc::document::EMPTY;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::pipeline::Pipeline;
 use frond_query::{Code, Update};
@@ -129,11 +130,14 @@ fn search_explained(
         };
         return aggregate(database, Some(&on), &request, verbosity);
     }
-    let effort = match verbosity {
+    database.explain_as(collection, find, purpose, effort(verbosity))
+}
+
+fn effort(verbosity: Verbosity) -> Effort {
+    match verbosity {
         Verbosity::QueryPlanner => Effort::Plan,
         Verbosity::ExecutionStats => Effort::Run,
-    };
-    database.explain_as(collection, find, purpose, effort)
+    }
 }
 
 fn search(filter: Option<DocumentBuf>) -> FindRequest {
@@ -175,9 +179,20 @@ pub fn aggregate(
     verbosity: Verbosity,
 ) -> Result<DocumentBuf, Error> {
     let stages = request.pipeline.as_value().as_array();
-    let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
-    // A stage that can't be run can't be explained either.
+    let stages = stages.unwrap_or(Array::from_validated(&EMPTY));
     let collation = request.collation.clone().unwrap_or_default();
+    if let Some((first, rest)) = database.explain_source(collection, stages, effort(verbosity))? {
+        let rest = rest.as_value().as_array().unwrap_or(Array::from_validated(&EMPTY));
+        Pipeline::parse_collated(rest, &collation)?;
+        let mut explanation = DocumentBuilder::new();
+        explanation.begin_array("stages").push(Value::from(&first));
+        for stage in rest.iter() {
+            explanation.push(stage);
+        }
+        explanation.end();
+        return Ok(explanation.build());
+    }
+    // A stage that can't be run can't be explained either.
     Pipeline::parse_collated(stages, &collation)?;
     let stage = |position: usize, name: &str| {
         let stage = stages.get(position)?.as_document()?;

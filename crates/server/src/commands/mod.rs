@@ -31,6 +31,7 @@ mod pick;
 mod plan_cache;
 mod policy;
 mod reflog;
+mod remote;
 mod replica_set;
 mod reply;
 mod session_list;
@@ -185,18 +186,23 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondBlame", history::blame).also(&["doltBlame", "dumboBlame"]),
     Command::new("frondBranch", history::branch).also(&["doltBranch", "dumboBranch"]),
     Command::new("frondCherryPick", pick::cherry_pick).also(&["doltCherryPick", "dumboCherryPick"]),
+    Command::new("frondClone", remote::clone).also(&["doltClone", "dumboClone"]),
     Command::new("frondCommit", history::commit).also(&["doltCommit", "dumboCommit"]),
     Command::new("frondConflicts", merge::conflicts).also(&["doltConflicts", "dumboConflicts"]),
     Command::new("frondDiff", status::diff).also(&["doltDiff", "dumboDiff"]),
     Command::new("frondErase", erase::run),
+    Command::new("frondFetch", remote::fetch).also(&["doltFetch", "dumboFetch"]),
     Command::new("frondGc", gc::run).on_admin(),
     Command::new("frondHistory", history::document_history).also(&["doltHistory", "dumboHistory"]),
     Command::new("frondLog", history::log).also(&["doltLog", "dumboLog"]),
     Command::new("frondMerge", merge::run).also(&["doltMerge", "dumboMerge"]),
     Command::new("frondMergeRules", merge::collection_rules),
     Command::new("frondPolicy", policy::run),
+    Command::new("frondPull", remote::pull).also(&["doltPull", "dumboPull"]),
+    Command::new("frondPush", remote::push).also(&["doltPush", "dumboPush"]),
     Command::new("frondRebase", pick::rebase).also(&["doltRebase", "dumboRebase"]),
     Command::new("frondReflog", reflog::run).also(&["doltReflog", "dumboReflog"]),
+    Command::new("frondRemote", remote::remotes).also(&["doltRemote", "dumboRemote"]),
     Command::new("frondReset", history::reset).also(&["doltReset", "dumboReset"]),
     Command::new("frondResolveConflict", merge::resolve).also(&["doltResolveConflict", "dumboResolveConflict"]),
     Command::new("frondRestore", pick::restore).also(&["doltRestore", "dumboRestore"]),

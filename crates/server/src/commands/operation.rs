@@ -67,7 +67,7 @@ fn describe(operation: &Operation) -> DocumentBuf {
     let mut command = DocumentBuilder::new();
     command.append(operation.command, Value::Int32(1));
     let command = command.build();
-    document! {
+    let told = document! {
         "type": "op",
         "desc": &format!("conn{}", operation.connection),
         "connectionId": operation.connection,
@@ -78,7 +78,20 @@ fn describe(operation: &Operation) -> DocumentBuf {
         "op": "command",
         "ns": &format!("{}.$cmd", operation.database),
         "command": &command,
+    };
+    let Some(progress) = operation.progress() else { return told };
+    let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
+    let mut builder = DocumentBuilder::new();
+    for (name, value) in told.iter() {
+        builder.append(name, value);
     }
+    builder.append("msg", Value::String(&progress.message));
+    builder
+        .begin_document("progress")
+        .append("done", number(progress.done))
+        .append("total", number(progress.total))
+        .end();
+    builder.build()
 }
 
 /// Tells a command to stop at its next document. Like MongoDB, it doesn't tell whether it was there.

@@ -6,6 +6,7 @@ use frond_db::{Database, Error};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::commands::reply;
+use crate::limits::REPLY_BYTES_MAX;
 use crate::request::{Answer, Request};
 
 /// How the working state differs from HEAD.
@@ -106,7 +107,8 @@ pub fn diff(request: &Request<'_>) -> Answer {
     } else {
         Names { collection: "name", changes: "diff" }
     };
-    let collections = request.database()?.diff(from, to)?;
+    // What doesn't fit into one answer is refused before it is gathered.
+    let collections = request.database()?.diff_within(from, to, REPLY_BYTES_MAX as u64)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("collections");
     for collection in &collections {

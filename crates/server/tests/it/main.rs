@@ -11,6 +11,7 @@ mod hostile;
 mod many;
 mod memory;
 mod monitor;
+mod remotes;
 mod running;
 mod sources;
 mod startup;

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use frond_db::{Frond, FrondOptions};
 use frond_doc::{DocumentBuf, DocumentBuilder, extended_json};
-use frond_server::{Client, ClientError, Server, ServerError, ServerOptions, Stopper};
+use frond_server::{Client, ClientError, Places, Server, ServerError, ServerOptions, Stopper};
 use frond_testkit::SimDisk;
 
 /// A server that stops, and must stop well, when it is dropped.
@@ -30,6 +30,11 @@ impl Running {
     /// Starts a server on a disk.
     pub fn on_disk(disk: &SimDisk, connections_max: usize) -> Running {
         Running::with(disk, ServerOptions { connections_max, ..ServerOptions::default() })
+    }
+
+    /// Starts a server on an empty disk that goes to `places`.
+    pub fn with_places(places: Places) -> Running {
+        Running::with(&SimDisk::new(1), ServerOptions { places, ..ServerOptions::default() })
     }
 
     /// Starts a server whose messages and answers may hold so many bytes each.

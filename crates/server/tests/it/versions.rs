@@ -2,7 +2,7 @@
 
 use frond_doc::Value;
 
-use crate::running::{Running, TestClient};
+use crate::running::{Running, TestClient, text};
 
 fn commit(client: &mut TestClient, database: &str, message: &str) -> String {
     let command = format!(r#"{{"frondCommit": 1, "message": "{message}", "author": "Ada"}}"#);
@@ -112,4 +112,48 @@ fn versions_are_read_only_and_resets_go_back() {
     assert_eq!(reset.get("mode"), Some(Value::String("hard")));
     let find = r#"{"find": "c", "filter": {"_id": 1}}"#;
     client.check_documents("shop", find, &[r#"{"_id": 1, "a": 1, "b": 1}"#]);
+}
+
+#[test]
+fn stages_of_history_are_explained() {
+    let server = Running::start();
+    let mut client = branched(&server);
+    let id = {
+        set(&mut client, "shop", "a", 5);
+        commit(&mut client, "shop", "second")
+    };
+    let explain = |first: &str, rest: &str, verbosity: &str| {
+        format!(
+            r#"{{"explain": {{"aggregate": "c", "pipeline": [{first}{rest}], "cursor": {{}}}},
+                "verbosity": "{verbosity}"}}"#
+        )
+    };
+    let group = r#", {"$group": {"_id": "$change", "n": {"$sum": 1}}}"#;
+    let diff = r#"{"$diff": {"from": "HEAD~1"}}"#;
+    let told = text(&client.ok("shop", &explain(diff, group, "executionStats")));
+    assert!(told.contains(r#""stage": "DIFF""#) && told.contains(r#""$group""#), "{told}");
+    assert!(told.contains(r#""to": "working state of main""#), "{told}");
+    assert!(told.contains(r#""nReturned": 1"#), "{told}");
+    let told =
+        text(&client.ok("shop", &explain(r#"{"$diff": {"to": "HEAD"}}"#, "", "queryPlanner")));
+    assert!(told.contains(&id) && !told.contains("nReturned"), "{told}");
+    for first in [
+        r#"{"$log": {}}"#,
+        r#"{"$history": {"_id": 1}}"#,
+        r#"{"$blame": {"_id": 1}}"#,
+        r#"{"$conflicts": {}}"#,
+    ] {
+        let told = text(&client.ok("shop", &explain(first, group, "executionStats")));
+        assert!(told.contains("nReturned") && told.contains(r#""$group""#), "{first}: {told}");
+    }
+    // What can't be run can't be explained.
+    for (first, code) in [
+        (r#"{"$diff": {"fro": "HEAD"}}"#, 40415),
+        (r#"{"$diff": {"from": "nowhere"}}"#, 2),
+        (r#"{"$history": {}}"#, 2),
+    ] {
+        assert_eq!(client.error("shop", &explain(first, "", "queryPlanner")).0, code, "{first}");
+    }
+    let unknown = explain(diff, r#", {"$nothing": {}}"#, "queryPlanner");
+    assert_eq!(client.error("shop", &unknown).0, 40324);
 }

@@ -1,12 +1,16 @@
 //! Merges three ways: `ours` with the changes from `base` to `theirs`.
 //!
-//! The two differences from `base` are interleaved by key. What only they changed becomes an edit;
-//! what both changed to the same is agreed; what both changed otherwise is for the caller to
-//! resolve. The edits are applied while they are found: nothing is gathered.
+//! 1. Of the two differences from `base` only theirs is walked. Their changes are taken in batches, and
+//!    the keys of a batch are looked up in `ours` together: those leaves are what is rewritten anyway, so
+//!    what only we changed is never read.
+//! 2. Where ours is what the base had, only they changed it: that is an edit. Where it is what they have,
+//!    both agree. Anything else is for the caller to resolve.
+//! 3. The edits are applied while they are found: nothing is gathered but a few batches. Of many changes
+//!    the next ones are looked for by another thread meanwhile.
 
-use std::cmp::Ordering;
-use std::iter::Peekable;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::{thread, vec};
 
 use bytes::Bytes;
 use frond_store::ChunkStore;
@@ -15,12 +19,19 @@ use crate::error::TreeError;
 use crate::map::{Change, Diff, Edit, MergeConflict, Tree};
 use crate::value::Value;
 
+/// Changes that are looked up together; no thread is started for fewer.
+const BATCH_COUNT: usize = 256;
+/// Batches that wait for being applied.
+const AHEAD_COUNT: usize = 2;
+
 type Resolve<'a> = dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError> + 'a;
+/// Changes of theirs, each with what ours has.
+type Batch = Vec<(Change, Option<Value>)>;
 
 impl Tree {
     /// Three-way merge: `ours` with the changes from `base` to `theirs`. `resolve` is asked for
     /// each key that both sides changed differently, and answers with the edit to `ours`, or
-    /// `None` to leave it as it is. Returns the new tree. Cost follows the two differences.
+    /// `None` to leave it as it is. Returns the new tree. Cost follows what theirs changed.
     ///
     /// # Errors
     /// As the store and `resolve`; [`TreeError::Damaged`].
@@ -31,66 +42,87 @@ impl Tree {
         theirs: &Tree,
         resolve: &mut dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError>,
     ) -> Result<Tree, TreeError> {
-        let mut edits = MergeEdits {
-            ours: base.diff(store, ours).peekable(),
-            theirs: base.diff(store, theirs).peekable(),
-            resolve,
-        };
-        ours.apply(&**store, &mut edits)
+        let mut changes = Changes { store, ours: *ours, theirs: base.diff(store, theirs) };
+        let first = changes.next_batch()?;
+        if first.len() < BATCH_COUNT {
+            let mut edits = MergeEdits { batch: first.into_iter(), more: None, resolve };
+            return ours.apply(&**store, &mut edits);
+        }
+        thread::scope(|scope| {
+            let (sender, more) = sync_channel(AHEAD_COUNT);
+            scope.spawn(move || {
+                loop {
+                    let batch = changes.next_batch();
+                    let goes_on = batch.as_ref().is_ok_and(|batch| batch.len() == BATCH_COUNT);
+                    // Nobody listens any more once the other thread has failed.
+                    if sender.send(batch).is_err() || !goes_on {
+                        return;
+                    }
+                }
+            });
+            let mut edits = MergeEdits { batch: first.into_iter(), more: Some(more), resolve };
+            ours.apply(&**store, &mut edits)
+        })
+    }
+}
+
+/// Finds what theirs changed.
+struct Changes<'a> {
+    store: &'a Arc<dyn ChunkStore>,
+    ours: Tree,
+    theirs: Diff,
+}
+
+impl Changes<'_> {
+    /// The next changes: fewer than a whole batch if there are no more.
+    fn next_batch(&mut self) -> Result<Batch, TreeError> {
+        let changes: Result<Vec<Change>, TreeError> =
+            self.theirs.by_ref().take(BATCH_COUNT).collect();
+        let changes = changes?;
+        let keys: Vec<&[u8]> = changes.iter().map(|change| &change.key[..]).collect();
+        let ours = self.ours.get_many(&**self.store, &keys)?;
+        Ok(changes.into_iter().zip(ours).collect())
     }
 }
 
 /// The edits that turn ours into the merged tree.
 struct MergeEdits<'a> {
-    ours: Peekable<Diff>,
-    theirs: Peekable<Diff>,
+    batch: vec::IntoIter<(Change, Option<Value>)>,
+    /// The batches behind it, if there are any.
+    more: Option<Receiver<Result<Batch, TreeError>>>,
     resolve: &'a mut Resolve<'a>,
 }
 
 impl MergeEdits<'_> {
     fn advance(&mut self) -> Result<Option<(Bytes, Edit)>, TreeError> {
-        loop {
-            let order = match (self.ours.peek(), self.theirs.peek()) {
-                // Without changes of theirs the rest of ours is not read.
-                (_, None) => return Ok(None),
-                (None, Some(_)) => Ordering::Greater,
-                (Some(Ok(ours)), Some(Ok(theirs))) => ours.key.cmp(&theirs.key),
-                (Some(Err(_)), Some(_)) => Ordering::Less,
-                (Some(Ok(_)), Some(Err(_))) => Ordering::Greater,
-            };
-            match order {
-                Ordering::Less => drop(self.ours.next().transpose()?),
-                Ordering::Greater => {
-                    return Ok(self.theirs.next().transpose()?.map(|change| {
-                        let edit = edit_to(change.to);
-                        (change.key, edit)
-                    }));
-                }
-                Ordering::Equal => {
-                    let ours = self.ours.next().transpose()?;
-                    let theirs = self.theirs.next().transpose()?;
-                    if let (Some(ours), Some(theirs)) = (ours, theirs)
-                        && let Some(edit) = self.resolve_both(ours, theirs)?
-                    {
-                        return Ok(Some(edit));
-                    }
-                }
+        while let Some((theirs, ours)) = self.next_change()? {
+            if ours == theirs.from {
+                return Ok(Some((theirs.key, edit_to(theirs.to))));
+            }
+            if ours == theirs.to {
+                continue;
+            }
+            let key = theirs.key.clone();
+            let (base, theirs) = (theirs.from, theirs.to);
+            let conflict = MergeConflict { key: key.clone(), base, ours, theirs };
+            if let Some(edit) = (self.resolve)(conflict)? {
+                return Ok(Some((key, edit)));
             }
         }
+        Ok(None)
     }
 
-    fn resolve_both(
-        &mut self,
-        ours: Change,
-        theirs: Change,
-    ) -> Result<Option<(Bytes, Edit)>, TreeError> {
-        if ours.to == theirs.to {
-            return Ok(None);
+    fn next_change(&mut self) -> Result<Option<(Change, Option<Value>)>, TreeError> {
+        loop {
+            if let Some(next) = self.batch.next() {
+                return Ok(Some(next));
+            }
+            // The other thread ends behind the last batch; its panic is passed on where it is joined.
+            match self.more.as_ref().and_then(|more| more.recv().ok()) {
+                Some(batch) => self.batch = batch?.into_iter(),
+                None => return Ok(None),
+            }
         }
-        let key = ours.key.clone();
-        let conflict =
-            MergeConflict { key: ours.key, base: ours.from, ours: ours.to, theirs: theirs.to };
-        Ok((self.resolve)(conflict)?.map(|edit| (key, edit)))
     }
 }
 

@@ -360,6 +360,54 @@ fn merge_is_per_key() {
     });
 }
 
+/// So many changes that other threads help, and some of them fail.
+#[test]
+fn many_changes_are_merged_and_applied_by_several_threads() {
+    let store: Arc<dyn ChunkStore> = MemoryStore::new();
+    let format = TreeFormat::new(5);
+    let key = |number: u32| number.to_be_bytes().to_vec();
+    let model = |step: u32, text: &[u8]| -> Model {
+        let value = |number: u32| if number % step == 0 { text.to_vec() } else { b"base".to_vec() };
+        (0..20_000).map(|number| (key(number), (0, value(number)))).collect()
+    };
+    let (base, ours, theirs) = (model(1, b"base"), model(5, b"ours"), model(7, b"theirs"));
+    let trees = [&base, &ours, &theirs].map(|model| build(&*store, format, model));
+    let mut conflicts = 0;
+    let mut resolve = |conflict: MergeConflict| {
+        conflicts += 1;
+        Ok(conflict.theirs.map(Edit::Put))
+    };
+    let merged = Tree::merge(&store, &trees[0], &trees[1], &trees[2], &mut resolve).unwrap();
+    let mut expected = ours.clone();
+    expected.extend(
+        theirs
+            .iter()
+            .filter(|(_, value)| value.1 == b"theirs")
+            .map(|(key, value)| (key.clone(), value.clone())),
+    );
+    assert_eq!(merged, build(&*store, format, &expected));
+    assert_eq!(conflicts, 20_000_usize.div_ceil(35));
+    let mut refuse = |_: MergeConflict| Err(TreeError::KeyTooLong { bytes: 1, max: 0 });
+    let refused = Tree::merge(&store, &trees[0], &trees[1], &trees[2], &mut refuse);
+    assert!(matches!(refused, Err(TreeError::KeyTooLong { .. })));
+
+    let edits = |number: u32| -> frond_tree::Edits<'static> {
+        let keys = (0..20_000).step_by(number as usize + 1);
+        Box::new(
+            keys.map(move |n: u32| Ok((Bytes::copy_from_slice(&n.to_be_bytes()), Edit::Delete))),
+        )
+    };
+    let together: Vec<_> = (1..6).map(|number| (trees[number % 3], edits(number as u32))).collect();
+    let together = Tree::apply_many(&*store, together).unwrap();
+    for (number, tree) in (1..6).zip(together) {
+        assert_eq!(tree, trees[number % 3].apply(&*store, &mut edits(number as u32)).unwrap());
+    }
+    let failing: frond_tree::Edits<'_> =
+        Box::new(std::iter::once(Err(TreeError::KeyTooLong { bytes: 1, max: 0 })));
+    let failed = Tree::apply_many(&*store, vec![(trees[0], edits(1)), (trees[1], failing)]);
+    assert!(matches!(failed, Err(TreeError::KeyTooLong { .. })));
+}
+
 #[test]
 fn errors_are_handed_on() {
     let store: Arc<dyn ChunkStore> = MemoryStore::new();

@@ -287,6 +287,20 @@ fn pipelines_begin_with_history() {
 }
 
 #[test]
+fn a_diff_that_is_too_large_names_the_stage() {
+    let frond = new();
+    let main = shop(&frond, "");
+    let long = "x".repeat(1_000);
+    insert(&main, "things", &[document! { "_id": 1_i32, "long": &long }]);
+    main.commit("first", "").unwrap();
+    put(&main, "things", &document! { "_id": 1_i32, "long": &long, "a": 1_i32 }).unwrap();
+    insert(&main, "things", &[document! { "_id": 2_i32, "long": &long }]);
+    assert_eq!(main.diff_within(None, None, 2_000).unwrap()[0].added.len(), 1);
+    let error = main.diff_within(None, None, 500).unwrap_err();
+    assert!(error.message.contains("$diff") && error.code.number() == 10334, "{error}");
+}
+
+#[test]
 fn a_diff_of_one_document_reads_its_paths_only() {
     let frond = new();
     let main = shop(&frond, "");

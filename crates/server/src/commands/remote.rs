@@ -1,0 +1,186 @@
+//! `frondRemote`, `frondClone`, `frondFetch`, `frondPull` and `frondPush`: the same repository elsewhere, while
+//! this server serves.
+//!
+//! A `token` that a command brings is for this one transfer: it is kept nowhere and answered nowhere.
+
+use frond_db::Error;
+use frond_db::version::MergeRequest;
+use frond_db::version::remote::{Depth, FetchReport, Moved, ORIGIN, PushRequest};
+use frond_doc::{DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::commands::reply::long;
+use crate::commands::{history, merge};
+use crate::fields::Fields;
+use crate::places;
+use crate::request::{Answer, Request};
+
+/// Without `name` lists the remotes; with `url` adds one; with `remove` forgets it.
+pub fn remotes(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let (name, url) = (fields.string("name")?, fields.string("url")?);
+    let removes = fields.boolean("remove")?;
+    fields.finish()?;
+    let database = request.database()?;
+    let mut answer = DocumentBuilder::new();
+    match (name, url, removes) {
+        (None, None, false) => {
+            answer.begin_array("remotes");
+            for remote in database.list_remotes()? {
+                answer
+                    .push_begin_document()
+                    .append("name", Value::String(&remote.name))
+                    .append("url", Value::String(&remote.url))
+                    .end();
+            }
+            answer.end();
+        }
+        (Some(name), Some(url), false) => {
+            places::check(url)?;
+            database.add_remote(name, url)?;
+            answer.append("name", Value::String(name)).append("url", Value::String(url));
+        }
+        (Some(name), None, true) => {
+            database.remove_remote(name)?;
+            answer.append("removed", Value::String(name));
+        }
+        _ => {
+            let message = "frondRemote takes nothing, 'name' and 'url', or 'name' and 'remove'";
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+    }
+    Ok(answer)
+}
+
+/// Makes this database a copy of one elsewhere.
+pub fn clone(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let from = fields.required_string("from")?;
+    let depth = depth(&mut fields)?;
+    let token = fields.string("token")?;
+    fields.finish()?;
+    let database = request.database()?;
+    let name = &database.name().name;
+    let remote = request.server.places.open(from, name, token, &request.operation)?;
+    let report = database
+        .clone_to(from, &remote, depth, &mut |moved| places::show(&request.operation, moved))?;
+    let mut answer = DocumentBuilder::new();
+    append_fetched(&mut answer, &report);
+    Ok(answer)
+}
+
+/// Brings what a remote has; no branch of this server moves.
+pub fn fetch(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = fields.string("remote")?.unwrap_or(ORIGIN);
+    let depth = depth(&mut fields)?;
+    let token = fields.string("token")?;
+    fields.finish()?;
+    let database = request.database()?;
+    let url = database.remote_url(name)?;
+    let own = &database.name().name;
+    let remote = request.server.places.open(&url, own, token, &request.operation)?;
+    let report = database
+        .fetch_to(name, &remote, depth, &mut |moved| places::show(&request.operation, moved))?;
+    let mut answer = DocumentBuilder::new();
+    append_fetched(&mut answer, &report);
+    Ok(answer)
+}
+
+/// Fetches, and merges the remote's branch into this one.
+pub fn pull(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = fields.string("remote")?.unwrap_or(ORIGIN);
+    let branch = fields.string("branch")?;
+    let author = fields.string("author")?.unwrap_or(history::AUTHOR_DEFAULT);
+    let token = fields.string("token")?;
+    let merge_request = MergeRequest {
+        author: Some(author.to_owned()),
+        message: fields.string("message")?.map(str::to_owned),
+        no_fast_forward: fields.boolean("noFF")?,
+        fast_forward_only: fields.boolean("ffOnly")?,
+        rules: merge::rules(&mut fields)?,
+        ..MergeRequest::default()
+    };
+    fields.finish()?;
+    let database = request.database()?;
+    let url = database.remote_url(name)?;
+    let own = &database.name().name;
+    let remote = request.server.places.open(&url, own, token, &request.operation)?;
+    let show = &mut |moved: &Moved| places::show(&request.operation, moved);
+    let (report, outcome) = database.pull(name, &remote, branch, merge_request, show)?;
+    let mut answer = merge::outcome(&outcome, database.branch())?;
+    append_fetched(&mut answer, &report);
+    Ok(answer)
+}
+
+/// Sends this branch's commits to a remote, and moves its branch there.
+pub fn push(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = fields.string("remote")?.unwrap_or(ORIGIN);
+    let push = PushRequest {
+        branch: fields.string("branch")?.map(str::to_owned),
+        force_with_lease: fields.boolean("forceWithLease")?,
+        tags: fields.boolean("tags")?,
+    };
+    let token = fields.string("token")?;
+    fields.finish()?;
+    let database = request.database()?;
+    let url = database.remote_url(name)?;
+    let own = &database.name().name;
+    let remote = request.server.places.open(&url, own, token, &request.operation)?;
+    let report = database
+        .push(name, &remote, &push, &mut |moved| places::show(&request.operation, moved))?;
+    let mut answer = DocumentBuilder::new();
+    answer.append("branch", Value::String(&report.branch));
+    if let Some(from) = report.from {
+        answer.append("from", Value::String(&from.to_string()));
+    }
+    answer.append("commitId", Value::String(&report.to.to_string()));
+    append_tags(&mut answer, &report.tags);
+    append_moved(&mut answer, &report.moved);
+    Ok(answer)
+}
+
+fn depth(fields: &mut Fields<'_>) -> Result<Depth, Error> {
+    match (fields.count("depth")?, fields.boolean("unshallow")?) {
+        (None | Some(0), false) => Ok(Depth::Known),
+        (Some(commits), false) => Ok(Depth::Commits(commits)),
+        (None, true) => Ok(Depth::All),
+        (Some(_), true) => {
+            let message = "'depth' and 'unshallow' contradict each other";
+            Err(Error::invalid(Code::BadValue, message))
+        }
+    }
+}
+
+fn append_fetched(answer: &mut DocumentBuilder, report: &FetchReport) {
+    answer.begin_array("branches");
+    for branch in &report.branches {
+        answer.push_begin_document().append("name", Value::String(&branch.name));
+        if let Some(from) = branch.from {
+            answer.append("from", Value::String(&from.to_string()));
+        }
+        answer.append("commitId", Value::String(&branch.to.to_string())).end();
+    }
+    answer.end();
+    append_tags(answer, &report.tags);
+    append_moved(answer, &report.moved);
+}
+
+fn append_tags(answer: &mut DocumentBuilder, tags: &[String]) {
+    answer.begin_array("tags");
+    for tag in tags {
+        answer.push(Value::String(tag));
+    }
+    answer.end();
+}
+
+fn append_moved(answer: &mut DocumentBuilder, moved: &Moved) {
+    answer
+        .begin_document("moved")
+        .append("commits", Value::Int64(long(moved.commits)))
+        .append("chunks", Value::Int64(long(moved.chunks)))
+        .append("bytes", Value::Int64(long(moved.bytes)))
+        .end();
+}
