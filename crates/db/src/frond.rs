@@ -36,6 +36,9 @@ pub struct FrondOptions {
     /// The largest document that is stored, in bytes of BSON. `None` is what BSON can be, 2 GiB: who
     /// serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
     pub document_bytes_max: Option<u64>,
+    /// How many milliseconds a statement of a transaction of several requests waits for what another transaction has
+    /// claimed, before it fails with `WriteConflict`. `None`: 1,000.
+    pub write_wait_millis_max: Option<u64>,
 }
 
 /// A data directory, open: many databases, each a repository. Cloning shares it.
@@ -51,6 +54,10 @@ pub struct Frond {
 /// BSON's lengths are signed, of 32 bits.
 const DOCUMENT_BYTES_MAX: u64 = i32::MAX as u64;
 
+/// Longer than a transaction takes that isn't waiting for its client; and short enough for one client that has two
+/// transactions open, which are in each other's way, to be told.
+const WRITE_WAIT_MILLIS_MAX: u64 = 1_000;
+
 struct Inner {
     engine: Engine,
     machine: Machine,
@@ -61,6 +68,7 @@ struct Inner {
     automatic: Automatic,
     spill: Arc<SpillSpace>,
     stage_memory_bytes_max: usize,
+    write_wait_millis_max: u64,
     /// The middle five bytes of every ObjectId made here.
     object_id_process: [u8; 5],
     /// Its low 24 bits are the last three bytes of the next ObjectId.
@@ -109,6 +117,9 @@ impl Frond {
                 automatic,
                 spill: Arc::new(spill),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
+                write_wait_millis_max: options
+                    .write_wait_millis_max
+                    .unwrap_or(WRITE_WAIT_MILLIS_MAX),
                 object_id_process,
                 object_id_counter: AtomicU32::new(u32::from_le_bytes(counter)),
             }),
@@ -132,7 +143,7 @@ impl Frond {
         let cache = self.catalog_cache();
         let moment = cache.moment();
         if let Some(known) = moment.and_then(|moment| cache.database(moment, name)) {
-            return Ok(Database::known(self, known));
+            return Ok(Database::known(self, known, Context::Alone));
         }
         let database = Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)?;
         Ok(match moment.filter(|moment| cache.is_current(*moment)) {
@@ -229,6 +240,11 @@ impl Frond {
 
     pub(crate) fn contention(&self) -> &Contention {
         &self.inner.contention
+    }
+
+    /// How long a statement of a transaction waits for what another has claimed.
+    pub fn write_wait_millis_max(&self) -> u64 {
+        self.inner.write_wait_millis_max
     }
 
     pub(crate) fn chance(&self) -> &dyn Chance {

@@ -17,6 +17,7 @@ use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::record::Record;
 use crate::log::recovery::{LogEnd, replay};
 use crate::log::writer::Writer;
+use crate::intents::Intents;
 use crate::open_transactions::OpenTransactions;
 use crate::pace::Pace;
 use crate::publish::{ROOT_NAME, swap_root};
@@ -194,6 +195,7 @@ fn assemble(
         queue_changed: Condvar::new(),
         conflict_seed: random(&*machine.chance),
         transactions: OpenTransactions::default(),
+        intents: Intents::default(),
         flusher: Mutex::new(Vec::new()),
         publisher: Mutex::new(publisher),
         work: Mutex::new(Work::default()),

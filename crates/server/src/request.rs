@@ -67,7 +67,7 @@ impl<'a> Request<'a> {
     /// The database for a write: if the client may send it again, what its statements do is
     /// remembered under these names.
     pub fn database_for_write(&self, statements: StatementIds) -> Result<Database, Error> {
-        let database = self.database()?;
+        let database = self.database()?.interruptible(self.operation.interrupt());
         Ok(match self.common.part {
             Some(Part::Write { session, number }) => {
                 let key = RetryKey { session: session.0, number };
