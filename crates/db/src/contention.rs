@@ -28,7 +28,7 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use frond_engine::{Durability, Manner, Transaction, Wait};
 
@@ -145,8 +145,8 @@ fn gate(gate: &RwLock<()>, closes: bool) -> Gate<'_> {
 /// # Errors
 /// What `interrupt` says.
 pub(crate) fn wait(wait: &Wait, millis_max: u64, interrupt: &Interrupt) -> Result<bool, Error> {
-    // Steps are counted, not timed: the machine's clock may be set.
-    for _ in 0..(millis_max / WAIT_STEP.as_millis() as u64).max(1) {
+    let (begun, most) = (Instant::now(), Duration::from_millis(millis_max));
+    while begun.elapsed() < most {
         if wait.wait(WAIT_STEP) {
             return Ok(true);
         }
@@ -271,11 +271,7 @@ impl Frond {
     }
 
     /// The transaction of an attempt: the one of the last, with what it has claimed, or a new one.
-    fn begin_attempt(
-        &self,
-        kept: Option<Transaction>,
-        attempt: u32,
-    ) -> Result<Transaction, Error> {
+    fn begin_attempt(&self, kept: Option<Transaction>, attempt: u32) -> Result<Transaction, Error> {
         let manner = if attempt == 0 { Manner::Optimistic } else { Manner::Claiming };
         match kept {
             Some(mut transaction) => {

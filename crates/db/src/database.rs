@@ -330,7 +330,8 @@ impl Database {
         let answer = match &self.context {
             Context::Within(within) => {
                 within.run(scope, Role::Writer, &self.interrupt, |transaction| {
-                    let body = &mut |own: &mut frond_engine::Transaction| body(own, within.moment());
+                    let body =
+                        &mut |own: &mut frond_engine::Transaction| body(own, within.moment());
                     self.directly(transaction, &mut bytes, body)
                 })
             }

@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
             TreePlace::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
             TreePlace::Live(id) => {
                 self.ask(|at| at.estimate_range(id, bounds), |own| own.estimate_range(id, bounds))
-            },
+            }
         }
     }
 
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
             TreePlace::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
             TreePlace::Live(id) => {
                 self.ask(|at| at.count_range(id, bounds), |own| own.count_range(id, bounds))
-            },
+            }
         }
     }
 
@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
             TreePlace::Committed(tree) => Ok(own | tree.flags(&*self.store)?),
             TreePlace::Live(id) => {
                 Ok(own | self.ask(|at| at.flags(id), |transaction| transaction.flags(id))?)
-            },
+            }
         }
     }
 }

@@ -51,14 +51,7 @@ pub(crate) struct Claims {
 impl Claims {
     /// None yet.
     pub fn new(manner: Manner, owner: Owner) -> Claims {
-        Claims {
-            manner,
-            owner,
-            held: Vec::new(),
-            blocked: None,
-            is_deadlocked: false,
-            stale: None,
-        }
+        Claims { manner, owner, held: Vec::new(), blocked: None, is_deadlocked: false, stale: None }
     }
 
     /// Claims a key before it is written, by one whose snapshot is `since`; `None`: it has read nothing.
@@ -97,7 +90,8 @@ impl Claims {
             }
         }
         // What is held can't change any more: it is enough to look once.
-        self.stale = since.and_then(|since| shared.queue().conflicts.changed_at(fingerprint, since));
+        self.stale =
+            since.and_then(|since| shared.queue().conflicts.changed_at(fingerprint, since));
         if self.stale.is_some() { Err(conflict()) } else { Ok(()) }
     }
 

@@ -67,8 +67,8 @@ impl Footprint {
     ) -> Option<(TreeId, &'a [u8])> {
         let position = self.written.iter().position(|fingerprint| is_meant(*fingerprint))?;
         let keys = record.writes.iter();
-        let mut keys = keys
-            .flat_map(|(tree, entries)| entries.iter().map(|(key, _)| (*tree, &key[..])));
+        let mut keys =
+            keys.flat_map(|(tree, entries)| entries.iter().map(|(key, _)| (*tree, &key[..])));
         keys.nth(position)
     }
 }
@@ -155,14 +155,14 @@ impl ConflictTable {
         let validated = footprint.validated.iter();
         let validated = validated.map(|(tree, key, found)| ((*tree, &key[..]), *found));
         let mut all = keys.chain(validated);
-        all.find(|(_, fingerprint)| self.changed_at(*fingerprint, since).is_some()).map(|(key, _)| key)
+        all.find(|(_, fingerprint)| self.changed_at(*fingerprint, since).is_some())
+            .map(|(key, _)| key)
     }
 
     /// The last that wrote a key, if that was after `since`.
     pub fn changed_at(&self, fingerprint: u64, since: Sequence) -> Option<Sequence> {
-        let after = |writers: &Writers| {
-            writers.get(&fingerprint).copied().filter(|last| since < *last)
-        };
+        let after =
+            |writers: &Writers| writers.get(&fingerprint).copied().filter(|last| since < *last);
         let in_older = || (since < self.older_upto).then(|| after(&self.older)).flatten();
         after(&self.younger).or_else(in_older)
     }

@@ -66,7 +66,9 @@ impl EntryCursor {
             moved = Err(EngineError::SnapshotTooOld);
         }
         if let (Some(reach), Ok(_)) = (&self.reach, &moved) {
-            reach.note(self.entry_ref().filter(|_| matches!(moved, Ok(true))).map(|entry| entry.key));
+            reach.note(
+                self.entry_ref().filter(|_| matches!(moved, Ok(true))).map(|entry| entry.key),
+            );
         }
         if !matches!(moved, Ok(true)) {
             // A caller that goes on after an error would miss entries.

@@ -6,8 +6,8 @@ use bson::{Bson, Document, doc};
 use bytes::Bytes;
 use frond_db::catalog::IndexSpec as FrondIndex;
 use frond_db::{
-    AggregateRequest, Database, Durability as FrondDurability, Error, ErrorKind,
-    FindAndModify, FindRequest, Frond, FrondOptions, Transaction, UpdateStatement,
+    AggregateRequest, Database, Durability as FrondDurability, Error, ErrorKind, FindAndModify,
+    FindRequest, Frond, FrondOptions, Transaction, UpdateStatement,
 };
 use frond_doc::{DocumentBuf, ValueBuf};
 use frond_engine::EngineOptions;
@@ -131,8 +131,7 @@ impl EmbeddedSession {
             variables: None,
             collation: None,
         };
-        let done =
-            self.database().find_and_modify(collection, &request, FrondDurability::Synced);
+        let done = self.database().find_and_modify(collection, &request, FrondDurability::Synced);
         Ok(done.map_err(failure)?.value.map(DocumentBuf::into_bytes))
     }
 }

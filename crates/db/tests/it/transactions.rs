@@ -149,7 +149,8 @@ fn documents_are_claimed_by_the_statement_that_writes_them() {
         done.map(|done| done.modified).map_err(|error| error.kind)
     };
     let (one, two) = (frond.begin(), frond.begin());
-    let (first, second) = (one.database("shop").expect("opens"), two.database("shop").expect("opens"));
+    let (first, second) =
+        (one.database("shop").expect("opens"), two.database("shop").expect("opens"));
     assert_eq!(try_add(&first, 1), Ok(1));
     // Nobody ends the one: the other has waited for long enough. It goes on with something else.
     assert_eq!(try_add(&second, 1), Err(ErrorKind::Conflict));
@@ -158,7 +159,10 @@ fn documents_are_claimed_by_the_statement_that_writes_them() {
     // The second has read nothing of the first document: it sees what the first one made of it.
     assert_eq!(try_add(&second, 1), Ok(1));
     assert_eq!(all(&second, "things"), "[{'_id':1,'n':2},{'_id':2,'n':1}]");
-    assert_eq!(shop.count("things", Some(json("{'n': 1}").view()), 0, None, None).expect("a count"), 1);
+    assert_eq!(
+        shop.count("things", Some(json("{'n': 1}").view()), 0, None, None).expect("a count"),
+        1
+    );
     two.commit(Durability::Relaxed, None).expect("nobody else wrote it");
     assert_eq!(all(&shop, "things"), "[{'_id':1,'n':2},{'_id':2,'n':1}]");
 }

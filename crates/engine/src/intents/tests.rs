@@ -88,7 +88,11 @@ fn one_holder_at_a_time_and_nobody_waits_for_ever() {
                 }
             }
             let mut holders = BTreeMap::new();
-            for (at, key) in held.iter().enumerate().flat_map(|(at, keys)| keys.iter().map(move |key| (at, *key))) {
+            for (at, key) in held
+                .iter()
+                .enumerate()
+                .flat_map(|(at, keys)| keys.iter().map(move |key| (at, *key)))
+            {
                 assert!(holders.insert(key, at).is_none(), "two hold {key}");
             }
             let free: Vec<usize> = (0..OWNERS).filter(|at| waits[*at].is_none()).collect();

@@ -92,7 +92,8 @@ impl World {
     }
 
     fn begin(&mut self, random: &mut Random) {
-        let manner = *random.choose(&[Manner::Interactive, Manner::Interactive, Manner::Optimistic]);
+        let manner =
+            *random.choose(&[Manner::Interactive, Manner::Interactive, Manner::Optimistic]);
         self.running.push(Running {
             transaction: self.engine.begin_as(manner),
             is_interactive: manner == Manner::Interactive,

@@ -182,7 +182,9 @@ fn who_meets_an_open_transaction_waits_for_its_end() {
 #[test]
 fn all_answers_of_a_transaction_are_of_one_moment() {
     let server = Running::start();
-    server.client().ok("shop", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}]}"#);
+    server
+        .client()
+        .ok("shop", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}]}"#);
     let mut session = Session::new(&server, 1);
     // What it has read is unchanged: it goes on, and sees what was written meanwhile.
     session.begin();
@@ -205,7 +207,9 @@ fn all_answers_of_a_transaction_are_of_one_moment() {
 #[test]
 fn a_wait_ends_by_time_by_command_and_in_a_circle() {
     let server = Running::start();
-    server.client().ok("shop", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}]}"#);
+    server
+        .client()
+        .ok("shop", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}]}"#);
     let other = r#"{"update": "c", "updates": [{"q": {"_id": 2}, "u": {"$inc": {"a": 1}}}]}"#;
     let (mut one, mut two) = (Session::new(&server, 1), Session::new(&server, 2));
     one.begin();

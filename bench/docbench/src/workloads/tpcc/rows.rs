@@ -207,11 +207,7 @@ fn next_order(sql: &mut dyn SqlSession, warehouse: i64, district: i64) -> Result
 }
 
 /// Takes what a line orders out of stock; answers the stock's text for the district.
-fn order_stock(
-    sql: &mut dyn SqlSession,
-    warehouse: i64,
-    line: &Line,
-) -> Result<SqlValue, Failure> {
+fn order_stock(sql: &mut dyn SqlSession, warehouse: i64, line: &Line) -> Result<SqlValue, Failure> {
     let remote = i64::from(line.supplier != warehouse);
     let rest = "s_ytd = s_ytd + ?, s_orders = s_orders + 1, s_remote = s_remote + ? \
                 where s_w = ? and s_i = ?";
