@@ -2,8 +2,10 @@
 """Runs clients that we did not write against `frond serve`, and compares what they see.
 
 Each of PyMongo, the Node driver and mongosh runs the same scripted session (session.py,
-session.mjs, session.mongosh.js); the results of all three are compared with expected.json.
-mongoimport and mongoexport bring documents in and out again.
+session.mjs, session.mongosh.js); the results of all three are compared with expected.json. An
+application of Mongoose (mongoose.mjs) is compared with expected-mongoose.json. mongoimport,
+mongoexport, mongodump and mongorestore bring documents in and out again. mingo, the query language
+in JavaScript, gives a second opinion on generated requests (second_opinion.mjs).
 
 The clients are installed once, at pinned versions, from their package registries into
 target/conformance. The server is not built here: it is taken from target/release or target/debug,
@@ -32,10 +34,14 @@ INSTALLED = TARGET / "conformance"
 PYMONGO = "4.20.0"
 NODE_DRIVER = "7.8.0"
 MONGOSH = "2.12.0"
+MONGOOSE = "9.12.1"
+MINGO = "7.2.7"
 MONGO_TOOLS = "v0.0.0-20260702221138-e4f25276abe9"
-TOOLS = ("mongoimport", "mongoexport")
+TOOLS = ("mongoimport", "mongoexport", "mongodump", "mongorestore")
 
-CLIENTS = ("pymongo", "node", "mongosh", "tools")
+CLIENTS = ("pymongo", "node", "mongosh", "mongoose", "tools", "mingo")
+# Each asks 25 requests.
+OPINION_ROUNDS = 60
 SESSION_SECONDS_MAX = 120
 
 
@@ -52,6 +58,8 @@ def main():
                 print(f"{client}:")
                 if client == "tools":
                     run_tools(server.address, Path(directory), report)
+                elif client == "mingo":
+                    run_opinion(server.address, report)
                 else:
                     run_session(client, server.address, report)
                 server.check(report, client)
@@ -150,10 +158,10 @@ def install(clients):
     INSTALLED.mkdir(parents=True, exist_ok=True)
     if "pymongo" in clients:
         once(f"pymongo-{PYMONGO}", install_pymongo)
-    if "node" in clients or "mongosh" in clients:
-        once(f"node-{NODE_DRIVER}-{MONGOSH}", install_node)
+    if {"node", "mongosh", "mongoose", "mingo"} & set(clients):
+        once(f"node-{NODE_DRIVER}-{MONGOSH}-{MONGOOSE}-{MINGO}", install_node)
     if "tools" in clients:
-        once(f"tools-{MONGO_TOOLS}", install_tools)
+        once(f"{len(TOOLS)}-tools-{MONGO_TOOLS}", install_tools)
 
 
 def once(name, work):
@@ -175,7 +183,8 @@ def install_node():
     directory = INSTALLED / "node"
     directory.mkdir(exist_ok=True)
     (directory / "package.json").write_text('{"private": true}\n')
-    packages = [f"mongodb@{NODE_DRIVER}", f"mongosh@{MONGOSH}"]
+    packages = [f"mongodb@{NODE_DRIVER}", f"mongosh@{MONGOSH}", f"mongoose@{MONGOOSE}"]
+    packages.append(f"mingo@{MINGO}")
     # Nothing needs a compiler: optional native parts are left out.
     flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--silent"]
     subprocess.run(["npm", "install", *flags, *packages], cwd=directory, check=True)
@@ -195,6 +204,17 @@ def install_tools():
         subprocess.run(command, cwd=directory, check=True)
 
 
+# The second opinion.
+
+
+def run_opinion(address, report):
+    command = ["node", SCRIPTS / "second_opinion.mjs", INSTALLED / "node", address, "1", str(OPINION_ROUNDS)]
+    result = run(command, dict(os.environ))
+    report.compare("mingo", "has no other opinion", result.returncode, 0)
+    if result.returncode != 0:
+        print(result.stdout[-4000:], result.stderr[-4000:], sep="\n")
+
+
 # The session.
 
 
@@ -205,12 +225,15 @@ def run_session(client, address, report):
         command = [INSTALLED / "venv" / "bin" / "python", SCRIPTS / "session.py", address, name]
     elif client == "node":
         command = ["node", SCRIPTS / "session.mjs", INSTALLED / "node", address, name]
+    elif client == "mongoose":
+        command = ["node", SCRIPTS / "mongoose.mjs", INSTALLED / "node", address, name]
     else:
         shell = INSTALLED / "node" / "node_modules" / ".bin" / "mongosh"
         command = [shell, "--quiet", "--norc", f"mongodb://{address}/", SCRIPTS / "session.mongosh.js"]
         # The shell keeps its settings in the home directory: not in the user's.
         environment.update(HOME=str(INSTALLED), FROND_DATABASE=name)
-    expected = json.loads((SCRIPTS / "expected.json").read_text())
+    answers = "expected-mongoose.json" if client == "mongoose" else "expected.json"
+    expected = json.loads((SCRIPTS / answers).read_text())
     result = run(command, environment)
     found = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")]
     for position, (step, value) in enumerate(expected):
@@ -238,7 +261,7 @@ def run(command, environment=None):
         return subprocess.CompletedProcess(command, "took too long", output, "")
 
 
-# mongoimport and mongoexport.
+# mongoimport, mongoexport, mongodump and mongorestore.
 
 
 def run_tools(address, directory, report):
@@ -271,6 +294,20 @@ def run_tools(address, directory, report):
     report.compare("tools", "mongoimport with upserts", summary(imported), "2500 document(s) imported successfully")
     imported = tool("mongoimport", address, "--db", "tools", "--collection", "items", "--file", lines)
     report.compare("tools", "mongoimport of duplicates", summary(imported), "0 document(s) imported successfully")
+    dump_and_restore(address, directory / "dump", report)
+
+
+def dump_and_restore(address, dump, report):
+    dumped = tool("mongodump", address, "--db", "tools", "--out", dump)
+    report.compare("tools", "mongodump", dumped.returncode, 0)
+    renamed = ["--nsFrom", "tools.*", "--nsTo", "restored.*"]
+    restored = tool("mongorestore", address, *renamed, dump)
+    report.compare("tools", "mongorestore", summary(restored), "2502 document(s) restored successfully")
+    exported = [
+        tool("mongoexport", address, "--db", database, "--collection", "items", "--sort", '{"_id": 1}').stdout
+        for database in ("tools", "restored")
+    ]
+    report.compare("tools", "a restored collection", exported[0] == exported[1] != "", True)
 
 
 def tool(name, address, *arguments):

@@ -39,6 +39,10 @@ fn value_bytes(found: Option<RawElement<'_>>) -> usize {
 }
 
 fn opened() {
+    let documents: Vec<DocumentBuf> = (0..ROW).map(|_| documents::flat(1, 1)).collect();
+    let views: Vec<Document<'_>> = documents.iter().map(DocumentBuf::view).collect();
+    let empty = each(|place| views[place].as_bytes().len());
+    println!("\nThe harness alone, which the columns below include: {}.", text(empty));
     println!(
         "\n| opened | compiled: found | decoded | by name: found | decoded | random name | absent: compiled | by name | scan | `bson` raw | `bson` decoded |"
     );

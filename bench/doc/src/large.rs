@@ -3,10 +3,12 @@
 use std::io::{self, Write};
 use std::time::Instant;
 
-use frond_db::{Database, Durability, FindRequest, Frond, FrondOptions, UpdateStatement};
+use frond_db::{
+    AggregateRequest, Database, Durability, FindRequest, Frond, FrondOptions, UpdateStatement,
+};
 use frond_doc::extended_json::Form;
 use frond_doc::pieces::{Element, PiecesError, Writer, build};
-use frond_doc::{DocumentBuf, DocumentBuilder, ElementType, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
 use frond_store::ChunkStore;
 use frond_store::memory::MemoryStore;
 use frond_tree::TreeFormat;
@@ -192,13 +194,13 @@ fn von_neumann(bytes_min: usize) -> DocumentBuf {
     }
 }
 
-/// 512 MB of Von Neumann documents of each size, through the embedded database, on disk. The copy is a
-/// branch on which every document's `level` is changed.
+/// 512 MB of Von Neumann documents of each size, through the embedded database, on disk. One copy is a
+/// branch on which every document's `level` is changed, the other a collection, by `$set` and `$out`.
 pub fn von_neumanns() {
     println!(
-        "\n| Von Neumann documents | count | inserted | on disk | copied, `level` changed | more on disk | extract `level` | filter | order |"
+        "\n| Von Neumann documents | count | inserted | on disk | branch, `level` changed | more on disk | `$set` and `$out` | more on disk | extract `level` | filter | order |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for (name, bytes) in [
         ("64 KB", 64 << 10),
         ("256 KB", 256 << 10),
@@ -227,13 +229,16 @@ pub fn von_neumanns() {
         let inserted = start.elapsed().as_nanos() as f64;
         let on_disk = directory_bytes(&directory);
         let (copied, copied_bytes) = copied(&frond, &database, &directory, count);
+        let (out, out_bytes) = copied_out(&database, &directory);
         let (extract, filter, order) = queries(&database);
         println!(
-            "| {name} | {count} | {} | {:.2} MB | {} | {:.2} MB | {} | {} | {} |",
+            "| {name} | {count} | {} | {:.2} MB | {} | {:.2} MB | {} | {:.2} MB | {} | {} | {} |",
             text(inserted),
             on_disk as f64 / 1048576.0,
             text(copied),
             copied_bytes as f64 / 1048576.0,
+            text(out),
+            out_bytes as f64 / 1048576.0,
             text(extract),
             text(filter),
             text(order),
@@ -273,6 +278,27 @@ fn copied(
     assert_eq!(report.modified, count as u64);
     copy.commit("copied", "bench").expect("commits");
     (nanos, directory_bytes(directory).saturating_sub(before))
+}
+
+/// As [`copied`], into another collection.
+fn copied_out(database: &Database, directory: &std::path::Path) -> (f64, u64) {
+    let before = directory_bytes(directory);
+    let mut pipeline = DocumentBuilder::new();
+    pipeline.begin_array("").push_begin_document().begin_document("$set");
+    pipeline.append("level", Value::Int32(-1)).end().end();
+    pipeline.push_begin_document().append("$out", Value::String("copies")).end().end();
+    let request = AggregateRequest {
+        pipeline: ValueBuf::from_only_field(pipeline.build()),
+        collation: None,
+        variables: None,
+        hint: None,
+        in_memory_only: false,
+        interrupt: Default::default(),
+    };
+    let start = Instant::now();
+    let made = database.aggregate(Some("sets"), &request).expect("copies");
+    assert_eq!(made.count(), 0);
+    (start.elapsed().as_nanos() as f64, directory_bytes(directory).saturating_sub(before))
 }
 
 /// Extract, filter and order by `level`: each the whole collection.

@@ -3,8 +3,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-/// How many runs the median is of.
+/// How many runs the median is of; of what takes long, as many as fit into [`RUNS_NANOS`], but a few.
 const RUNS: usize = 101;
+const RUNS_MIN: usize = 5;
+const RUNS_NANOS: f64 = 1e9;
 /// A run takes about so long: less than a turn that the system gives, so that where others use the machine
 /// most runs are undisturbed.
 const RUN_NANOS: f64 = 1e6;
@@ -20,9 +22,12 @@ pub fn nanos<R>(mut work: impl FnMut(usize) -> R) -> f64 {
         count *= 4;
     };
     let count = ((RUN_NANOS / per_call) as usize).max(1);
-    let mut runs: Vec<f64> = (0..RUNS).map(|_| timed(count, &mut work) / count as f64).collect();
+    let fitting = (RUNS_NANOS / per_call / count as f64) as usize;
+    let run_count = fitting.clamp(RUNS_MIN, RUNS);
+    let mut runs: Vec<f64> =
+        (0..run_count).map(|_| timed(count, &mut work) / count as f64).collect();
     runs.sort_by(f64::total_cmp);
-    runs[RUNS / 2]
+    runs[run_count / 2]
 }
 
 fn timed<R>(count: usize, work: &mut impl FnMut(usize) -> R) -> f64 {

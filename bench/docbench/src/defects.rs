@@ -194,6 +194,7 @@ fn verdict(name: &str, defect: Defect) -> Vec<(Status, String)> {
         progress: &Progress::new(1),
         recorder: &mut recorder,
         database: Some(&broken),
+        cold: None,
     });
     if let Err(failure) = done {
         recorder.fault("broken", &failure);

@@ -118,6 +118,15 @@ pub fn counts_flushes(directory: &Path) -> bool {
         && flushes(directory).is_some_and(|after| after - before >= PROBE_SYNCS as u64)
 }
 
+/// Writes what waits and empties the operating system's caches of files.
+///
+/// # Errors
+/// Whatever the system answers: it lets only root do that.
+pub fn drop_caches() -> io::Result<()> {
+    rustix::fs::sync();
+    fs::write("/proc/sys/vm/drop_caches", "3")
+}
+
 /// Bytes that the files below `directory` occupy.
 pub fn disk_bytes(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();

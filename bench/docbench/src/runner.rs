@@ -6,7 +6,9 @@
 //! 2. the first time, the target's [`About`](crate::target::About) goes into the results, with the check
 //!    that acknowledged writes are synced ([`crate::sync_check`]);
 //! 3. the workload runs; a failure ends the target's part in this workload, not the run;
-//! 4. the target is stopped and the directory removed.
+//! 4. the target is stopped; if the workload asks for it, the system's caches are dropped, the target is started
+//!    again on its data, and the workload's cold part runs;
+//! 5. the directory is removed.
 //!
 //! After the last repetition the workload's rows are written. Where a time for the whole run is set, each
 //! workload has an equal part of it, what earlier ones left over included: repetitions after the first that
@@ -21,12 +23,12 @@ use crate::machine;
 use crate::noop;
 use crate::progress::Progress;
 use crate::random::Random;
-use crate::results::{End, Line, Recorder, RunHeader, SCHEMA, Status, TargetLine, Writer};
+use crate::results::{Case, End, Line, Recorder, RunHeader, SCHEMA, Status, TargetLine, Writer};
 use crate::scale::Scale;
 use crate::sync_check;
 use crate::target::{Durability, Failure, Target};
 use crate::targets::{self, Places, Settings};
-use crate::workload::{Context, Parameters, Subjects, Workload};
+use crate::workload::{Cold, Context, Parameters, Subjects, Workload};
 
 /// What to run.
 pub struct Plan {
@@ -177,7 +179,7 @@ impl<'a> Run<'a> {
                 let done = if are_targets {
                     self.on_target(workload, name, repetition, recorder)
                 } else {
-                    self.with(workload, name, repetition, recorder, None)
+                    workload.run(&mut self.context(name, repetition, recorder, None))
                 };
                 if let Err(failure) = done {
                     recorder.fault(name, &failure);
@@ -206,7 +208,10 @@ impl<'a> Run<'a> {
             Ok(target) => {
                 let done = self.measure(workload, name, repetition, recorder, &*target);
                 drop(target);
-                done
+                done.and_then(|cold| match cold {
+                    Some(cold) => self.cold(cold, name, repetition, recorder, &settings),
+                    None => Ok(()),
+                })
             }
             Err(failure) => {
                 self.introduce(TargetLine {
@@ -231,7 +236,7 @@ impl<'a> Run<'a> {
         repetition: u32,
         recorder: &mut Recorder,
         target: &dyn Target,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Cold>, Failure> {
         let about = target.about();
         let checked = if self.introduced.contains(name) {
             Ok(())
@@ -255,18 +260,37 @@ impl<'a> Run<'a> {
         if let Some(reason) = workload.refuses(&about.capabilities) {
             return Err(Failure::Unsupported(reason.into()));
         }
-        self.with(workload, name, repetition, recorder, Some(target))
+        let mut context = self.context(name, repetition, recorder, Some(target));
+        workload.run(&mut context)?;
+        Ok(context.cold)
     }
 
-    fn with(
+    /// Runs a workload's cold part on the data that a stopped target left.
+    fn cold(
         &self,
-        workload: &dyn Workload,
+        cold: Cold,
         name: &str,
         repetition: u32,
         recorder: &mut Recorder,
-        database: Option<&dyn Target>,
+        settings: &Settings<'_>,
     ) -> Result<(), Failure> {
-        workload.run(&mut Context {
+        if let Err(error) = machine::drop_caches() {
+            let reason = format!("the system's caches can't be dropped: {error}");
+            recorder.not_run(name, &Case::new().with("caches", "cold"), "read", &reason);
+            return Ok(());
+        }
+        let target = targets::start(name, &self.plan.places, settings)?;
+        cold(&mut self.context(name, repetition, recorder, Some(&*target)))
+    }
+
+    fn context<'c>(
+        &'c self,
+        name: &'c str,
+        repetition: u32,
+        recorder: &'c mut Recorder,
+        database: Option<&'c dyn Target>,
+    ) -> Context<'c> {
+        Context {
             subject: name,
             scale: self.plan.scale,
             parameters: &self.plan.parameters,
@@ -274,7 +298,8 @@ impl<'a> Run<'a> {
             progress: &self.progress,
             recorder,
             database,
-        })
+            cold: None,
+        }
     }
 
     fn introduce(&mut self, line: TargetLine) -> Result<(), Failure> {

@@ -67,7 +67,7 @@ pub struct Places {
 /// What every target is started with.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// Empty, on a real disk, ours.
+    /// On a real disk, ours; empty, or what the same target left here when it was stopped.
     pub directory: &'a Path,
     /// The database's cache.
     pub cache_bytes: u64,

@@ -88,6 +88,9 @@ pub trait Workload: Sync {
     fn run(&self, context: &mut Context<'_>) -> Result<(), Failure>;
 }
 
+/// What a workload does once its target was started again with nothing in memory.
+pub type Cold = Box<dyn FnOnce(&mut Context<'_>) -> Result<(), Failure>>;
+
 /// What a workload runs with.
 pub struct Context<'a> {
     /// The target's name, or the own subject's.
@@ -104,6 +107,10 @@ pub struct Context<'a> {
     pub recorder: &'a mut Recorder,
     /// The database; `None` for own subjects.
     pub database: Option<&'a dyn Target>,
+    /// What the workload leaves here is run after it, on the same data: the target is stopped, the
+    /// operating system's caches are dropped, and the target is started again. "Not run" where the caches
+    /// can't be dropped.
+    pub cold: Option<Cold>,
 }
 
 impl<'a> Context<'a> {

@@ -7,6 +7,7 @@
 mod aggregate;
 pub(crate) mod batch;
 mod check;
+mod copy;
 mod count;
 pub(crate) mod covered;
 mod cursor;
@@ -22,6 +23,7 @@ mod merge;
 pub(crate) mod plan;
 mod replace;
 pub(crate) mod scan;
+mod skip;
 mod sort;
 pub(crate) mod update;
 pub(crate) mod validation;

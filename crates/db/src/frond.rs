@@ -41,6 +41,26 @@ pub struct FrondOptions {
     pub write_wait_millis_max: Option<u64>,
 }
 
+/// What a stage keeps in memory is at most this part of a budget: several run at once.
+const STAGE_SHARE: u64 = 16;
+/// With less, sorts would write more than they read.
+const STAGE_BYTES_MIN: u64 = 1 << 20;
+
+impl FrondOptions {
+    /// The default options with one budget of memory, divided by [`EngineOptions::for_memory`]; a stage of a query
+    /// keeps a sixteenth of it at most.
+    ///
+    /// [`EngineOptions::for_memory`]: frond_engine::EngineOptions::for_memory
+    pub fn for_memory(bytes: u64) -> FrondOptions {
+        let stage = (bytes / STAGE_SHARE).clamp(STAGE_BYTES_MIN, MEMORY_BYTES_MAX as u64);
+        FrondOptions {
+            engine: frond_engine::EngineOptions::for_memory(bytes),
+            stage_memory_bytes_max: Some(stage as usize),
+            document_bytes_max: None,
+        }
+    }
+}
+
 /// A data directory, open: many databases, each a repository. Cloning shares it.
 ///
 /// *Thread safety*: every method may be called from any number of threads at once.
@@ -217,6 +237,7 @@ impl Frond {
         Resources {
             memory_bytes_max: self.inner.stage_memory_bytes_max,
             spill: Some(spill).filter(|_| !in_memory_only),
+            go_on: None,
         }
     }
 

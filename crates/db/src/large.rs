@@ -10,10 +10,12 @@
 //!    store has already may not be durable: if they are many, the store is synced instead.
 //! 3. An update by operators goes piece by piece where it can ([`update`]), and over the whole
 //!    document otherwise; both give the same bytes and the same head.
+//!    So does an update by stages that set or remove outermost fields, and `$out` of such ([`stages`]).
 //! 4. A document that comes as a stream is put into the store before its transaction ([`stream`]).
 
 pub(crate) mod every;
 pub(crate) mod recorder;
+pub(crate) mod stages;
 pub(crate) mod stream;
 pub(crate) mod update;
 
@@ -78,6 +80,23 @@ pub(crate) fn read(
     large: &LargeDocument,
 ) -> Result<DocumentBuf, TreeError> {
     DOCUMENTS.read(store, large).map_err(|error| damaged(&large.value(), error))
+}
+
+/// These outermost fields of a large document that is kept in memory whole once it was read, or all of it:
+/// what costs less.
+pub(crate) fn read_in_part(
+    store: &dyn ChunkStore,
+    large: &LargeDocument,
+    names: &[&[u8]],
+) -> Result<DocumentBuf, TreeError> {
+    if let Some(known) = DOCUMENTS.known(large) {
+        return Ok(known);
+    }
+    let short = large.project_short(store, names);
+    match short.map_err(|error| damaged(&large.value(), error))? {
+        Some(short) => Ok(short),
+        None => read(store, large),
+    }
 }
 
 /// An error that names the head.

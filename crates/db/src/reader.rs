@@ -11,7 +11,7 @@ use frond_doc::field_index::cache::{CACHE_BYTES, FieldIndexes};
 use frond_doc::pieces::LargeDocument;
 use frond_engine::{Engine, EngineError, EntryCursor, Snapshot, Transaction, TreeId};
 use frond_store::ChunkStore;
-use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, Value};
+use frond_tree::{Bounds, Content, Cursor, Direction, Entry, EntryRef, Tree, Value};
 
 use crate::catalog::cache::Moment;
 use crate::error::Error;
@@ -199,6 +199,15 @@ impl<'a> Reader<'a> {
         self.with_store(|store| Ok(large::head(store, value)?))
     }
 
+    /// Some of a large document's outermost fields, or all of it: see [`large::read_in_part`].
+    pub fn document_in_part(
+        &self,
+        large: &LargeDocument,
+        names: &[&[u8]],
+    ) -> Result<DocumentBuf, Error> {
+        self.with_store(|store| Ok(large::read_in_part(store, large, names)?))
+    }
+
     /// Reads some of a large document's outermost fields.
     pub fn project(&self, large: &LargeDocument, names: &[&[u8]]) -> Result<DocumentBuf, Error> {
         self.with_store(|store| {
@@ -249,6 +258,16 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The tree that a snapshot shows as it is stored, if nothing lies over it: its entries can be found by
+    /// their places.
+    pub fn settled(&self, tree: TreePlace) -> Result<Option<Tree>, Error> {
+        match (tree, &self.source) {
+            (TreePlace::Committed(tree), _) => Ok(Some(tree)),
+            (TreePlace::Live(id), Source::Snapshot(snapshot)) => Ok(snapshot.clean_base(id)?),
+            (TreePlace::Live(_), Source::Transaction(_) | Source::Shared(_)) => Ok(None),
+        }
+    }
+
     /// Bytes of all keys and values, a transaction's own writes not counted.
     pub fn bytes(&self, tree: TreePlace) -> Result<u64, Error> {
         match self.place_to_count(tree)? {
@@ -283,6 +302,32 @@ pub(crate) enum Entries {
     Live(EntryCursor),
     /// Of a tree below a commit.
     Committed(Cursor),
+}
+
+impl Entries {
+    /// Moves to the next entry; false if there is none. Nothing follows an error.
+    pub fn step(&mut self) -> Result<bool, Error> {
+        Ok(match self {
+            Entries::Live(cursor) => cursor.step()?,
+            Entries::Committed(cursor) => cursor.step()?,
+        })
+    }
+
+    /// The entry that `step` moved to, lent.
+    pub fn entry_ref(&self) -> Option<EntryRef<'_>> {
+        match self {
+            Entries::Live(cursor) => cursor.entry_ref(),
+            Entries::Committed(cursor) => cursor.entry_ref(),
+        }
+    }
+
+    /// The entry that `step` moved to.
+    pub fn entry(&self) -> Option<Entry> {
+        match self {
+            Entries::Live(cursor) => cursor.entry(),
+            Entries::Committed(cursor) => cursor.entry(),
+        }
+    }
 }
 
 impl Iterator for Entries {

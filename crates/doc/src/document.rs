@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::error::DocError;
 use crate::field_index::shape::ShapeRegistry;
-use crate::field_index::{Attached, FieldIndex};
+use crate::field_index::{Attached, FieldIndex, Known};
 use crate::field_scan;
 use crate::raw::{RawElement, RawElements};
 use crate::validate::validate;
@@ -80,20 +80,25 @@ impl<'a> Document<'a> {
     /// The first field named `name`, undecoded.
     #[inline]
     pub fn field(&self, name: &[u8]) -> Option<RawElement<'a>> {
-        match self.index() {
-            Some(index) => index.field(self.bytes, name),
-            None => field_scan::find(self.bytes, name),
+        match self.index().map(|index| index.field(self.bytes, name)) {
+            Some(Known::At(spot)) => spot.element(self.bytes),
+            Some(Known::Absent) => None,
+            Some(Known::Unindexed) | None => field_scan::find(self.bytes, name),
         }
     }
 
     /// The field at a dotted path through documents alone (arrays are not entered), undecoded.
     #[inline]
     pub fn field_at(&self, dotted: &str) -> Option<RawElement<'a>> {
-        if let Some(index) = self.index()
-            && let Ok(found) = index.at_dotted(self.bytes, dotted)
-        {
-            return found;
+        match self.index().map(|index| index.at_dotted(self.bytes, dotted)) {
+            Some(Known::At(spot)) => spot.element(self.bytes),
+            Some(Known::Absent) => None,
+            Some(Known::Unindexed) | None => self.walk_to(dotted),
         }
+    }
+
+    #[inline(never)]
+    fn walk_to(&self, dotted: &str) -> Option<RawElement<'a>> {
         let mut parts = dotted.split('.');
         let mut found = self.field(parts.next()?.as_bytes())?;
         for part in parts {

@@ -99,67 +99,86 @@ impl FieldIndex {
         own + size_of::<FieldIndex>()
     }
 
-    /// The first of `document`'s outermost fields that has this name.
+    /// Where the first of `document`'s outermost fields lies that has this name.
     #[inline]
-    pub(crate) fn field<'a>(&self, document: &'a [u8], name: &[u8]) -> Option<RawElement<'a>> {
+    pub(crate) fn field(&self, document: &[u8], name: &[u8]) -> Known {
         match &self.0 {
-            Kind::Shaped { shape, offsets, .. } => {
-                offsets.element(document, shape.find_name(name)?)
-            }
-            Kind::Buckets(buckets) => buckets.find(document, name),
+            Kind::Shaped { shape, offsets, .. } => offsets.known(shape.find_name(name)),
+            Kind::Buckets(buckets) => Known::of(buckets.find(document, name)),
         }
     }
 
-    /// What `path` names through documents alone. `Err` if the index doesn't know: it leads below
-    /// the outermost fields and they have no shape.
+    /// Where the field lies that `path` names through documents alone.
     #[inline]
-    pub(crate) fn at_path<'a>(
-        &self,
-        document: &'a [u8],
-        path: &Path,
-    ) -> Result<Option<RawElement<'a>>, Unindexed> {
+    pub(crate) fn at_path(&self, document: &[u8], path: &Path) -> Known {
         match &self.0 {
-            Kind::Shaped { shape, offsets } => {
-                let place = path.place_in(shape);
-                Ok(place.and_then(|place| offsets.element(document, place)))
-            }
+            Kind::Shaped { shape, offsets } => offsets.known(path.place_in(shape)),
             Kind::Buckets(buckets) => match path.parts() {
-                [name] => Ok(buckets.find(document, name.as_bytes())),
-                _ => Err(Unindexed),
+                [name] => Known::of(buckets.find(document, name.as_bytes())),
+                _ => Known::Unindexed,
             },
         }
     }
 
     /// As [`FieldIndex::at_path`], of a path that is not compiled.
     #[inline]
-    pub(crate) fn at_dotted<'a>(
-        &self,
-        document: &'a [u8],
-        dotted: &str,
-    ) -> Result<Option<RawElement<'a>>, Unindexed> {
+    pub(crate) fn at_dotted(&self, document: &[u8], dotted: &str) -> Known {
         let path = dotted.as_bytes();
         match &self.0 {
             Kind::Shaped { shape, offsets } => {
-                let place = shape.find_dotted(path, shape::hash(path));
-                Ok(place.and_then(|place| offsets.element(document, place)))
+                offsets.known(shape.find_dotted(path, shape::hash(path)))
             }
-            Kind::Buckets(_) if path.contains(&shape::SEPARATOR) => Err(Unindexed),
-            Kind::Buckets(buckets) => Ok(buckets.find(document, path)),
+            Kind::Buckets(_) if path.contains(&shape::SEPARATOR) => Known::Unindexed,
+            Kind::Buckets(buckets) => Known::of(buckets.find(document, path)),
         }
     }
 }
 
-/// The index doesn't reach that deep.
-pub(crate) struct Unindexed;
+/// What an index knows of a field. Numbers alone, which stay in registers: an element that is handed on
+/// through memory costs more than all the rest of a look-up.
+#[derive(Clone, Copy)]
+pub(crate) enum Known {
+    /// It lies there.
+    At(Spot),
+    /// There is none.
+    Absent,
+    /// The index doesn't reach that deep: the path leads below the outermost fields, and they have no
+    /// shape.
+    Unindexed,
+}
+
+/// Where an element begins in its document, and how long its name is.
+#[derive(Clone, Copy)]
+pub(crate) struct Spot {
+    offset: usize,
+    name_bytes: usize,
+}
+
+impl Known {
+    #[inline(always)]
+    fn of(spot: Option<Spot>) -> Known {
+        spot.map_or(Known::Absent, Known::At)
+    }
+}
+
+impl Spot {
+    /// The element there.
+    #[inline(always)]
+    pub(crate) fn element(self, document: &[u8]) -> Option<RawElement<'_>> {
+        element_at(document, self.offset, self.name_bytes)
+    }
+}
 
 impl Offsets {
-    #[inline]
-    fn element<'a>(&self, document: &'a [u8], place: Place) -> Option<RawElement<'a>> {
+    #[inline(always)]
+    fn known(&self, place: Option<Place>) -> Known {
+        let Some(place) = place else { return Known::Absent };
         let ordinal = place.ordinal as usize;
         let offset = match self {
-            Offsets::Short(offsets) => usize::from(*offsets.get(ordinal)?),
-            Offsets::Long(offsets) => *offsets.get(ordinal)? as usize,
+            Offsets::Short(offsets) => offsets.get(ordinal).map(|offset| usize::from(*offset)),
+            Offsets::Long(offsets) => offsets.get(ordinal).map(|offset| *offset as usize),
         };
-        element_at(document, offset, usize::from(place.name_bytes))
+        let name_bytes = usize::from(place.name_bytes);
+        Known::of(offset.map(|offset| Spot { offset, name_bytes }))
     }
 }

@@ -6,6 +6,8 @@
 //! needed. A name is read as two numbers: finding its end and comparing it with those that are
 //! wanted costs a few instructions for names of less than sixteen bytes, which most are.
 
+use std::fmt;
+
 use crate::document::Document;
 use crate::raw::{RawElement, array_at, element_at, kind_of, split_name, value_bytes};
 use crate::value::{ElementType, Value};
@@ -58,6 +60,62 @@ impl ScannedNames {
     }
 }
 
+/// Where the fields of some names lie in a document: for whoever needs all of them.
+pub struct FieldPlaces<'a> {
+    names: &'a ScannedNames,
+    bytes: &'a [u8],
+    /// By number; 0 where there is none.
+    found: [u32; SCANNED_NAMES_MAX],
+}
+
+impl ScannedNames {
+    /// Looks all of them up in one walk, which ends where the last one is found. `None` if that is
+    /// no better than asking the document: there are no names, or it has an index.
+    #[inline]
+    pub fn places<'a>(&'a self, document: Document<'a>) -> Option<FieldPlaces<'a>> {
+        if self.names.is_empty() || document.is_indexed() {
+            return None;
+        }
+        let bytes = document.as_bytes();
+        let mut places = FieldPlaces { names: self, bytes, found: [0; SCANNED_NAMES_MAX] };
+        let mut left = self.names.len();
+        let mut walk = Walk { bytes, offset: size_of::<u32>() };
+        while left > 0 {
+            let offset = walk.offset;
+            let Some(met) = walk.next() else { break };
+            if self.heads.contains(&met.head)
+                && let Some(position) = self.position(met.head, met.name)
+                && places.found[position] == 0
+            {
+                places.found[position] = offset as u32;
+                left -= 1;
+            }
+        }
+        Some(places)
+    }
+}
+
+impl<'a> FieldPlaces<'a> {
+    /// The value of the first field with the name of that number.
+    #[inline]
+    pub fn get(&self, number: u8) -> Option<Value<'a>> {
+        let number = usize::from(number);
+        match *self.found.get(number)? {
+            0 => None,
+            offset => {
+                let name_bytes = self.names.names.get(number)?.len();
+                element_at(self.bytes, offset as usize, name_bytes)?.decode()
+            }
+        }
+    }
+}
+
+impl fmt::Debug for FieldPlaces<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FieldPlaces").field(self.names).finish()
+    }
+}
+
 impl<'a> FieldScan<'a> {
     /// Begins a walk over `document` for `names`.
     pub fn new(document: Document<'a>, names: &'a ScannedNames) -> FieldScan<'a> {
@@ -65,21 +123,21 @@ impl<'a> FieldScan<'a> {
         FieldScan { names, walk, found: [0; SCANNED_NAMES_MAX] }
     }
 
-    /// The value of the first field with the name of that number.
+    /// The first field with the name of that number, undecoded.
     #[inline]
-    pub fn get(&mut self, number: u8) -> Option<Value<'a>> {
+    pub fn get(&mut self, number: u8) -> Option<RawElement<'a>> {
         let number = usize::from(number);
-        match *self.found.get(number)? {
-            0 => self.walk_to(number)?.decode(),
-            offset => {
-                let name_bytes = self.names.names.get(number)?.len();
-                element_at(self.walk.bytes, offset as usize, name_bytes)?.decode()
-            }
-        }
+        let offset = match *self.found.get(number)? {
+            0 => self.walk_to(number)?,
+            offset => offset,
+        };
+        let name_bytes = self.names.names.get(number)?.len();
+        element_at(self.walk.bytes, offset as usize, name_bytes)
     }
 
+    /// Where the first field with the name of that number begins.
     #[inline]
-    fn walk_to(&mut self, number: usize) -> Option<RawElement<'a>> {
+    fn walk_to(&mut self, number: usize) -> Option<u32> {
         let names = self.names;
         // A copy stays in registers.
         let mut walk = self.walk.clone();
@@ -95,7 +153,7 @@ impl<'a> FieldScan<'a> {
             if self.found[position] == 0 {
                 self.found[position] = offset as u32;
                 if position == number {
-                    answer = Some(RawElement { kind: met.kind, name: met.name, value: met.value });
+                    answer = Some(offset as u32);
                     break;
                 }
             }

@@ -17,6 +17,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::document::{Array, Document};
+use crate::field_index::Known;
 use crate::field_index::shape::{self, Place, Shape};
 use crate::raw::RawElement;
 use crate::value::{ElementType, Value};
@@ -98,6 +99,7 @@ impl Path {
     }
 
     /// The value at the path through documents only (arrays are not entered): `None` if absent.
+    #[inline]
     pub fn get<'a>(&self, document: Document<'a>) -> Option<Value<'a>> {
         self.find(document)?.decode()
     }
@@ -105,11 +107,15 @@ impl Path {
     /// As [`Path::get`], undecoded.
     #[inline]
     pub fn find<'a>(&self, document: Document<'a>) -> Option<RawElement<'a>> {
-        if let Some(index) = document.index()
-            && let Ok(found) = index.at_path(document.as_bytes(), self)
-        {
-            return found;
+        match document.index().map(|index| index.at_path(document.as_bytes(), self)) {
+            Some(Known::At(spot)) => spot.element(document.as_bytes()),
+            Some(Known::Absent) => None,
+            Some(Known::Unindexed) | None => self.walk(document),
         }
+    }
+
+    #[inline(never)]
+    fn walk<'a>(&self, document: Document<'a>) -> Option<RawElement<'a>> {
         let (last, before) = self.parts.split_last()?;
         let mut document = document;
         for part in before {
@@ -139,9 +145,10 @@ impl Path {
         visit: &mut dyn FnMut(Reached<'a>) -> bool,
     ) -> bool {
         if let Some(index) = document.index()
-            && let Ok(Some(found)) = index.at_path(document.as_bytes(), self)
+            && let Known::At(spot) = index.at_path(document.as_bytes(), self)
         {
-            return visit_end(found.decode(), None, visit);
+            let found = spot.element(document.as_bytes());
+            return visit_end(found.and_then(|found| found.decode()), None, visit);
         }
         // Absent, or below an array: only a walk tells.
         walk_document(document, &self.parts, None, visit)

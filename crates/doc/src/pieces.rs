@@ -44,15 +44,19 @@ use item::Layout;
 
 /// Documents above this are stored as pieces. A function of the content alone: no hysteresis.
 pub const LARGE_DOCUMENT_BYTES: usize = 32 << 10;
-/// Values up to this lie in their container's item.
+/// Values up to this lie in their container's item. Where a chunk ends depends on sixteen items, and an update
+/// rewrites the chunks that these lie in: longer items would be several chunks of them.
 pub const ITEM_VALUE_BYTES_MAX: usize = 256;
+/// The same of values in a document that are neither documents nor arrays: most documents have few fields, and a
+/// chunk for each text of some hundred bytes is as many chunks again to hash, to find and to keep track of.
+pub const FIELD_VALUE_BYTES_MAX: usize = 1 << 10;
 /// A document with a longer name in a container is not stored as pieces; nor is one with two
 /// outermost fields of one name.
 pub const NAME_BYTES_MAX: usize = 700;
 /// Target of a container's chunks: an update rewrites one a level.
 const CHUNK_BYTES_TARGET: u32 = 4 << 10;
-const ITEM_BYTES_MAX: u32 = CHUNK_BYTES_TARGET / 4;
-const _: () = assert!(NAME_BYTES_MAX + ITEM_VALUE_BYTES_MAX + 2 <= ITEM_BYTES_MAX as usize);
+const ITEM_BYTES_MAX: u32 = CHUNK_BYTES_TARGET / 2;
+const _: () = assert!(NAME_BYTES_MAX + FIELD_VALUE_BYTES_MAX + 2 <= ITEM_BYTES_MAX as usize);
 
 /// Says of a tree's value that its chunk is a head, and its length the document's: so that sizes of
 /// trees count whole documents. Stored: never another.

@@ -65,7 +65,7 @@ impl<'a> RawElement<'a> {
 }
 
 /// The element at `offset` of a document, whose name is known to have so many bytes.
-#[inline]
+#[inline(always)]
 pub(crate) fn element_at(
     document: &[u8],
     offset: usize,
@@ -82,26 +82,57 @@ pub(crate) fn element_at(
 /// Splits a zero-terminated name from the front.
 #[inline]
 pub(crate) fn split_name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = zero_position(bytes)?;
+    let end = name_at(bytes, 0)?.bytes;
     Some((&bytes[..end], &bytes[end + 1..]))
 }
 
-/// Where the first zero is: eight bytes at a time, since names are mostly that short.
-#[inline]
-fn zero_position(bytes: &[u8]) -> Option<usize> {
+/// A zero-terminated name, as far as a walk wants to know it.
+pub(crate) struct Name {
+    /// How long it is.
+    pub(crate) bytes: usize,
+    /// Whether it is ASCII, and so UTF-8.
+    pub(crate) is_ascii: bool,
+}
+
+/// The name at `offset`: eight bytes at a time, since names are mostly that short.
+#[inline(always)]
+pub(crate) fn name_at(bytes: &[u8], offset: usize) -> Option<Name> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let mut offset = 0;
-    while let Some(word) = array_at(bytes, offset) {
+    let (mut end, mut met) = (offset, 0);
+    while let Some(word) = array_at(bytes, end) {
         let word = u64::from_le_bytes(word);
         // The lowest of these bits is at the first byte that is zero (Mycroft's test).
         let zeros = word.wrapping_sub(ONES) & !word & HIGHS;
         if zeros != 0 {
-            return Some(offset + zeros.trailing_zeros() as usize / 8);
+            let bits = zeros.trailing_zeros() & !7;
+            met |= word & ((1 << bits) - 1);
+            return Some(Name {
+                bytes: end - offset + bits as usize / 8,
+                is_ascii: met & HIGHS == 0,
+            });
         }
-        offset += 8;
+        met |= word;
+        end += size_of::<u64>();
     }
-    Some(offset + bytes.get(offset..)?.iter().position(|byte| *byte == 0)?)
+    let rest = bytes.get(end..)?;
+    let count = rest.iter().position(|byte| *byte == 0)?;
+    let is_ascii = met & HIGHS == 0 && rest[..count].is_ascii();
+    Some(Name { bytes: end - offset + count, is_ascii })
+}
+
+/// Whether bytes are ASCII: by words, the last of which may overlap the one before. Texts are mostly some
+/// tens of bytes, of which the standard library looks at many one by one.
+#[inline(always)]
+pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let met = words.iter().fold(0, |met, word| met | u64::from_le_bytes(*word));
+    let last = match bytes.last_chunk::<8>() {
+        Some(last) => u64::from_le_bytes(*last),
+        None => rest.iter().fold(0, |met, byte| met | u64::from(*byte)),
+    };
+    (met | last) & HIGHS == 0
 }
 
 /// Shows safe Rust that bytes are UTF-8.
@@ -182,6 +213,10 @@ const fn sizes() -> [Size; 256] {
 /// How many bytes a value takes that begins at the front of `rest`. They need not all be there.
 #[inline(always)]
 pub(crate) fn value_bytes(kind: ElementType, rest: &[u8]) -> Option<usize> {
+    // A branch that is foretold doesn't wait for the table, and most values are strings.
+    if kind == ElementType::String {
+        return length_at(rest, 0)?.checked_add(size_of::<i32>());
+    }
     match SIZES[usize::from(kind as u8)] {
         Size::Fixed(bytes) => Some(usize::from(bytes)),
         Size::Prefixed(more) => length_at(rest, 0)?.checked_add(usize::from(more)),

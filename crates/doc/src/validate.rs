@@ -5,7 +5,7 @@
 
 use crate::document::DEPTH_MAX;
 use crate::error::DocError;
-use crate::raw::{length_at, split_name, value_bytes};
+use crate::raw::{is_ascii, kind_of, length_at, name_at, value_bytes};
 use crate::value::ElementType;
 
 /// Checks that `bytes` are one whole BSON document and nothing else.
@@ -40,23 +40,39 @@ fn check_document(bytes: &[u8], start: usize, depth: usize) -> Result<(), DocErr
     if bytes.len() < 5 || bytes[bytes.len() - 1] != 0 {
         return Err(invalid(start, "document without its final zero"));
     }
-    let mut rest = &bytes[4..bytes.len() - 1];
-    while let Some((&kind, after_kind)) = rest.split_first() {
-        let offset = start + (bytes.len() - 1 - rest.len());
-        let kind = ElementType::from_byte(kind)
-            .ok_or_else(|| invalid(offset, format!("unknown type 0x{kind:02x}")))?;
-        let (name, after_name) = split_name(after_kind)
-            .ok_or_else(|| invalid(offset + 1, "name without its final zero"))?;
-        check_text(name, offset + 1)?;
-        let offset = start + (bytes.len() - 1 - after_name.len());
-        let value = value_bytes(kind, after_name)
-            .and_then(|count| after_name.split_at_checked(count))
-            .ok_or_else(|| invalid(offset, format!("{} reaches past its document", kind.alias())));
-        let (value, after_value) = value?;
-        check_value(kind, value, offset, depth)?;
-        rest = after_value;
+    let content = &bytes[..bytes.len() - 1];
+    let mut position = size_of::<i32>();
+    while let Some(&kind) = content.get(position) {
+        let kind = kind_of(kind)
+            .ok_or_else(|| invalid(start + position, format!("unknown type 0x{kind:02x}")))?;
+        let name_offset = position + 1;
+        let name = name_at(content, name_offset)
+            .ok_or_else(|| invalid(start + name_offset, "name without its final zero"))?;
+        let value_offset = name_offset + name.bytes + 1;
+        if !name.is_ascii {
+            check_text(&content[name_offset..value_offset - 1], start + name_offset)?;
+        }
+        let rest = content.get(value_offset..).unwrap_or(&[]);
+        let value = value_bytes(kind, rest).and_then(|count| rest.get(..count));
+        let value = value.ok_or_else(|| {
+            let what = format!("{} reaches past its document", kind.alias());
+            invalid(start + value_offset, what)
+        })?;
+        if kind != ElementType::String || !is_ascii_string(value) {
+            check_value(kind, value, start + value_offset, depth)?;
+        }
+        position = value_offset + value.len();
     }
     Ok(())
+}
+
+/// Whether a string, whose length was used to cut it, is as it should be: tells at once of those that
+/// are ASCII, as most are.
+#[inline]
+fn is_ascii_string(value: &[u8]) -> bool {
+    value.len() > size_of::<i32>()
+        && value[value.len() - 1] == 0
+        && is_ascii(&value[size_of::<i32>()..])
 }
 
 /// Checks what lies inside a value whose length is right already.

@@ -27,6 +27,8 @@ use crate::transaction::Transaction;
 pub struct EngineOptions {
     /// Bytes of decompressed chunks kept in memory.
     pub cache_bytes: u64,
+    /// Bytes of pages of packs' indexes kept in memory: 40 bytes a chunk of those that are looked for often.
+    pub index_cache_bytes: u64,
     /// The memtable is sealed and flushed when it, or its log, has grown to this.
     pub memtable_bytes_max: u64,
     /// The runs over a tree are folded into it when they have grown to so many hundredths of it. Less
@@ -52,6 +54,7 @@ impl Default for EngineOptions {
     fn default() -> Self {
         EngineOptions {
             cache_bytes: 128 << 20,
+            index_cache_bytes: 8 << 20,
             memtable_bytes_max: 64 << 20,
             overlay_percent_max: 15,
             reclaim_bytes_a_second: Some(64 << 20),
@@ -66,19 +69,26 @@ impl Default for EngineOptions {
 const MEMTABLE_BYTES_MIN: u64 = 1 << 20;
 /// No memtable is larger than this, however much memory there is: a flush of more is a long one.
 const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
+/// What a process takes whatever the options are, measured under load: the program, buffers of writes that are
+/// under way, chunks of open packs by name, what the allocator keeps.
+const PROCESS_BYTES: u64 = 32 << 20;
 /// How many memtables a sixteenth of the memory each make a quarter of it: the active one and the
 /// sealed ones that may wait.
 const MEMTABLES_SHARE: u64 = 4 * (SEALED_COUNT_MAX as u64 + 1);
 
 impl EngineOptions {
-    /// The default options with one budget of memory: half of it for decompressed chunks, a quarter at
-    /// most for memtables (the active one and those that wait to be flushed), the rest for filters of
-    /// runs (about 10 bits for each key that was written since its tree was folded: at 20 GB and 100
-    /// bytes an entry some 40 MB), names of chunks and what is in work.
+    /// The default options with one budget of memory. Of what the process leaves of it
+    /// (about 32 MB are needed in any case; of a small budget half), three eighths are for decompressed chunks, a sixteenth for pages of packs' indexes, and a
+    /// quarter at most for memtables (the active one and those that wait to be flushed). The rest
+    /// is for what can't be told ahead: filters of runs (about 10 bits for each key that was written
+    /// since its tree was folded), 8 bytes for each chunk that is stored, what folds have in hand,
+    /// and what the layers above need.
     pub fn for_memory(bytes: u64) -> EngineOptions {
-        let memtable = (bytes / MEMTABLES_SHARE).clamp(MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);
+        let shared = bytes.saturating_sub(PROCESS_BYTES).max(bytes / 2);
+        let memtable = (shared / MEMTABLES_SHARE).clamp(MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);
         EngineOptions {
-            cache_bytes: bytes / 2,
+            cache_bytes: shared / 8 * 3,
+            index_cache_bytes: shared / 16,
             memtable_bytes_max: memtable,
             ..EngineOptions::default()
         }
@@ -106,7 +116,11 @@ impl Engine {
     /// [`EngineError::Store`]: the disk fails, another process has the directory, its format is
     /// of another version, or what is stored there is damaged.
     pub fn open(machine: &Machine, options: EngineOptions) -> Result<Engine, EngineError> {
-        let local = LocalOptions { cache_bytes: options.cache_bytes, ..LocalOptions::default() };
+        let local = LocalOptions {
+            cache_bytes: options.cache_bytes,
+            index_cache_bytes: options.index_cache_bytes,
+            ..LocalOptions::default()
+        };
         let store = LocalStore::open(machine, local)?;
         Engine::open_over(machine, store, options)
     }
@@ -325,12 +339,15 @@ mod tests {
 
     #[test]
     fn a_budget_of_memory_is_kept() {
-        for megabytes in [16, 256, 4096, 1 << 20] {
-            let options = EngineOptions::for_memory(megabytes << 20);
+        for megabytes in [16, 64, 256, 4096, 1 << 20] {
+            let bytes = megabytes << 20;
+            let options = EngineOptions::for_memory(bytes);
             let memtables = options.memtable_bytes_max * (SEALED_COUNT_MAX as u64 + 1);
-            assert!(memtables <= (megabytes << 20) / 4 + (5 << 20), "{megabytes} MB");
-            assert_eq!(options.cache_bytes, megabytes << 19);
+            let caches = options.cache_bytes + options.index_cache_bytes;
+            let left = (bytes - (memtables + caches)) >> 20;
+            assert!(PROCESS_BYTES.min(bytes / 2) >> 20 <= left, "{megabytes} MB: {left} MB left");
+            assert!(bytes < caches * 5 || megabytes < 64, "{megabytes} MB");
         }
-        assert_eq!(EngineOptions::for_memory(256 << 20).memtable_bytes_max >> 20, 16);
+        assert_eq!(EngineOptions::for_memory(288 << 20).memtable_bytes_max >> 20, 16);
     }
 }

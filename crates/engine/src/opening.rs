@@ -17,6 +17,7 @@ use crate::intents::Intents;
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::record::Record;
 use crate::log::recovery::{LogEnd, replay};
+use crate::log::spares::Spares;
 use crate::log::writer::Writer;
 use crate::open_transactions::OpenTransactions;
 use crate::pace::Pace;
@@ -180,7 +181,8 @@ fn assemble(
     parts: ReplayedParts,
     end: &LogEnd,
 ) -> Shared {
-    let writer = Writer::new(machine, end.next, end.previous);
+    let spares = Arc::new(Spares::new(&machine.disk));
+    let writer = Writer::new(machine, &spares, end.next, end.previous);
     let active = Arc::clone(&parts.state.active);
     let mut queue = Queue::new(writer, end.next, active, parts.last);
     queue.segment_bytes = end.bytes;
@@ -190,6 +192,7 @@ fn assemble(
         current: Current::new(Arc::clone(&store), parts.state, parts.last),
         store,
         options,
+        spares,
         next_tree_id: AtomicU64::new(parts.next_tree_id),
         queue: Mutex::new(queue),
         queue_changed: Condvar::new(),

@@ -154,17 +154,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes log segments that are not needed any more.
+    /// Gives up log segments that are not needed any more.
     fn remove_segments(&self, begun: SegmentNumber, end: SegmentNumber) -> Result<(), StoreError> {
         let mut number = begun;
         while number < end {
-            let name = number.file_name();
-            match self.machine.disk.remove(&name) {
-                Ok(()) => {}
-                // A segment that took no record was never created.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(StoreError::io(name, error)),
-            }
+            let given = self.spares.give(number);
+            given.map_err(|error| StoreError::io(number.file_name(), error))?;
             number = number.next();
         }
         Ok(())

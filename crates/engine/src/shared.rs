@@ -22,6 +22,7 @@ use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::intents::Intents;
+use crate::log::spares::Spares;
 use crate::open_transactions::OpenTransactions;
 use crate::overlay::memtable::Memtable;
 use crate::pace::Pace;
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub machine: Machine,
     pub store: Arc<dyn ChunkStore>,
     pub options: EngineOptions,
+    /// Files of the log for segments to come.
+    pub spares: Arc<Spares>,
     pub local_format: TreeFormat,
     /// Every reserved id is less.
     pub next_tree_id: AtomicU64,

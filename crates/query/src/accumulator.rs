@@ -2,7 +2,7 @@
 //!
 //! Reading order: this file (what an accumulator is, and the two traits), `table` (every
 //! accumulator, supported or refused, and where it may stand), `parse`, then the families:
-//! `numbers`, `spread`, `ends`, `extremes`, `sorted`, `lists`, `percentile`.
+//! `numbers`, `spread`, `ends`, `extremes`, `sorted`, `lists`, `percentile` (and `digest`).
 //!
 //! How it runs:
 //! 1. [`Accumulator::parse`] once a stage.
@@ -17,6 +17,7 @@
 //! *Surprises*: a group's and a window's state are different types where a group needs less: a
 //! group's `$min` keeps one value, a window's keeps all of them.
 
+mod digest;
 mod ends;
 mod extremes;
 mod lists;
@@ -122,6 +123,25 @@ pub(crate) struct Accumulator {
 }
 
 impl Accumulator {
+    /// Whether both are given the same value of each document, which is a field's.
+    pub(crate) fn has_value_of(&self, other: &Accumulator) -> bool {
+        match (&self.input, &other.input) {
+            (Input::One(own), Input::One(other)) => {
+                own.field().is_some() && own.field() == other.field()
+            }
+            _ => false,
+        }
+    }
+
+    /// The paths of what the documents are sorted by.
+    pub(crate) fn sort_paths(&self) -> impl Iterator<Item = String> {
+        let fields = match &self.input {
+            Input::Sorted(_, by) => &by.fields[..],
+            Input::Nothing | Input::One(_) => &[],
+        };
+        fields.iter().map(|field| field.path.clone())
+    }
+
     /// The value of one document, for [`State::add`].
     pub(crate) fn value<'a>(&'a self, scope: &Scope<'a>) -> Result<Evaluated<'a>, QueryError> {
         match &self.input {

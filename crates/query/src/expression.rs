@@ -100,6 +100,11 @@ impl Expression {
         Ok(evaluated.into_buf())
     }
 
+    /// The path's parts, if the expression is nothing but a field's path.
+    pub(crate) fn field(&self) -> Option<&[String]> {
+        self.0.field()
+    }
+
     /// Evaluates where the caller copies the value on.
     pub(crate) fn evaluate_in<'a>(
         &'a self,

@@ -32,6 +32,7 @@ mod parse;
 mod project;
 mod redact;
 mod replace_root;
+mod rows;
 mod sample;
 mod set_path;
 mod set_window_fields;
@@ -42,6 +43,7 @@ mod sort;
 mod sort_by_count;
 mod sorter;
 mod spill;
+mod spool;
 mod stage;
 mod table;
 mod time_unit;
@@ -65,8 +67,9 @@ use stage::{Context, Rows, Stage};
 
 pub use geo_near::GeoNear;
 pub use merge::{Merge, MergeAction};
+pub use rows::{Input, Rows as LentRows, Visit};
 pub use sorter::{Sorted, Sorter};
-pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
+pub use spill::{GoOn, MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
 
 /// A stream of documents.
 pub type Documents<'a> = Box<dyn Iterator<Item = Result<DocumentBuf, QueryError>> + Send + 'a>;
@@ -176,7 +179,7 @@ impl Pipeline {
         let resources = Resources::default();
         let context =
             Context { variables: variables.clone(), collections, resources, wanted: None };
-        let input = Box::new(std::iter::once(Ok(document.to_buf())));
+        let input: Documents<'_> = Box::new(std::iter::once(Ok(document.to_buf())));
         let mut made = self.clone().run_in(input, &context)?;
         made.next().unwrap_or_else(|| Ok(DocumentBuf::empty()))
     }
@@ -216,6 +219,22 @@ impl Pipeline {
             Some(order) => (Some(order), wanted(&self.stages[1..])),
             None => (None, wanted(&self.stages)),
         }
+    }
+
+    /// The paths of what the pipeline needs of documents; `None`: it needs them whole.
+    pub fn needs(&self) -> Option<Vec<String>> {
+        let mut needs = Vec::new();
+        for stage in &self.stages {
+            if let Some(order) = stage.order() {
+                needs.extend(order.fields.iter().map(|field| field.path.clone()));
+            } else if let Some(filter) = stage.filter() {
+                needs.extend(filter.paths()?.into_iter().map(str::to_owned));
+            } else if !matches!(stage.rows(), Rows::Skip(_) | Rows::Limit(_)) {
+                needs.extend(stage.needs()?);
+                return Some(needs);
+            }
+        }
+        None
     }
 
     /// Cuts off a leading `$sort`: the documents come in its order.
@@ -264,6 +283,19 @@ impl Pipeline {
         variables: Variables,
         collections: Arc<dyn Collections>,
     ) -> Result<Documents<'a>, QueryError> {
+        self.run_over(Input::Documents(input), variables, collections)
+    }
+
+    /// As [`run`](Self::run), over documents that may be lent.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_over<'a>(
+        self,
+        input: Input<'a>,
+        variables: Variables,
+        collections: Arc<dyn Collections>,
+    ) -> Result<Documents<'a>, QueryError> {
         self.check_bound(&variables)?;
         let resources = collections.resources();
         let context = Context { variables, collections, resources, wanted: None };
@@ -274,16 +306,21 @@ impl Pipeline {
     /// Runs the stages as a part of another pipeline.
     fn run_in<'a>(
         self,
-        input: Documents<'a>,
+        input: impl Into<Input<'a>>,
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
-        let mut documents = input;
+        let mut input = input.into();
         for (position, stage) in self.stages.iter().enumerate() {
             let wanted = wanted(&self.stages[position + 1..]);
             let context = Context { wanted, ..context.clone() };
-            documents = Arc::clone(stage).run(documents, &context)?;
+            input = match input {
+                Input::Documents(documents) => {
+                    Input::Documents(Arc::clone(stage).run(documents, &context)?)
+                }
+                Input::Rows(rows) => Arc::clone(stage).run_over(rows, &context)?,
+            };
         }
-        Ok(documents)
+        Ok(input.into_documents())
     }
 }
 

@@ -68,8 +68,38 @@ impl SortPattern {
         self.key_by(document, &self.collation)
     }
 
+    /// Appends [`key`](Self::key)'s bytes.
+    pub fn append(&self, key: &mut Vec<u8>, document: Document<'_>) {
+        self.append_key(key, document, &self.collation);
+    }
+
     /// As [`SortPattern::key`], by another collation than the pattern's own.
     pub(crate) fn key_by(&self, document: Document<'_>, collation: &Collation) -> Bytes {
+        let mut key = Vec::with_capacity(16 * self.fields.len());
+        self.append_key(&mut key, document, collation);
+        key.into()
+    }
+
+    /// Appends [`key_by`](Self::key_by)'s bytes.
+    pub(crate) fn append_key(
+        &self,
+        key: &mut Vec<u8>,
+        document: Document<'_>,
+        collation: &Collation,
+    ) {
+        let begin = key.len();
+        for field in &self.fields {
+            let Some(value) = only_value(document, &field.path) else {
+                // An array is on the way.
+                key.truncate(begin);
+                key.extend_from_slice(&self.key_through_arrays(document, collation));
+                return;
+            };
+            collation.append_key(key, value, field.descending);
+        }
+    }
+
+    fn key_through_arrays(&self, document: Document<'_>, collation: &Collation) -> Vec<u8> {
         least_key(&self.fields, document, collation)
             // Arrays in parallel have no common keys: each field counts by itself then.
             .unwrap_or_else(|| {
@@ -77,7 +107,6 @@ impl SortPattern {
                 each.flat_map(|field| least_key(field, document, collation).unwrap_or_default())
                     .collect()
             })
-            .into()
     }
 
     /// Compares strings by `collation`.
@@ -91,6 +120,22 @@ fn wrong_direction() -> QueryError {
         Code::Location(15975),
         "$sort key ordering must be 1 (for ascending) or -1 (for descending)",
     )
+}
+
+/// The value at a path, null where there is none; `None` if an array is met.
+fn only_value<'d>(document: Document<'d>, dotted: &str) -> Option<Value<'d>> {
+    let mut at = Value::Document(document);
+    for part in dotted.split('.') {
+        at = match at {
+            Value::Document(inner) => match inner.get(part) {
+                Some(value) => value,
+                None => return Some(Value::Null),
+            },
+            Value::Array(_) => return None,
+            _ => return Some(Value::Null),
+        };
+    }
+    if let Value::Array(_) = at { None } else { Some(at) }
 }
 
 fn least_key(

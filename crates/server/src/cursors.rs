@@ -9,22 +9,21 @@
 //!    while a batch is read leaves nothing behind.
 //! 3. Ids are never 0 (which says "no cursor") and can't be guessed from other ids.
 
-use std::collections::hash_map::RandomState;
+mod batch;
+
+use std::collections::hash_map::{Entry, RandomState};
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use frond_db::Error;
-use frond_doc::DocumentBuf;
 use frond_query::Code;
 
 use crate::common::SessionId;
-use crate::limits::{BATCH_BYTES_MAX, CURSOR_IDLE_MAX, CURSORS_MAX};
-use crate::operations::CurrentOperation;
+use crate::limits::{CURSOR_IDLE_MAX, CURSORS_MAX, CURSORS_OF_CLIENT_MAX};
 
-/// Where a cursor's documents come from.
-pub type Documents = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
+pub use self::batch::{BatchSize, Documents, OpenCursor};
 
 /// What a cursor is, besides its documents.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,68 +32,12 @@ pub struct CursorFacts {
     pub namespace: String,
     /// The session in which it was opened.
     pub session: Option<SessionId>,
+    /// The connection over which it was opened.
+    pub connection: i32,
     /// The number of the transaction in which it was opened.
     pub transaction: Option<i64>,
     /// Whether it stays open however long it is not used.
     pub no_timeout: bool,
-}
-
-/// A cursor, taken from the table or not in it yet.
-pub struct OpenCursor {
-    /// What it is.
-    pub facts: CursorFacts,
-    /// Which command asks it now.
-    pub current: CurrentOperation,
-    documents: Documents,
-    /// A document that was read but didn't go into the last batch.
-    held: Option<DocumentBuf>,
-}
-
-/// Documents of one reply.
-pub struct Batch {
-    /// In their order.
-    pub documents: Vec<DocumentBuf>,
-    /// Whether the cursor has no more.
-    pub is_last: bool,
-}
-
-impl OpenCursor {
-    /// A cursor over `documents`.
-    pub fn new(facts: CursorFacts, documents: Documents) -> OpenCursor {
-        OpenCursor { facts, current: CurrentOperation::default(), documents, held: None }
-    }
-
-    /// Reads at most `documents_max` documents and about 16 MB (one document at least). Looks one
-    /// document ahead, so that the last batch says that it is the last. `check` is asked before each
-    /// document whether to go on.
-    pub fn next_batch(
-        &mut self,
-        documents_max: Option<u64>,
-        check: &dyn Fn() -> Result<(), Error>,
-    ) -> Result<Batch, Error> {
-        let mut documents = Vec::new();
-        let mut bytes = 0;
-        if documents_max == Some(0) {
-            return Ok(Batch { documents, is_last: false });
-        }
-        loop {
-            check()?;
-            let next = match self.held.take() {
-                Some(document) => Some(document),
-                None => self.documents.next().transpose()?,
-            };
-            let Some(document) = next else {
-                return Ok(Batch { documents, is_last: true });
-            };
-            let is_full = documents_max.is_some_and(|max| documents.len() as u64 >= max);
-            bytes += document.as_bytes().len();
-            if is_full || (bytes > BATCH_BYTES_MAX && !documents.is_empty()) {
-                self.held = Some(document);
-                return Ok(Batch { documents, is_last: false });
-            }
-            documents.push(document);
-        }
-    }
 }
 
 enum Slot {
@@ -124,11 +67,69 @@ pub struct CursorCounts {
     pub timed_out: u64,
 }
 
+/// Who has opened cursors.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Owner {
+    Session(SessionId),
+    Connection(i32),
+}
+
+impl CursorFacts {
+    fn owners(&self) -> impl Iterator<Item = Owner> {
+        let session = self.session.map(Owner::Session);
+        session.into_iter().chain([Owner::Connection(self.connection)])
+    }
+}
+
+/// *Invariant*: `counts` has each owner of a slot, and how many slots it owns.
 #[derive(Default)]
 struct Table {
     slots: HashMap<i64, Slot>,
+    counts: HashMap<Owner, usize>,
     ids_made: u64,
     timed_out: u64,
+}
+
+impl Table {
+    /// Refuses one more cursor where there are too many.
+    fn check_room(&self, facts: &CursorFacts) -> Result<(), Error> {
+        if self.slots.len() >= CURSORS_MAX {
+            let message = format!("{CURSORS_MAX} cursors are open: close some first");
+            return Err(Error::invalid(Code::OperationFailed, message));
+        }
+        let count = |owner: &Owner| self.counts.get(owner).copied().unwrap_or(0);
+        let owner = facts.owners().find(|owner| count(owner) >= CURSORS_OF_CLIENT_MAX);
+        let Some(owner) = owner else { return Ok(()) };
+        let owner = match owner {
+            Owner::Session(_) => "this session",
+            Owner::Connection(_) => "this connection",
+        };
+        let message = format!(
+            "{CURSORS_OF_CLIENT_MAX} cursors of {owner} are open: read them to their end or close \
+             some first"
+        );
+        Err(Error::invalid(Code::OperationFailed, message))
+    }
+
+    fn insert(&mut self, id: i64, slot: Slot) {
+        for owner in slot.facts().owners() {
+            *self.counts.entry(owner).or_default() += 1;
+        }
+        self.slots.insert(id, slot);
+    }
+
+    fn remove(&mut self, id: i64) -> Option<Slot> {
+        let slot = self.slots.remove(&id)?;
+        for owner in slot.facts().owners() {
+            if let Entry::Occupied(mut count) = self.counts.entry(owner) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+        }
+        Some(slot)
+    }
 }
 
 /// The open cursors of a server.
@@ -151,13 +152,10 @@ impl Cursors {
     /// Keeps a cursor and names it.
     ///
     /// # Errors
-    /// When too many are open.
+    /// When too many are open, of all clients or of this one.
     pub fn open(&self, cursor: OpenCursor, now: Instant) -> Result<i64, Error> {
         let mut table = self.lock();
-        if table.slots.len() >= CURSORS_MAX {
-            let message = format!("{CURSORS_MAX} cursors are open: close some first");
-            return Err(Error::invalid(Code::OperationFailed, message));
-        }
+        table.check_room(&cursor.facts)?;
         let id = loop {
             table.ids_made += 1;
             let id = i64::try_from(self.id_keys.hash_one(table.ids_made) >> 1)
@@ -166,7 +164,7 @@ impl Cursors {
                 break id;
             }
         };
-        table.slots.insert(id, Slot::Idle { cursor, used: now });
+        table.insert(id, Slot::Idle { cursor, used: now });
         Ok(id)
     }
 
@@ -208,7 +206,7 @@ impl Cursors {
                 *is_killed = true;
                 None
             }
-            Slot::Idle { .. } => table.slots.remove(&id),
+            Slot::Idle { .. } => table.remove(id),
         };
         // Closing a cursor lets go of a snapshot: not while the lock is held.
         drop(table);
@@ -277,7 +275,7 @@ impl Cursors {
                 Slot::CheckedOut { is_killed, .. } => *is_killed = true,
             }
         }
-        idle.iter().filter_map(|id| table.slots.remove(id)).collect()
+        idle.into_iter().filter_map(|id| table.remove(id)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -301,7 +299,7 @@ impl CheckedOut<'_> {
                 *slot = Slot::Idle { cursor, used: now };
             }
             _ => {
-                table.slots.remove(&self.id);
+                table.remove(self.id);
                 drop(table);
             }
         }
@@ -311,7 +309,7 @@ impl CheckedOut<'_> {
 impl Drop for CheckedOut<'_> {
     fn drop(&mut self) {
         if self.cursor.is_some() {
-            self.cursors.lock().slots.remove(&self.id);
+            self.cursors.lock().remove(self.id);
         }
     }
 }
@@ -357,109 +355,4 @@ fn check_transaction(id: i64, facts: &CursorFacts, transaction: Option<i64>) -> 
 }
 
 #[cfg(test)]
-mod tests {
-    use frond_doc::document;
-
-    use super::*;
-
-    fn cursor(count: i32, session: Option<SessionId>) -> OpenCursor {
-        let facts = CursorFacts {
-            namespace: "test.c".to_owned(),
-            session,
-            transaction: None,
-            no_timeout: false,
-        };
-        let documents = (0..count).map(|number| Ok(document! { "_id": number }));
-        OpenCursor::new(facts, Box::new(documents))
-    }
-
-    fn batch(cursor: &mut OpenCursor, max: Option<u64>) -> (usize, bool) {
-        let batch = cursor.next_batch(max, &|| Ok(())).expect("no document fails");
-        (batch.documents.len(), batch.is_last)
-    }
-
-    #[test]
-    fn batches_end_where_they_are_told() {
-        let mut five = cursor(5, None);
-        assert_eq!(batch(&mut five, Some(0)), (0, false));
-        assert_eq!(batch(&mut five, Some(2)), (2, false));
-        assert_eq!(batch(&mut five, Some(3)), (3, true));
-        assert_eq!(batch(&mut cursor(5, None), None), (5, true));
-        assert_eq!(batch(&mut cursor(0, None), Some(3)), (0, true));
-    }
-
-    #[test]
-    fn batches_end_at_sixteen_megabytes() {
-        let big = "x".repeat(6 << 20);
-        let facts = CursorFacts {
-            namespace: "a.b".to_owned(),
-            session: None,
-            transaction: None,
-            no_timeout: false,
-        };
-        let documents = (0..4).map(move |_| Ok(document! { "big": &big }));
-        let mut cursor = OpenCursor::new(facts, Box::new(documents));
-        assert_eq!(batch(&mut cursor, None), (2, false));
-        assert_eq!(batch(&mut cursor, None), (2, true));
-    }
-
-    #[test]
-    fn a_cursor_belongs_to_its_session_and_namespace() {
-        let cursors = Cursors::default();
-        let (one, other) = (Some(SessionId([1; 16])), Some(SessionId([2; 16])));
-        let id = cursors.open(cursor(3, one), Instant::now()).expect("room");
-        let code = |id, namespace: &str, session| {
-            cursors.check_out(id, namespace, session, None).map(|_| ()).map_err(|e| e.code.number())
-        };
-        assert_eq!(code(id, "test.d", one), Err(13));
-        assert_eq!(code(id, "test.c", other), Err(50738));
-        assert_eq!(code(id, "test.c", None), Err(50737));
-        assert_eq!(code(id + 1, "test.c", one), Err(43));
-        let checked_out = cursors.check_out(id, "test.c", one, None).expect("mine");
-        assert_eq!(code(id, "test.c", one), Err(12051));
-        checked_out.check_in(Instant::now());
-        assert_eq!(code(id, "test.c", one), Ok(()));
-        // Checked out and dropped above: closed.
-        assert_eq!(code(id, "test.c", one), Err(43));
-    }
-
-    #[test]
-    fn a_kill_reaches_a_cursor_in_use() {
-        let cursors = Cursors::default();
-        let id = cursors.open(cursor(3, None), Instant::now()).expect("room");
-        let checked_out = cursors.check_out(id, "test.c", None, None).expect("there");
-        assert!(!cursors.kill(id, "test.other"));
-        assert!(cursors.kill(id, "test.c"));
-        checked_out.check_in(Instant::now());
-        assert_eq!(cursors.counts().open, 0);
-        assert!(!cursors.kill(id, "test.c"));
-    }
-
-    #[test]
-    fn idle_cursors_and_ended_sessions_let_go() {
-        let cursors = Cursors::default();
-        let start = Instant::now();
-        let session = SessionId([1; 16]);
-        cursors.open(cursor(3, Some(session)), start).expect("room");
-        let mut eternal = cursor(3, None);
-        eternal.facts.no_timeout = true;
-        cursors.open(eternal, start).expect("room");
-        cursors.open(cursor(3, None), start).expect("room");
-        cursors.kill_sessions(Some(&[SessionId([9; 16])]));
-        assert_eq!(cursors.counts().open, 3);
-        cursors.kill_sessions(Some(&[session]));
-        assert_eq!(cursors.counts().open, 2);
-        cursors.expire(start + CURSOR_IDLE_MAX);
-        let expected = CursorCounts { open: 1, no_timeout: 1, pinned: 0, timed_out: 1 };
-        assert_eq!(cursors.counts(), expected);
-    }
-
-    #[test]
-    fn there_is_a_limit() {
-        let cursors = Cursors::default();
-        for _ in 0..CURSORS_MAX {
-            cursors.open(cursor(0, None), Instant::now()).expect("room");
-        }
-        assert!(cursors.open(cursor(0, None), Instant::now()).is_err());
-    }
-}
+mod tests;

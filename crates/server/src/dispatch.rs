@@ -5,6 +5,7 @@
 //! 2. Find the command in the table, check the fields that all commands have, run the handler.
 //! 3. A panic in a handler ends its request with `InternalError`; the server goes on.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -13,22 +14,23 @@ use frond_db::Error;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
+use crate::budget::Share;
 use crate::commands::{self, Command, Run, handshake};
 use crate::common::Common;
+use crate::connection::Outgoing;
 use crate::limits::{COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
 use crate::request::{Answer, Request};
 use crate::shared::{Counter, Peer, Shared};
 use crate::transactions::{self, Part};
-use crate::wire::message::{Flags, encode_answer, encode_answer_with};
+use crate::wire::message::{Flags, answer_head};
 use crate::wire::{
     DocumentSequence, Header, LegacyQuery, LegacyReply, Message, OperationCode, WireError,
 };
 
 /// What to do after a message.
-#[derive(Debug, PartialEq)]
 pub struct Outcome {
     /// What to send; `None` if the client wants no answer.
-    pub reply: Option<Vec<u8>>,
+    pub reply: Option<Outgoing>,
     /// Whether the connection can't go on.
     pub close: bool,
     /// How long to wait before the message is answered by [`answer_hello`]; nothing was done yet.
@@ -47,7 +49,7 @@ pub struct Wait {
 }
 
 impl Outcome {
-    fn reply(reply: Option<Vec<u8>>, close: bool) -> Outcome {
+    fn reply(reply: Option<Outgoing>, close: bool) -> Outcome {
         Outcome { reply, close, wait: None }
     }
 
@@ -64,8 +66,7 @@ pub fn answer(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Ou
         OperationCode::Query => answer_query(server, peer, header, message),
         OperationCode::Compressed => {
             let body = error_document(&protocol_error(&WireError::Compressed));
-            let reply = encode_answer(body.view(), server.next_reply_id(), header.request_id);
-            Outcome::reply(Some(reply), true)
+            Outcome::reply(Some(reply_of(server, body, header.request_id, None)), true)
         }
         OperationCode::Reply => Outcome::closing(),
     }
@@ -73,6 +74,7 @@ pub fn answer(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Ou
 
 fn answer_message(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Outcome {
     let mut flags = Message::peek_flags(&message);
+    let share = RefCell::new(None);
     let (body, close) = match Message::decode(message) {
         Ok(message) => {
             flags = message.flags;
@@ -81,15 +83,27 @@ fn answer_message(server: &Shared, peer: Peer, header: Header, message: Bytes) -
                 let wait = Some(Wait { time, repeats, hello: message.body });
                 return Outcome { reply: None, close: false, wait };
             }
-            (run(server, peer, message.body.view(), &message.sequences, None), false)
+            let body = message.body.view();
+            let work = || try_run(server, peer, body, &message.sequences, None, &share);
+            (guarded(server, work), false)
         }
         Err(error) => (error_document(&protocol_error(&error)), !error.is_content()),
     };
     if flags.more_to_come {
         return Outcome::reply(None, close);
     }
-    let reply = encode_answer(body.view(), server.next_reply_id(), header.request_id);
+    let reply = reply_of(server, body, header.request_id, share.take());
     Outcome::reply(Some(reply), close)
+}
+
+fn reply_of(
+    server: &Shared,
+    body: DocumentBuf,
+    response_to: i32,
+    share: Option<Share>,
+) -> Outgoing {
+    let (id, bytes) = (server.next_reply_id(), body.as_bytes().len());
+    Outgoing::new(answer_head(Flags::default(), bytes, id, response_to), body.into_bytes(), share)
 }
 
 /// Answers a `hello` that has waited; also tells the reply's id, which the next one refers to.
@@ -97,7 +111,9 @@ pub fn answer_hello(server: &Shared, peer: Peer, wait: &Wait, response_to: i32) 
     let body = run(server, peer, wait.hello.view(), &[], None);
     let id = server.next_reply_id();
     let flags = Flags { more_to_come: wait.repeats, ..Flags::default() };
-    (encode_answer_with(flags, body.view(), id, response_to), id)
+    let mut reply = answer_head(flags, body.as_bytes().len(), id, response_to);
+    reply.extend_from_slice(body.as_bytes());
+    (reply, id)
 }
 
 fn answer_query(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Outcome {
@@ -106,7 +122,7 @@ fn answer_query(server: &Shared, peer: Peer, header: Header, message: Bytes) -> 
         Err(error) => (error_document(&protocol_error(&error)), !error.is_content()),
     };
     let reply = LegacyReply::encode_one(body.view(), server.next_reply_id(), header.request_id);
-    Outcome::reply(Some(reply), close)
+    Outcome::reply(Some(Outgoing::new(reply, Bytes::new(), None)), close)
 }
 
 fn run_legacy(server: &Shared, peer: Peer, query: &LegacyQuery) -> DocumentBuf {
@@ -134,7 +150,8 @@ pub(crate) fn run(
     sequences: &[DocumentSequence],
     database: Option<&str>,
 ) -> DocumentBuf {
-    guarded(server, || try_run(server, peer, body, sequences, database))
+    let share = RefCell::new(None);
+    guarded(server, || try_run(server, peer, body, sequences, database, &share))
 }
 
 /// An error, and the labels by which drivers decide what to send again.
@@ -196,6 +213,7 @@ fn try_run(
     body: Document<'_>,
     sequences: &[DocumentSequence],
     database: Option<&str>,
+    share: &RefCell<Option<Share>>,
 ) -> Result<DocumentBuilder, Failure> {
     let Some((sent_name, _)) = body.iter().next() else {
         return Err(command_not_found("").into());
@@ -226,6 +244,7 @@ fn try_run(
         operation: std::sync::Arc::clone(&running.operation),
         current: None,
         has_write_errors: std::cell::Cell::new(false),
+        share,
     };
     if command.counter == Counter::Command {
         server.count(Counter::Command, 1);
@@ -283,6 +302,8 @@ fn run_handler(command: &Command, request: &Request<'_>) -> Answer {
             format!("the answer has {bytes} bytes, at most {REPLY_BYTES_MAX} can be sent");
         return Err(Error::invalid(Code::BSONObjectTooLarge, message));
     }
+    // Most have it already: what was made without asking is counted from here on.
+    request.room().wait_for(bytes)?;
     Ok(answer)
 }
 

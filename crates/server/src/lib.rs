@@ -6,9 +6,10 @@
 //! [`operations`] (what outlives a message, and what runs), [`sessions`] and [`transactions`]. [`client`] is the other side;
 //! [`in_process`] runs commands without a socket.
 //!
-//! Only this crate knows sockets and tokio. Everything below it blocks, so commands run on blocking
-//! threads, a bounded number at a time ([`limits`]).
+//! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy has a
+//! thread; those that are idle have none. What they may hold together is in [`limits`] and [`budget`].
 
+pub mod budget;
 pub mod client;
 pub mod commands;
 pub mod common;
@@ -20,8 +21,8 @@ pub mod in_process;
 pub mod limits;
 pub mod listener;
 pub mod operations;
-pub mod pressure;
 pub mod request;
+pub mod room;
 pub mod sessions;
 pub mod shared;
 pub mod sweep;

@@ -2,40 +2,69 @@
 //!
 //! A client can make the server hold at most one message that it sent whole (48 MB), the reply to
 //! one command (48 MB), and its cursors, each a snapshot and one document. The server as a whole is
-//! bounded by [`CONNECTIONS_MAX`], [`CURSORS_MAX`], and, for clients that neither finish a message nor
-//! take an answer, [`MESSAGE_MEMORY_MAX`].
+//! bounded by [`CONNECTIONS_MAX`] times twice [`FREE_BYTES`], [`MESSAGES_BYTES_MAX`] and
+//! [`ANSWERS_BYTES_MAX`], and by [`CURSORS_MAX`].
 
 use std::time::Duration;
 
 /// Connections at one time. More are closed as they come in.
 pub const CONNECTIONS_MAX: usize = 2_000;
 
-/// Commands that run at one time; others wait for their turn. More than cores, because a command
-/// that waits for a sync does nothing else: this bounds how many commits can share one.
-pub const COMMANDS_RUNNING_MAX: usize = 256;
+/// Connections that wait to be taken. With the usual 128, hundreds of clients that come at once are told to
+/// come again, which the system does after a second or three.
+pub const CONNECTIONS_WAITING_MAX: u32 = 4_096;
+
+/// Threads that do nothing but what comes up from time to time, beside one for each connection.
+pub const THREADS_EXTRA: usize = 16;
+
+/// How long a client may say nothing before the thread that serves it leaves it. With hundreds of clients
+/// more than the processors can serve, each is silent for a good part of a second.
+pub const QUIET: Duration = Duration::from_secs(2);
 
 /// How long a message that has begun may make no progress, either way, before its connection is
 /// closed. Between messages a connection may be idle for as long as it likes.
 pub const STALL_MAX: Duration = Duration::from_secs(60);
 
-/// What messages that are being read or written may hold together. Above it, a connection that makes
-/// no progress for [`STALL_STEP`] is closed.
-pub const MESSAGE_MEMORY_MAX: usize = 256 << 20;
-
 /// How often a stalled connection is looked at.
 pub const STALL_STEP: Duration = Duration::from_secs(1);
+
+/// How long a message or an answer may take that holds so much memory for which somebody else waits: two
+/// megabytes a second, and two seconds more, are within reach of any client on this machine.
+pub fn patience(bytes: usize) -> Duration {
+    Duration::from_secs(2) + Duration::from_millis(bytes as u64 / 2_000)
+}
+
+/// What a message or an answer may hold without a share of a budget.
+pub const FREE_BYTES: usize = 64 << 10;
+
+/// What messages that are larger may hold together, from when they come in until they are answered.
+pub const MESSAGES_BYTES_MAX: usize = 256 << 20;
+
+/// What answers that are larger may hold together, from when they are made until the client has them.
+pub const ANSWERS_BYTES_MAX: usize = 256 << 20;
+
+/// Memory for an answer is taken in steps of this.
+pub const ROOM_STEP_BYTES: usize = 1 << 20;
+
+/// What documents may hold together that cursors have read and not answered with: those above
+/// [`FREE_BYTES`]. Above it, such a document goes into the batch that it was too much for.
+pub const CURSORS_BYTES_MAX: usize = 128 << 20;
 
 /// Memory for a message is taken in steps of at least this, as its bytes come in.
 pub const READ_STEP_BYTES: usize = 64 << 10;
 
-/// Memory that a connection holds while it waits for a message.
-pub const IDLE_BUFFER_BYTES: usize = 4 << 10;
+/// Memory into which a thread reads what comes in.
+pub const SCRATCH_BYTES: usize = 16 << 10;
 
 /// How long a stopping server waits for the commands that are running.
 pub const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Open cursors, of all clients.
 pub const CURSORS_MAX: usize = 10_000;
+
+/// Open cursors of one session, and of those that one connection opened: a client that forgets to close
+/// its own leaves the others theirs.
+pub const CURSORS_OF_CLIENT_MAX: usize = 1_000;
 
 /// A cursor that was not used for so long is closed, unless it asked for no timeout.
 pub const CURSOR_IDLE_MAX: Duration = Duration::from_secs(600);

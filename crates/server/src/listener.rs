@@ -6,18 +6,22 @@
 //! are closed.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Instant;
 
 use frond_db::{Error, Frond};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::budget::Budget;
 use crate::connection;
 use crate::limits::{
-    COMMANDS_RUNNING_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, DOCUMENT_BYTES_LIMIT,
-    DOCUMENT_BYTES_MAX, STALL_MAX, STOP_WAIT_MAX,
+    ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CONNECTIONS_WAITING_MAX, CURSOR_SWEEP_INTERVAL,
+    DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, MESSAGES_BYTES_MAX, STALL_MAX, STOP_WAIT_MAX,
+    THREADS_EXTRA,
 };
 use crate::shared::{MemberOptions, Shared};
 use crate::sweep;
@@ -38,6 +42,10 @@ pub struct ServerOptions {
     /// The largest document that a client may store, as `hello` announces it; never more than
     /// [`DOCUMENT_BYTES_LIMIT`].
     pub document_bytes_max: usize,
+    /// What messages that come in may hold together, those up to [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
+    pub messages_bytes_max: usize,
+    /// What answers that go out may hold together, those up to [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
+    pub answers_bytes_max: usize,
 }
 
 impl Default for ServerOptions {
@@ -49,6 +57,8 @@ impl Default for ServerOptions {
             data_directory: String::new(),
             member: MemberOptions::default(),
             document_bytes_max: DOCUMENT_BYTES_MAX,
+            messages_bytes_max: MESSAGES_BYTES_MAX,
+            answers_bytes_max: ANSWERS_BYTES_MAX,
         }
     }
 }
@@ -86,6 +96,12 @@ pub enum ServerError {
 
 /// A server that is bound to its address.
 pub struct Server {
+    runtime: Runtime,
+    serving: Serving,
+}
+
+/// What a server does on its runtime.
+struct Serving {
     listener: TcpListener,
     shared: Arc<Shared>,
     stop: watch::Sender<bool>,
@@ -109,31 +125,41 @@ impl Server {
     /// [`ServerError::NotLoopback`] if the address can be reached from outside this machine;
     /// [`ServerError::Listen`] if it can't be resolved or is taken.
     pub fn bind(frond: Frond, options: ServerOptions) -> Result<Server, ServerError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .thread_name("frond-server")
+            .max_blocking_threads(options.connections_max + THREADS_EXTRA)
+            .build()
+            .map_err(ServerError::Runtime)?;
+        let entered = runtime.enter();
         let listener = bind_loopback(&options.listen)?;
+        drop(entered);
         let failed = |source| ServerError::Listen { address: options.listen.clone(), source };
-        listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let bytes_max = options.document_bytes_max.min(DOCUMENT_BYTES_LIMIT);
-        let shared = Arc::new(Shared::new(
+        let mut shared = Shared::new(
             frond.with_document_bytes_max(bytes_max as u64),
             address,
             options.connections_max,
             options.arguments,
             options.data_directory,
             options.member,
-        ));
+        );
+        shared.messages = Budget::new(options.messages_bytes_max);
+        shared.answers = Budget::new(options.answers_bytes_max);
+        let shared = Arc::new(shared);
         let (stop, _) = watch::channel(false);
-        Ok(Server { listener, shared, stop })
+        Ok(Server { runtime, serving: Serving { listener, shared, stop } })
     }
 
     /// The address on which it listens, with the port that it got.
     pub fn address(&self) -> SocketAddr {
-        self.shared.address
+        self.serving.shared.address
     }
 
     /// What stops this server.
     pub fn stopper(&self) -> Stopper {
-        Stopper(self.stop.clone())
+        Stopper(self.serving.stop.clone())
     }
 
     /// Serves until its [`Stopper`] stops it, then closes the databases.
@@ -147,33 +173,27 @@ impl Server {
     }
 
     fn run_on_runtime(self, on_signals: bool) -> Result<(), ServerError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .thread_name("frond-server")
-            .max_blocking_threads(COMMANDS_RUNNING_MAX)
-            .build()
-            .map_err(ServerError::Runtime)?;
-        let frond = self.shared.frond.clone();
-        let shared = Arc::clone(&self.shared);
+        let stopper = self.stopper();
+        let Server { runtime, serving } = self;
+        let shared = Arc::clone(&serving.shared);
         let result = runtime.block_on(async {
             if on_signals {
-                let stopper = self.stopper();
                 stop_on_signals(stopper).map_err(ServerError::Runtime)?;
             }
-            self.serve().await
+            serving.serve().await;
+            Ok(())
         });
         // A command that hangs must not keep the process from ending: the log is what keeps
         // writes, and a close that cuts such a command off loses nothing acknowledged.
         runtime.shutdown_timeout(STOP_WAIT_MAX);
         shared.cursors.close();
         result?;
-        frond.close().map_err(ServerError::Close)
+        shared.frond.close().map_err(ServerError::Close)
     }
+}
 
-    async fn serve(self) -> Result<(), ServerError> {
-        let address = self.shared.address.to_string();
-        let listener = tokio::net::TcpListener::from_std(self.listener)
-            .map_err(|source| ServerError::Listen { address, source })?;
+impl Serving {
+    async fn serve(self) {
         let mut stop = self.stop.subscribe();
         let mut cursors = tokio::time::interval(CURSOR_SWEEP_INTERVAL);
         let sweeper = sweep::start(&self.shared, &self.stop);
@@ -181,7 +201,7 @@ impl Server {
         loop {
             tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => break,
-                accepted = listener.accept() => match accepted {
+                accepted = self.listener.accept() => match accepted {
                     Ok((stream, address)) => accept(
                         &mut connections, &self.shared, &self.stop, stream, address,
                     ),
@@ -192,12 +212,11 @@ impl Server {
                 Some(_) = connections.join_next() => {}
             }
         }
-        drop(listener);
+        drop(self.listener);
         drop(sweeper.await);
         let finished = async { while connections.join_next().await.is_some() {} };
         // Whoever has not finished by then is cut off when the set is dropped.
         let _ = tokio::time::timeout(STOP_WAIT_MAX, finished).await;
-        Ok(())
     }
 }
 
@@ -208,7 +227,7 @@ fn accept(
     connections: &mut JoinSet<()>,
     shared: &Arc<Shared>,
     stop: &watch::Sender<bool>,
-    stream: tokio::net::TcpStream,
+    stream: TcpStream,
     address: SocketAddr,
 ) {
     let Some(peer) = shared.connect(address) else { return };
@@ -231,7 +250,8 @@ impl Drop for Entry {
     }
 }
 
-/// Binds the first address that `listen` resolves to, if all of them are loopback addresses.
+/// Binds the first address that `listen` resolves to, if all of them are loopback addresses. To be called
+/// within the runtime.
 fn bind_loopback(listen: &str) -> Result<TcpListener, ServerError> {
     let failed = |source| ServerError::Listen { address: listen.to_owned(), source };
     let mut addresses: Vec<SocketAddr> = listen.to_socket_addrs().map_err(failed)?.collect();
@@ -240,7 +260,27 @@ fn bind_loopback(listen: &str) -> Result<TcpListener, ServerError> {
     }
     // Clients that are told `localhost` try 127.0.0.1 at least.
     addresses.sort_by_key(SocketAddr::is_ipv6);
-    TcpListener::bind(&addresses[..]).map_err(failed)
+    let mut refused = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in addresses {
+        match bind_to(address) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => refused = error,
+        }
+    }
+    Err(failed(refused))
+}
+
+fn bind_to(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that is started again may have the address while old connections end. Elsewhere it would
+    // let two servers have it at once.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(CONNECTIONS_WAITING_MAX)
 }
 
 #[cfg(unix)]
@@ -272,8 +312,8 @@ fn stop_on_signals(stopper: Stopper) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_loopback_addresses_are_listened_on() {
+    #[tokio::test]
+    async fn only_loopback_addresses_are_listened_on() {
         for address in ["127.0.0.1:0", "127.3.2.1:0", "localhost:0"] {
             assert!(bind_loopback(address).is_ok(), "{address}");
         }

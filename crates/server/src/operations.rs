@@ -1,7 +1,6 @@
 //! Commands that run now: what `currentOp` lists and `killOp` stops.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -84,16 +83,15 @@ impl CurrentOperation {
     }
 }
 
-#[derive(Default)]
-struct Table {
-    running: BTreeMap<i32, Arc<Operation>>,
-    last_id: i32,
-}
+/// Running commands are spread over so many lists, so that connections don't meet on one lock.
+const LISTS: usize = 32;
 
 /// The commands that run on a server.
 #[derive(Default)]
 pub struct Operations {
-    table: Mutex<Table>,
+    last_id: AtomicI32,
+    /// Each has the operations whose ids lead to it, in no order.
+    lists: [Mutex<Vec<Arc<Operation>>>; LISTS],
 }
 
 /// A command's entry, removed when dropped.
@@ -113,10 +111,8 @@ impl Operations {
         time_max: Option<Duration>,
     ) -> Running<'_> {
         let started = Instant::now();
-        let mut table = self.lock();
-        table.last_id = table.last_id.checked_add(1).unwrap_or(1);
         let operation = Arc::new(Operation {
-            id: table.last_id,
+            id: self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & i32::MAX,
             connection,
             command,
             database: database.to_owned(),
@@ -124,31 +120,43 @@ impl Operations {
             deadline: time_max.map(|time_max| started + time_max),
             is_killed: AtomicBool::new(false),
         });
-        table.running.insert(operation.id, Arc::clone(&operation));
+        self.list_of(operation.id).push(Arc::clone(&operation));
         Running { operations: self, operation }
     }
 
     /// Tells a command to stop at its next check.
     pub fn kill(&self, id: i32) {
-        if let Some(operation) = self.lock().running.get(&id) {
+        for operation in self.list_of(id).iter().filter(|operation| operation.id == id) {
             operation.is_killed.store(true, Ordering::Relaxed);
         }
     }
 
     /// All that run, the oldest first.
     pub fn list(&self) -> Vec<Arc<Operation>> {
-        self.lock().running.values().cloned().collect()
+        let mut all = Vec::new();
+        for list in &self.lists {
+            all.extend(lock(list).iter().cloned());
+        }
+        all.sort_unstable_by_key(|operation| (operation.started, operation.id));
+        all
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        // The table is whole after each statement, so a panic elsewhere can't have broken it.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn list_of(&self, id: i32) -> MutexGuard<'_, Vec<Arc<Operation>>> {
+        lock(&self.lists[id.unsigned_abs() as usize % LISTS])
     }
+}
+
+fn lock(list: &Mutex<Vec<Arc<Operation>>>) -> MutexGuard<'_, Vec<Arc<Operation>>> {
+    // A list is whole after each statement, so a panic elsewhere can't have broken it.
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.operations.lock().running.remove(&self.operation.id);
+        let mut list = self.operations.list_of(self.operation.id);
+        if let Some(place) = list.iter().position(|other| Arc::ptr_eq(other, &self.operation)) {
+            list.swap_remove(place);
+        }
     }
 }
 

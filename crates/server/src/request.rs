@@ -1,6 +1,6 @@
 //! One command as its handler sees it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use frond_db::retry::StatementIds;
@@ -8,10 +8,12 @@ use frond_db::{Database, Error, RetryKey, RetryableWrite};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
+use crate::budget::Share;
 use crate::common::Common;
 use crate::fields::Fields;
 use crate::limits::WRITE_BATCH_MAX;
 use crate::operations::Operation;
+use crate::room::Room;
 use crate::shared::{Peer, Shared};
 use crate::transactions::{Current, Part};
 use crate::wire::DocumentSequence;
@@ -43,6 +45,8 @@ pub struct Request<'a> {
     pub current: Option<Current>,
     /// Whether the answer tells of statements that failed.
     pub has_write_errors: Cell<bool>,
+    /// The memory that a large answer holds.
+    pub share: &'a RefCell<Option<Share>>,
 }
 
 impl<'a> Request<'a> {
@@ -75,6 +79,16 @@ impl<'a> Request<'a> {
             }
             _ => database,
         })
+    }
+
+    /// The memory for the answer.
+    pub fn room(&self) -> Room<'_> {
+        Room {
+            answers: &self.server.answers,
+            cursors: &self.server.kept_documents,
+            share: self.share,
+            operation: &self.operation,
+        }
     }
 
     /// The value of the command's own field: `find: "things"`.

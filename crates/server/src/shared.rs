@@ -7,9 +7,10 @@ use std::time::Instant;
 use frond_db::Frond;
 use frond_doc::{ObjectId, Timestamp};
 
+use crate::budget::Budget;
 use crate::cursors::Cursors;
+use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX};
 use crate::operations::Operations;
-use crate::pressure::Pressure;
 use crate::sessions::Sessions;
 
 /// What a command counts as in `serverStatus`.
@@ -47,8 +48,12 @@ pub struct Shared {
     pub cursors: Cursors,
     /// The commands that run.
     pub operations: Operations,
-    /// What messages hold that are being read or written.
-    pub pressure: Pressure,
+    /// What large messages hold until they are answered.
+    pub messages: Budget,
+    /// What large answers hold until the client has them.
+    pub answers: Budget,
+    /// What documents hold that cursors have read and not answered with.
+    pub kept_documents: Budget,
     /// The clients' sessions and transactions.
     pub sessions: Sessions,
     /// What this server is in its replica set.
@@ -118,7 +123,9 @@ impl Shared {
             connections_max,
             cursors: Cursors::default(),
             operations: Operations::default(),
-            pressure: Pressure::default(),
+            messages: Budget::new(MESSAGES_BYTES_MAX),
+            answers: Budget::new(ANSWERS_BYTES_MAX),
+            kept_documents: Budget::new(CURSORS_BYTES_MAX),
             sessions: Sessions::default(),
             member,
             connections_open: AtomicUsize::new(0),

@@ -12,6 +12,7 @@ pub mod io;
 pub mod local;
 pub mod memory;
 
+mod bits;
 mod buffers;
 mod cache;
 mod collection;

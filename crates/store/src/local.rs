@@ -1,7 +1,8 @@
 //! Chunks in pack files of one data directory.
 //!
 //! *Durability*
-//! 1. Frames are appended to the open pack, and found through an index in memory.
+//! 1. Frames are appended to an open pack, and found through an index: in memory for open packs, at the
+//!    end of sealed ones.
 //! 2. `sync` syncs the packs written since the last one. Frames describe themselves, so the next
 //!    opening finds them by scanning what follows the length that the manifest records. The manifest
 //!    is written only if a pack is new: what it doesn't list was never acknowledged.
@@ -20,6 +21,7 @@
 mod collect;
 pub mod examine;
 mod fetch;
+mod find;
 mod mark;
 mod open;
 mod repack;
@@ -27,7 +29,7 @@ mod verify;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
 use crate::buffers::Buffers;
 use crate::cache::ChunkCache;
@@ -38,28 +40,39 @@ use crate::error::StoreError;
 use crate::index::{Index, NameHasherBuilder};
 use crate::io::{Disk, Machine};
 use crate::manifest::{self, Manifest, PackEntry, PackState, PublishError};
-use crate::pack::Purpose;
 use crate::pack::codec::Effort;
 use crate::pack::frames::{Frames, NewChunk};
+use crate::pack::reader::read_index;
+use crate::pack::table::PageCache;
 use crate::pack::writer::{UnsyncedPack, Writer, Written};
+use crate::pack::{Pack, PackNumber, Purpose};
 use crate::session::{Session, Sessions};
 use crate::{ChunkStore, Lifetime, ROOT_NAME_BYTES_MAX, StoreCounters};
 
 /// Largest `pack_bytes_target`: with the largest chunk behind it, a pack ends below 4 GiB.
 const PACK_BYTES_TARGET_MAX: u64 = 1 << 30;
 
+/// Entries of the index that are changed together: it is locked meanwhile.
+const CHANGED_TOGETHER: usize = 1024;
+
 /// Settings of a [`LocalStore`].
 #[derive(Clone, Copy, Debug)]
 pub struct LocalOptions {
     /// Bytes of decompressed chunks kept in memory.
     pub cache_bytes: u64,
+    /// Bytes of pages of packs' indexes kept in memory.
+    pub index_cache_bytes: u64,
     /// A pack is closed and a new one begun when it has grown to this; at most 1 GiB.
     pub pack_bytes_target: u64,
 }
 
 impl Default for LocalOptions {
     fn default() -> Self {
-        LocalOptions { cache_bytes: 128 << 20, pack_bytes_target: 256 << 20 }
+        LocalOptions {
+            cache_bytes: 128 << 20,
+            index_cache_bytes: 8 << 20,
+            pack_bytes_target: 256 << 20,
+        }
     }
 }
 
@@ -76,6 +89,7 @@ pub struct LocalStore {
     disk: Arc<dyn Disk>,
     index: RwLock<Index>,
     cache: ChunkCache,
+    pages: PageCache,
     writer: Mutex<Writer>,
     publisher: Mutex<Publisher>,
     roots: RwLock<BTreeMap<String, ChunkHash>>,
@@ -144,15 +158,38 @@ impl LocalStore {
         mark::missing_parts(self)
     }
 
-    /// The names of all chunks, sorted.
-    pub fn chunk_hashes(&self) -> Vec<ChunkHash> {
-        let mut hashes: Vec<_> = self.index(|index| index.chunks.keys().copied().collect());
+    /// The names of all chunks, sorted. For tests: it reads all indexes, and holds all names.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], [`StoreError::Io`].
+    pub fn chunk_hashes(&self) -> Result<Vec<ChunkHash>, StoreError> {
+        let mut hashes: Vec<_> =
+            self.index(|index| index.open_chunks().map(|(hash, _)| *hash).collect());
+        for (pack, bytes) in self.sealed_packs() {
+            let entries = read_index(&pack, bytes)?;
+            hashes.extend(self.index(|index| {
+                let names = entries.iter().map(|entry| entry.hash);
+                names.filter(|hash| index.lies_in(*hash, pack.number)).collect::<Vec<_>>()
+            }));
+        }
         hashes.sort_unstable();
-        hashes
+        Ok(hashes)
+    }
+
+    /// The sealed packs, and their lengths.
+    fn sealed_packs(&self) -> Vec<(Arc<Pack>, u64)> {
+        self.index(|index| {
+            let sealed = |pack: &Arc<Pack>| Some((Arc::clone(pack), pack.table.get()?.pack_bytes));
+            index.packs().values().filter_map(sealed).collect()
+        })
     }
 
     fn index<T>(&self, look: impl FnOnce(&Index) -> T) -> T {
         look(&self.index.read().expect("no panic while the lock is held"))
+    }
+
+    fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().expect("no panic while the lock is held")
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -220,14 +257,16 @@ impl LocalStore {
         let mut writer = self.writer();
         self.check_poison()?;
         // Another thread may have put some of these meanwhile.
-        self.index(|index| {
-            let mut present = Vec::new();
-            frames.retain(|chunks: &[NewChunk]| {
-                let all = chunks.iter().all(|chunk| index.chunks.contains_key(&chunk.hash));
-                present.extend(chunks.iter().filter(|_| all).map(|chunk| chunk.hash));
-                !all
-            });
-            self.sessions.touch(present);
+        let names: Vec<ChunkHash> = frames
+            .frames()
+            .iter()
+            .flat_map(|frame| frames.chunks_of(frame))
+            .map(|chunk| chunk.hash)
+            .collect();
+        let mut present = self.find_and_touch(&names)?.into_iter();
+        frames.retain(|chunks: &[NewChunk]| {
+            let present = present.by_ref().take(chunks.len());
+            present.fold(false, |absent, present| absent | !present)
         });
         let mut written = Written::default();
         let result = writer.append(purpose, frames, &mut written);
@@ -239,11 +278,31 @@ impl LocalStore {
     /// Makes what was written readable: its places are in force from now on. The caller holds the
     /// writer's lock.
     fn note_written(&self, written: Written) {
+        self.note_moved(written, |_| None);
+    }
+
+    /// As `note_written`; `from` tells of each chunk which sealed pack it lay in.
+    fn note_moved(&self, written: Written, from: impl Fn(ChunkHash) -> Option<PackNumber>) {
         self.counters.bytes_written.add(written.bytes);
         self.counters.bytes_stored.add(written.bytes);
-        let mut index = self.index.write().expect("no panic while the lock is held");
-        index.packs.extend(written.packs.into_iter().map(|pack| (pack.number, pack)));
-        index.chunks.extend(written.chunks);
+        {
+            let mut index = self.index_mut();
+            written.packs.into_iter().for_each(|pack| index.add_pack(pack));
+            for (hash, at) in written.chunks {
+                index.insert_open(hash, at);
+                if let Some(old) = from(hash) {
+                    index.remove_sealed(hash, old);
+                }
+            }
+        }
+        for (pack, chunks) in written.sealed {
+            // Not all at once: readers wait meanwhile. A chunk is found here or there.
+            for some in chunks.chunks(CHANGED_TOGETHER) {
+                self.index_mut().seal(pack, some);
+            }
+            let _index = self.index_mut();
+            self.sessions.seal(pack, &chunks);
+        }
     }
 }
 
@@ -283,24 +342,17 @@ impl ChunkStore for LocalStore {
     }
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        Ok(self.index(|index| {
-            let found: Vec<bool> =
-                hashes.iter().map(|hash| index.chunks.contains_key(hash)).collect();
-            let present = hashes.iter().zip(&found).filter(|(_, found)| **found);
-            self.sessions.touch(present.map(|(hash, _)| *hash));
-            found
-        }))
+        self.find_and_touch(hashes)
     }
 
     fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
         self.check_poison()?;
+        let names: Vec<ChunkHash> = chunks.iter().map(Chunk::hash).collect();
+        let present = self.find_and_touch(&names)?;
         let mut seen = HashSet::with_hasher(NameHasherBuilder);
-        let absent: Vec<&Chunk> = self.index(|index| {
-            let is_present = |chunk: &&Chunk| index.chunks.contains_key(&chunk.hash());
-            self.sessions.touch(chunks.iter().filter(is_present).map(Chunk::hash));
-            let is_new = |chunk: &&Chunk| !is_present(chunk) && seen.insert(chunk.hash());
-            chunks.iter().filter(is_new).collect()
-        });
+        let absent = chunks.iter().zip(present).filter(|(_, present)| !present);
+        let absent: Vec<&Chunk> =
+            absent.map(|(chunk, _)| chunk).filter(|chunk| seen.insert(chunk.hash())).collect();
         if absent.is_empty() {
             return Ok(());
         }

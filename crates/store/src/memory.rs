@@ -47,13 +47,13 @@ impl ChunkStore for MemoryStore {
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         let state = self.state();
-        self.sessions.touch(hashes.iter().copied());
+        self.sessions.touch_names(hashes.iter().copied());
         Ok(hashes.iter().map(|hash| state.chunks.contains_key(hash)).collect())
     }
 
     fn put_many_for(&self, _lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
         let mut state = self.state();
-        self.sessions.touch(chunks.iter().map(Chunk::hash));
+        self.sessions.touch_names(chunks.iter().map(Chunk::hash));
         for chunk in chunks {
             if state.chunks.insert(chunk.hash(), chunk.clone()).is_none() {
                 let bytes = chunk.encoded().len() as u64;
@@ -111,7 +111,7 @@ impl ChunkStore for MemoryStore {
                 return Err(StoreError::Missing(missing));
             }
         }
-        for hash in self.sessions.protected().1 {
+        for hash in self.sessions.protected().1.names {
             // It may be garbage, of which a part is gone.
             follow(&state, hash, &mut live);
         }

@@ -1,20 +1,22 @@
 //! Packs: append-only files of frames (docs/format/pack.md).
 //!
-//! A pack is *open* while frames are appended to it, then *sealed* by an index at its end. Frames
-//! describe themselves, so an open pack needs no index: it is scanned when the store is opened.
+//! A pack is *open* while frames are appended to it, then *sealed* by an index at its end, which is searched
+//! on disk ([`table`]). Frames describe themselves, so an open pack needs no index: it is scanned when the store is opened.
 
 pub(crate) mod codec;
 pub(crate) mod format;
 pub(crate) mod frames;
 pub(crate) mod reader;
+pub(crate) mod table;
 pub(crate) mod writer;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::Lifetime;
 use crate::error::StoreError;
 use crate::io::DiskFile;
+use crate::pack::table::PackTable;
 
 /// A pack's number; later packs have larger numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -78,11 +80,13 @@ pub(crate) struct Pack {
     pub(crate) purpose: Purpose,
     pub(crate) name: String,
     pub(crate) file: Arc<dyn DiskFile>,
+    /// Set when it is sealed.
+    pub(crate) table: OnceLock<PackTable>,
 }
 
 impl Pack {
     pub(crate) fn new(number: PackNumber, purpose: Purpose, file: Arc<dyn DiskFile>) -> Pack {
-        Pack { number, purpose, name: number.to_string(), file }
+        Pack { number, purpose, name: number.to_string(), file, table: OnceLock::new() }
     }
 
     pub(crate) fn io(&self, source: std::io::Error) -> StoreError {

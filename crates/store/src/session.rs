@@ -6,22 +6,30 @@
 //! 1. every chunk that was written since the oldest open session began. Packs are append-only, so
 //!    that is one position a kind of pack (see [`Births`]), however much was written;
 //! 2. every chunk that `has_many` or `put_many` found present since then, or since the collection
-//!    began: these are noted one by one ([`SessionState::touched`]);
+//!    began: of these there are [`Notes`];
 //! 3. whatever these refer to.
 //!
 //! What a session's holder learnt before the session began, from a snapshot for instance, must be
-//! kept alive by other means. Notes are forgotten when the oldest session has ended.
+//! kept alive by other means.
+//!
+//! Notes are of two ages: when there are many young ones, they are added to the old ones. Those of one age are
+//! forgotten together, when every session that is open began after the last of them.
+//! A chunk that was written after the *youngest* open session began needs no note: 1 protects it from
+//! all of them. When a chunk moves to another pack, its note stays behind, and 1 protects it, too.
 
-use std::collections::{BTreeMap, HashMap};
+mod notes;
+
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+pub(crate) use self::notes::Notes;
 use crate::chunk::ChunkHash;
-use crate::index::{Location, NameHasherBuilder};
+use crate::index::{Location, PackedChunk};
 use crate::pack::{PURPOSE_COUNT, PackNumber, Purpose};
 
-/// So many notes are kept before old ones are looked for.
-const TOUCHED_COUNT_MIN: usize = 1024;
+/// Notes are young until so many were made.
+const YOUNG_COUNT_MAX: usize = 1024;
 
 /// Protects what is put, or found present, until it is dropped; see [`crate::session`].
 #[must_use = "it protects only as long as it lives"]
@@ -49,9 +57,9 @@ pub(crate) struct Births([AtomicU64; PURPOSE_COUNT]);
 pub(crate) struct Moment([u64; PURPOSE_COUNT]);
 
 impl Births {
-    /// The next chunk for `purpose` will have `ordinal` in `pack`, or lie in a later pack.
-    pub(crate) fn set(&self, purpose: Purpose, pack: PackNumber, ordinal: u32) {
-        self.0[purpose as usize].store(position(pack, ordinal), Ordering::SeqCst);
+    /// The next chunk for `purpose` will lie at `offset` in `pack`, or further on, or in a later pack.
+    pub(crate) fn set(&self, purpose: Purpose, pack: PackNumber, offset: u32) {
+        self.0[purpose as usize].store(position(pack, offset), Ordering::SeqCst);
     }
 
     fn now(&self) -> Moment {
@@ -62,7 +70,7 @@ impl Births {
 impl Moment {
     /// Whether the chunk at `location`, in a pack for `purpose`, was written after this moment.
     pub(crate) fn is_before(&self, purpose: Purpose, location: &Location) -> bool {
-        self.0[purpose as usize] <= position(location.pack, location.slot.ordinal())
+        self.0[purpose as usize] <= position(location.pack, location.place.offset)
     }
 
     /// Whether the pack may hold chunks written after this moment.
@@ -71,8 +79,8 @@ impl Moment {
     }
 }
 
-fn position(pack: PackNumber, ordinal: u32) -> u64 {
-    u64::from(pack.0) << u32::BITS | u64::from(ordinal)
+fn position(pack: PackNumber, offset: u32) -> u64 {
+    u64::from(pack.0) << u32::BITS | u64::from(offset)
 }
 
 /// The open sessions of a store.
@@ -88,23 +96,42 @@ pub(crate) struct Sessions {
 struct SessionState {
     next_number: u64,
     open: BTreeMap<u64, Moment>,
-    /// Chunks found present, and the session that would have begun next when that was.
-    touched: HashMap<ChunkHash, u64, NameHasherBuilder>,
-    touched_count_max: usize,
+    young: Aged,
+    old: Aged,
     /// While a collection runs: what was touched since it last asked.
-    fresh: Option<Vec<ChunkHash>>,
+    fresh: Option<Notes>,
+}
+
+/// Notes, and the session that would have begun next when the last of them was made.
+#[derive(Default)]
+struct Aged {
+    notes: Notes,
+    count: usize,
+    number: u64,
+}
+
+impl Aged {
+    /// Whether they protect from nothing, since `oldest` is the oldest open session.
+    fn is_over(&self, oldest: u64) -> bool {
+        self.number <= oldest
+    }
 }
 
 impl SessionState {
     /// Forgets what only sessions that have ended touched.
     fn trim(&mut self) {
         let Some(oldest) = self.open.keys().next().copied() else {
-            self.touched.clear();
+            (self.young, self.old) = (Aged::default(), Aged::default());
             return;
         };
-        if self.touched.len() > self.touched_count_max.max(TOUCHED_COUNT_MIN) {
-            self.touched.retain(|_, number| oldest < *number);
-            self.touched_count_max = self.touched.len() * 2;
+        for aged in [&mut self.young, &mut self.old].into_iter().filter(|aged| aged.is_over(oldest))
+        {
+            *aged = Aged::default();
+        }
+        if YOUNG_COUNT_MAX < self.young.count {
+            let young = std::mem::take(&mut self.young);
+            self.old.notes.add_all(&young.notes);
+            self.old.number = young.number;
         }
     }
 }
@@ -118,46 +145,77 @@ impl Sessions {
         Session { sessions: Arc::clone(self), number }
     }
 
-    /// Notes that somebody was told that `hashes` are there. The caller holds the index's lock, so
-    /// that a collection, which removes from the index under it, can't miss this.
-    pub(crate) fn touch(&self, hashes: impl IntoIterator<Item = ChunkHash>) {
+    /// Notes that somebody was told that `found` are there, each in a pack of some purpose. The caller holds
+    /// the index's lock, so that a collection, which removes from the index under it, can't miss this.
+    pub(crate) fn touch<'a>(
+        &self,
+        found: impl IntoIterator<Item = (ChunkHash, &'a Location, Purpose)>,
+    ) {
         let mut state = self.state();
-        if state.open.is_empty() && state.fresh.is_none() {
+        let SessionState { next_number, open, young, fresh, .. } = &mut *state;
+        let youngest = open.values().next_back();
+        if youngest.is_none() && fresh.is_none() {
             return;
         }
-        let number = state.next_number;
-        for hash in hashes {
-            if !state.open.is_empty() {
-                state.touched.insert(hash, number);
+        for (hash, at, purpose) in found {
+            if youngest.is_some_and(|moment| !moment.is_before(purpose, at)) {
+                young.notes.add(hash, at);
+                young.count += 1;
+                young.number = *next_number;
             }
-            if let Some(fresh) = &mut state.fresh {
-                fresh.push(hash);
+            if let Some(fresh) = fresh {
+                fresh.add(hash, at);
             }
         }
         state.trim();
     }
 
+    /// As `touch`, in a store without packs and without collections in the background.
+    pub(crate) fn touch_names(&self, found: impl IntoIterator<Item = ChunkHash>) {
+        let mut state = self.state();
+        if state.open.is_empty() {
+            return;
+        }
+        let names = &mut state.young.notes.names;
+        let before = names.len();
+        names.extend(found);
+        state.young.count += state.young.notes.names.len() - before;
+        state.young.number = state.next_number;
+        state.trim();
+    }
+
+    /// Notes that `pack` was sealed, with an index of `chunks`. The caller holds the index's lock.
+    pub(crate) fn seal(&self, pack: PackNumber, chunks: &[PackedChunk]) {
+        let mut state = self.state();
+        let SessionState { young, old, fresh, .. } = &mut *state;
+        let all = [&mut young.notes, &mut old.notes].into_iter().chain(fresh.as_mut());
+        all.for_each(|notes| notes.seal(pack, chunks));
+    }
+
     /// From now on, `take_fresh` tells what is touched.
     pub(crate) fn begin_collection(&self) {
-        self.state().fresh = Some(Vec::new());
+        self.state().fresh = Some(Notes::default());
     }
 
     pub(crate) fn end_collection(&self) {
         self.state().fresh = None;
     }
 
-    /// When the oldest open session began, and all that was touched since.
-    pub(crate) fn protected(&self) -> (Option<Moment>, Vec<ChunkHash>) {
+    /// When the oldest open session began, and all that was touched since; perhaps more.
+    pub(crate) fn protected(&self) -> (Option<Moment>, Notes) {
         let state = self.state();
         let Some((oldest, moment)) = state.open.first_key_value() else {
-            return (None, Vec::new());
+            return (None, Notes::default());
         };
-        let touched = state.touched.iter().filter(|(_, number)| oldest < *number);
-        (Some(*moment), touched.map(|(hash, _)| *hash).collect())
+        let mut notes = Notes::default();
+        for aged in [&state.young, &state.old].into_iter().filter(|aged| !aged.is_over(*oldest)) {
+            notes.add_all(&aged.notes);
+        }
+        (Some(*moment), notes)
     }
 
     /// What was touched since the last call.
-    pub(crate) fn take_fresh(&self) -> Vec<ChunkHash> {
+    pub(crate) fn take_fresh(&self) -> Notes {
         self.state().fresh.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -167,60 +225,4 @@ impl Sessions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hash(byte: u8) -> ChunkHash {
-        ChunkHash([byte; 32])
-    }
-
-    fn touched(sessions: &Sessions) -> Vec<ChunkHash> {
-        let mut touched = sessions.protected().1;
-        touched.sort_unstable();
-        touched
-    }
-
-    #[test]
-    fn notes_last_as_long_as_the_oldest_session() {
-        let sessions = Arc::new(Sessions::default());
-        sessions.touch([hash(1)]);
-        assert_eq!(touched(&sessions), []);
-        let first = sessions.begin();
-        sessions.touch([hash(2)]);
-        let second = sessions.begin();
-        sessions.touch([hash(3)]);
-        drop(first);
-        assert!(touched(&sessions).contains(&hash(3)));
-        drop(second);
-        assert_eq!(touched(&sessions), []);
-        assert!(sessions.protected().0.is_none());
-    }
-
-    #[test]
-    fn many_notes_of_ended_sessions_are_forgotten_while_one_is_open() {
-        let sessions = Arc::new(Sessions::default());
-        for round in 0..10_000u32 {
-            let session = sessions.begin();
-            let mut name = [0; 32];
-            name[..4].copy_from_slice(&round.to_le_bytes());
-            sessions.touch([ChunkHash(name)]);
-            let next = sessions.begin();
-            drop(session);
-            sessions.touch([hash(255)]);
-            drop(next);
-        }
-        assert!(touched(&sessions).len() <= 2 * TOUCHED_COUNT_MIN);
-    }
-
-    #[test]
-    fn a_collection_hears_of_every_touch_once() {
-        let sessions = Arc::new(Sessions::default());
-        sessions.begin_collection();
-        sessions.touch([hash(1), hash(2)]);
-        assert_eq!(sessions.take_fresh(), [hash(1), hash(2)]);
-        assert_eq!(sessions.take_fresh(), []);
-        sessions.end_collection();
-        sessions.touch([hash(3)]);
-        assert_eq!(sessions.take_fresh(), []);
-    }
-}
+mod tests;

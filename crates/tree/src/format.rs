@@ -16,7 +16,8 @@ const TARGET_MAX: u32 = 1 << 20;
 
 /// The parameters that, with the content, decide a tree's chunks and so its root hash.
 ///
-/// *Invariants*: 1. `inline_bytes_max <= chunk_bytes_target / 4`. 2. The hard maximum of a chunk is
+/// *Invariants*: 1. `inline_bytes_max <= chunk_bytes_target / 4` in a map; a sequence's items, of which any
+/// number makes a node, may have half the target. 2. The hard maximum of a chunk is
 /// four times the target (see [`TreeFormat::chunk_bytes_max`]), the minimum an eighth.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TreeFormat {
@@ -44,9 +45,9 @@ impl TreeFormat {
         (target * 4).max(leaf).max(entry * INTERIOR_ENTRIES_FREE as u64)
     }
 
-    /// Longest item of a sequence: `inline_bytes_max`, but at least 64 bytes.
+    /// Longest item of a sequence: `inline_bytes_max`, but at least 64 bytes, and half the target at most.
     pub fn item_bytes_max(&self) -> usize {
-        self.inline_bytes_max().max(TARGET_MIN / 4) as usize
+        self.inline_bytes_max.min(self.target() / 2).max(TARGET_MIN / 4) as usize
     }
 
     /// The longest value that becomes one chunk when it lies out of line.

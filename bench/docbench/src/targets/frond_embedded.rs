@@ -42,7 +42,7 @@ impl Embedded {
             capabilities: Capabilities {
                 documents: true,
                 indexes: true,
-                clustered_indexes: false,
+                clustered_indexes: true,
                 transactions: true,
                 sql: false,
                 array_positions: true,
@@ -148,7 +148,7 @@ impl Session for EmbeddedSession {
     }
 
     fn create_index(&mut self, collection: &str, index: &IndexSpec) -> Result<(), Failure> {
-        let spec = buffer(&doc! { "key": mongo_form::keys(index), "name": &index.name })?;
+        let spec = buffer(&mongo_form::index(index))?;
         let spec = FrondIndex::parse(spec.view()).map_err(Failure::other)?;
         self.database.create_indexes(collection, &[spec]).map_err(failure)?;
         Ok(())

@@ -98,8 +98,17 @@ pub fn copy(to: &str, change: &Change) -> Option<Vec<Document>> {
 }
 
 /// An index's keys.
-pub fn keys(index: &IndexSpec) -> Document {
+fn keys(index: &IndexSpec) -> Document {
     index.fields.iter().map(|(path, _)| (path.clone(), Bson::Int32(1))).collect()
+}
+
+/// An index as `createIndexes` takes it. `clustering` is Frond's own: the index holds whole documents.
+pub fn index(index: &IndexSpec) -> Document {
+    let mut spec = doc! { "key": keys(index), "name": &index.name };
+    if index.clustered {
+        spec.insert("clustering", true);
+    }
+    spec
 }
 
 /// `createIndexes` for some indexes; `None` for none.
@@ -107,8 +116,7 @@ pub fn create_indexes(collection: &str, indexes: &[IndexSpec]) -> Option<Documen
     if indexes.is_empty() {
         return None;
     }
-    let specs: Vec<Document> =
-        indexes.iter().map(|index| doc! { "key": keys(index), "name": &index.name }).collect();
+    let specs: Vec<Document> = indexes.iter().map(index).collect();
     Some(doc! { "createIndexes": collection, "indexes": specs })
 }
 

@@ -10,6 +10,8 @@
 //!    5 ms: the publication's curve, with the last point below it.
 //! 4. The mix A runs in an open loop over 500 connections; the highest rate whose 95th percentile is below
 //!    5 ms is found by bisection.
+//! 5. Cold: the database is stopped, the operating system's caches are dropped, the database is started again, and
+//!    one client reads random records.
 
 mod client;
 mod record;
@@ -30,6 +32,8 @@ use self::client::{MIXES, Mix, Shared, YcsbClient};
 const RECORDS: &str = "usertable";
 const BATCH: u64 = 500;
 const CLIENTS_OF_MIXES: usize = 8;
+/// Few enough that most of them find nothing that an earlier one has read.
+const COLD_READS: u64 = 300;
 const LATENCY_MILLIS_MAX: f64 = 5.0;
 /// The open loop's search ends when the rate is known within this factor.
 const RATE_PRECISION: f64 = 1.1;
@@ -69,6 +73,7 @@ impl Workload for Ycsb {
         open_rate(context, &shared)?;
         client::check_all(context, &shared)?;
         context.recorder.checked(context.subject, shared.checked());
+        context.cold = Some(Box::new(move |context| cold(context, &shared)));
         Ok(())
     }
 }
@@ -133,6 +138,19 @@ fn mixes(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure>
             .headline();
         context.load(&case, &span, || closed_loop(&mut clients, span))?;
     }
+    Ok(())
+}
+
+/// Reads of one client from a database that has nothing in memory.
+fn cold(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
+    context.progress.say("cold reads");
+    let reads = context.scale.pick(50, COLD_READS, COLD_READS);
+    let latencies = client::read_cold(context, shared, reads)?;
+    let case = Case::new().with("caches", "cold").with("clients", 1_u64);
+    context.recorder.latency(context.subject, &case, "read", &latencies);
+    let p50 = latencies.value_at_quantile(0.5) as f64 / 1e3;
+    let unit = ("ms", Better::Lower);
+    context.recorder.value(context.subject, &case.headline(), "cold_read_p50", unit, p50);
     Ok(())
 }
 

@@ -33,6 +33,8 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     let count = context.scale.records;
     let data_bytes = count * (KEY_BYTES + VALUE_BYTES) as u64;
     let memory_bytes = (data_bytes / DATA_PER_MEMORY).max(MEMORY_BYTES_MIN);
+    // As `frond serve --memory` does.
+    rustix::thread::disable_transparent_huge_pages(true)?;
     let open = || -> Result<Engine, Failure> {
         let machine = Machine::system(context.directory)?;
         Ok(Engine::open(&machine, EngineOptions::for_memory(memory_bytes))?)

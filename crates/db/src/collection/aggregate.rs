@@ -7,14 +7,17 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use frond_doc::{Array, DocumentBuf, Value};
+use frond_doc::{Array, Document, DocumentBuf, Value};
 use frond_engine::Durability;
 use frond_query::expression::Variables;
 use frond_query::index::FieldKind;
-use frond_query::pipeline::{Collections, Documents, GeoNear, Merge, Pipeline, Resources};
+use frond_query::pipeline::{
+    Collections, Documents, GeoNear, Input, LentRows, Merge, Pipeline, Resources, Visit,
+};
 use frond_query::{Code, Filter, QueryError};
 
 use crate::catalog::Collection;
+use crate::collection::copy::{Copy, CopySource};
 use crate::collection::find::{Search, collation_of};
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
@@ -22,6 +25,7 @@ use crate::collection::view::{self, View};
 use crate::collection::{AggregateRequest, Cursor, Interrupt};
 use crate::database::Database;
 use crate::error::Error;
+use crate::name;
 use crate::reader::Reader;
 use crate::transaction::not_in_transaction;
 
@@ -66,7 +70,7 @@ impl Database {
             database: self.clone(),
             reader: reader.clone(),
             put_aside: put_aside.clone(),
-            resources: self.frond().resources(request.in_memory_only),
+            resources: self.resources_of(request, &put_aside),
             interrupt: request.interrupt.clone(),
             view_depth: 0,
         });
@@ -106,7 +110,7 @@ impl Database {
             self.output_database(database.as_deref())?.writable_branch()?;
         }
         let first = source.as_ref().and_then(|(first, _)| first.as_value().as_document());
-        let input = match collection {
+        let input: Input<'static> = match collection {
             _ if first.is_some() && pipeline.is_source() => {
                 let message = "$documents is only valid as the first stage in a pipeline";
                 return Err(Error::invalid(Code::Location(40602), message));
@@ -114,24 +118,38 @@ impl Database {
             _ if let Some(first) = first => {
                 let put_aside = context.put_aside.clone();
                 let rows = self.source(collection, first)?;
-                Box::new(rows.map(move |row| row.map_err(|error| put_aside.keep(error))))
+                let rows = rows.map(move |row| row.map_err(|error| put_aside.keep(error)));
+                Input::Documents(Box::new(rows))
             }
-            _ if pipeline.is_source() => Box::new(std::iter::empty()) as Documents<'static>,
+            _ if pipeline.is_source() => Input::Documents(Box::new(std::iter::empty())),
             Some(collection) if let Some(near) = pipeline.take_geo_near() => {
                 let path = geo_path(found.as_deref(), &near, &self.namespace(collection))?;
                 let filter = near.filter(&path, &variables);
                 let search = Search::of(&filter, request.hint.as_ref());
                 let (places, _) = self.stream(reader, collection, search, &context)?;
-                near.run(&path, places, &context.resources)
+                near.run(&path, places.into_documents(), &context.resources).into()
             }
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());
+                if let Some((database, target)) = pipeline.output()
+                    && let Some(copy) = Copy::of(stages, &variables, self.update_context())?
+                {
+                    let hint = request.hint.as_ref();
+                    let interrupt = &context.interrupt;
+                    let from = CopySource { reader, collection, filter: &filter, hint, interrupt };
+                    let database = self.output_database(database.as_deref())?;
+                    name::check_collection(database.repository_name(), &target)?;
+                    if self.copy(&copy, &from, &database, &target)? {
+                        return Ok(Box::new(std::iter::empty()));
+                    }
+                }
                 let (order, limit) = pipeline.leading_order();
                 let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
                 let order = order.with_collation(variables.collation());
                 let search = Search {
                     order: &order,
                     limit: limit.and_then(|limit| u64::try_from(limit).ok()),
+                    needs: pipeline.needs(),
                     ..Search::of(&filter, request.hint.as_ref())
                 };
                 let (input, gives_order) = self.stream(reader, collection, search, &context)?;
@@ -145,7 +163,7 @@ impl Database {
                 return Err(Error::invalid(Code::InvalidNamespace, message));
             }
         };
-        Ok(pipeline.run(input, variables, context)?)
+        Ok(pipeline.run_over(input, variables, context)?)
     }
 
     /// The documents of a collection that are looked for, for stages, and whether they come in the order
@@ -156,29 +174,21 @@ impl Database {
         collection: &str,
         search: Search<'_>,
         context: &Stages,
-    ) -> Result<(Documents<'static>, bool), Error> {
+    ) -> Result<(Input<'static>, bool), Error> {
         let (filter, order) = (search.filter.clone(), search.order.clone());
         if let Some(view) = self.view(reader, collection)? {
-            return Ok((self.stream_view(reader, &view, &filter, context)?, false));
+            return Ok((self.stream_view(reader, &view, &filter, context)?.into(), false));
         }
         let found = self.find_collection(reader, collection)?;
         let Some((collection, access)) = self.access(reader, found, search)? else {
-            return Ok((Box::new(std::iter::empty()), false));
+            return Ok((Input::Documents(Box::new(std::iter::empty())), false));
         };
         let gives_order = access.gives_order && order.pattern().is_some();
         let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
-        let scan = Scan::new(reader.clone(), &collection, access, filter, &order);
-        let mut count: usize = 0;
-        let documents = scan.map(move |found| {
-            count = count.wrapping_add(1);
-            let goes_on =
-                if count.is_multiple_of(CHECK_COUNT) { interrupt.check() } else { Ok(()) };
-            match goes_on.and(found) {
-                Ok(found) => Ok(found.document),
-                Err(error) => Err(put_aside.keep(error)),
-            }
-        });
-        Ok((Box::new(documents), gives_order))
+        let scan = Scan::new(reader.clone(), &collection, access, filter, &order)
+            .interrupted_by(&interrupt);
+        let rows = ScannedRows { scan, put_aside, interrupt, count: 0 };
+        Ok((Input::Rows(Box::new(rows)), gives_order))
     }
 
     /// The documents of a view that pass `filter`: those that its pipeline makes.
@@ -209,12 +219,12 @@ impl Database {
         let variables = variables.with_collation(view.collation.clone());
         let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
         let input = if pipeline.is_source() {
-            Box::new(std::iter::empty()) as Documents<'static>
+            Input::Documents(Box::new(std::iter::empty()))
         } else {
             let own = pipeline.take_filter().with_variables(variables.clone());
             self.stream(reader, &view.on, Search::of(&own, None), &context)?.0
         };
-        let documents = pipeline.run(input, variables, Arc::new(context))?;
+        let documents = pipeline.run_over(input, variables, Arc::new(context))?;
         let filter = filter.clone();
         Ok(Box::new(documents.filter_map(move |document| match document {
             Ok(document) => match filter.try_matches(document.view()) {
@@ -225,10 +235,57 @@ impl Database {
         })))
     }
 
+    /// What the stages of a request may use; they are told to stop as its scans are.
+    fn resources_of(&self, request: &AggregateRequest, put_aside: &PutAside) -> Resources {
+        let (interrupt, put_aside) = (request.interrupt.clone(), put_aside.clone());
+        let go_on = move || interrupt.check().map_err(|error| put_aside.keep(error));
+        Resources { go_on: Some(Arc::new(go_on)), ..self.frond().resources(request.in_memory_only) }
+    }
+
     fn output_database(&self, database: Option<&str>) -> Result<Database, Error> {
         match database {
             Some(database) => self.sibling(database),
             None => Ok(self.clone()),
+        }
+    }
+}
+
+/// What a scan finds, for stages.
+struct ScannedRows {
+    scan: Scan<'static>,
+    put_aside: PutAside,
+    interrupt: Interrupt,
+    /// Documents that came out.
+    count: usize,
+}
+
+impl LentRows for ScannedRows {
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), QueryError> {
+        let (interrupt, count) = (&self.interrupt, &mut self.count);
+        let mut failure = None;
+        let done = self.scan.visit(&mut |document: Document<'_>| {
+            *count = count.wrapping_add(1);
+            if count.is_multiple_of(CHECK_COUNT) {
+                interrupt.check()?;
+            }
+            Ok(visit(document).unwrap_or_else(|error| {
+                failure = Some(error);
+                false
+            }))
+        });
+        match (done, failure) {
+            (_, Some(error)) => Err(error),
+            (done, None) => done.map_err(|error| self.put_aside.keep(error)),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
+        self.count = self.count.wrapping_add(1);
+        let goes_on =
+            if self.count.is_multiple_of(CHECK_COUNT) { self.interrupt.check() } else { Ok(()) };
+        match goes_on.and_then(|()| self.scan.next().transpose()) {
+            Ok(found) => Ok(found.map(|found| found.document)),
+            Err(error) => Err(self.put_aside.keep(error)),
         }
     }
 }
@@ -278,7 +335,7 @@ impl Collections for Stages {
         database
             .and_then(|database| {
                 let search = Search::of(filter, None);
-                Ok(database.stream(&self.reader, collection, search, self)?.0)
+                Ok(database.stream(&self.reader, collection, search, self)?.0.into_documents())
             })
             .map_err(|error| self.put_aside.keep(error))
     }

@@ -76,17 +76,15 @@ impl Database {
             return Ok(count.saturating_sub(skip).min(limit));
         }
         let mut count = 0;
-        let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any);
+        let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
+            .interrupted_by(&request.interrupt);
         if is_counted {
             scan = scan.counting();
         }
-        for found in scan {
-            found?;
+        scan.visit(&mut |_| {
             count += 1;
-            if count >= enough {
-                break;
-            }
-        }
-        Ok(count.saturating_sub(skip))
+            Ok(count < enough)
+        })?;
+        Ok(count.min(enough).saturating_sub(skip))
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Values {
     seen: HashSet<Vec<u8>>,
     values: Vec<ValueBuf>,
     bytes: usize,
+    /// Of the value that is added; kept for its memory.
+    key: Vec<u8>,
 }
 
 impl Database {
@@ -68,7 +70,12 @@ impl Database {
             let view = self.find_collection(&reader, collection)?;
             let collation = collation_of(request.collation.as_ref(), view.as_deref())?;
             let found = self.filter_view(collection, request)?;
-            return values_at(path, &collation, found);
+            let mut values = Values { collation, ..Values::default() };
+            let path = Path::new(path);
+            for document in found {
+                values.add_at(&path, document?.view())?;
+            }
+            return Ok(values.values);
         }
         let found = self.find_collection(&reader, collection)?;
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
@@ -90,8 +97,12 @@ impl Database {
             debug_assert!(walks.iter().all(|walk| walk.documents_examined == 0));
             return Ok(values.values);
         }
-        let scan = Scan::new(reader, &collection, access, filter, &Order::Any);
-        values_at(path, &collation, scan.map(|found| Ok(found?.document)))
+        let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
+            .interrupted_by(&request.interrupt);
+        let mut values = Values { collation, ..Values::default() };
+        let path = Path::new(path);
+        scan.visit(&mut |document| values.add_at(&path, document).map(|()| true))?;
+        Ok(values.values)
     }
 }
 
@@ -151,44 +162,38 @@ pub(crate) fn scan_keys(
     Ok(walks)
 }
 
-fn values_at(
-    path: &str,
-    collation: &Collation,
-    documents: impl Iterator<Item = Result<DocumentBuf, Error>>,
-) -> Result<Vec<ValueBuf>, Error> {
-    let path = Path::new(path);
-    let mut values = Values { collation: collation.clone(), ..Values::default() };
-    for document in documents {
-        path.visit(document?.view(), &mut |value| {
+impl Values {
+    /// Adds what a document has at `path`, of arrays their elements.
+    fn add_at(&mut self, path: &Path, document: Document<'_>) -> Result<(), Error> {
+        path.visit(document, &mut |value| {
             match value {
                 Some(Value::Array(array)) => {
                     for element in array.iter() {
-                        values.add(element);
+                        self.add(element);
                     }
                 }
                 Some(value) => {
-                    values.add(value);
+                    self.add(value);
                 }
                 None => {}
             }
             false
         });
-        values.check()?;
+        self.check()
     }
-    Ok(values.values)
-}
 
-impl Values {
     /// Adds a value, and tells whether it is new.
     fn add(&mut self, value: Value<'_>) -> bool {
-        let mut key = Vec::new();
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
         self.collation.append_key(&mut key, value, false);
         let is_new = !self.seen.contains(&key);
         if is_new {
             self.bytes += key.len();
-            self.seen.insert(key);
+            self.seen.insert(key.clone());
             self.values.push(value.to_buf());
         }
+        self.key = key;
         is_new
     }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::expression::Variables;
 use frond_query::pipeline::Sorter;
@@ -13,6 +12,7 @@ use crate::collection::covered::Needs;
 use crate::collection::explain::Purpose;
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::Scan;
+use crate::collection::skip::pass_over;
 use crate::collection::{Cursor, FindRequest};
 use crate::database::Database;
 use crate::error::Error;
@@ -77,22 +77,27 @@ impl Database {
         }
         let Query { collection, filter, order, projection } =
             self.query(&reader, collection, request)?;
-        let Some((collection, access)) = collection else {
+        let Some((collection, mut access)) = collection else {
             return Ok(Cursor::empty());
         };
         let in_order = access.gives_order;
-        let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order);
         let is_sorted = match order {
             Order::By(_) => !in_order,
             Order::Near(_) => true,
             Order::Any | Order::Natural(_) => false,
         };
-        if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
-            && !is_sorted
-        {
-            scan = scan.in_part(names);
+        let mut skip = request.skip;
+        if !is_sorted {
+            skip = pass_over(&reader, &collection, &mut access, skip)?;
         }
-        let skip = usize::try_from(request.skip).unwrap_or(usize::MAX);
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+        let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order)
+            .interrupted_by(&request.interrupt);
+        if let Some(names) = projection.as_ref().and_then(Projection::outermost_names)
+            && let Some(order_names) = order.outermost_names()
+        {
+            scan = scan.in_part(names.chain(order_names));
+        }
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
         let project = move |document: DocumentBuf| -> Result<DocumentBuf, Error> {
@@ -105,18 +110,21 @@ impl Database {
             Order::By(_) | Order::Near(_) if is_sorted => {
                 let resources = self.frond().resources(request.in_memory_only);
                 let mut sorter = Sorter::new(SORT, &resources, skip.saturating_add(limit));
-                for (count, found) in scan.enumerate() {
+                let (mut count, mut key) = (0_usize, Vec::new());
+                scan.visit(&mut |document| {
                     if count.is_multiple_of(CHECK_COUNT) {
                         request.interrupt.check()?;
                     }
-                    let document = found?.document;
-                    let key = match &order {
-                        Order::By(pattern) => pattern.key(document.view()),
-                        Order::Near(distance) => distance.key(document.view()),
-                        Order::Any | Order::Natural(_) => Bytes::new(),
-                    };
-                    sorter.add(key, document)?;
-                }
+                    count += 1;
+                    key.clear();
+                    match &order {
+                        Order::By(pattern) => pattern.append(&mut key, document),
+                        Order::Near(distance) => key.extend_from_slice(&distance.key(document)),
+                        Order::Any | Order::Natural(_) => {}
+                    }
+                    sorter.add_view(&key, document)?;
+                    Ok(true)
+                })?;
                 let sorted = sorter.finish()?.skip(skip);
                 Ok(Cursor::new(sorted.map(move |entry| project(entry?.1))))
             }

@@ -185,6 +185,19 @@ impl Order {
         }
     }
 
+    /// The outermost fields that decide the order; `None` if others may.
+    pub fn outermost_names(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        let fields = match self {
+            Order::Any | Order::Natural(_) => &[][..],
+            Order::By(pattern) => &pattern.fields,
+            Order::Near(_) => return None,
+        };
+        Some(fields.iter().map(|field| match field.path.split_once('.') {
+            Some((first, _)) => first.as_bytes(),
+            None => field.path.as_bytes(),
+        }))
+    }
+
     /// The pattern, if there is one.
     pub fn pattern(&self) -> Option<&SortPattern> {
         match self {

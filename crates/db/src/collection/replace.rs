@@ -1,7 +1,8 @@
 //! Replacing a collection's whole content at once: `$out`.
 //!
 //! 1. All documents are read, their keys sorted, and the trees of documents and indexes built: in
-//!    the store, seen by nobody. They are built once, however often the transaction runs.
+//!    the store, seen by nobody. They are built once, however often the transaction runs. Documents that are
+//!    copied from the same repository may come as their pieces ([`super::copy`]).
 //! 2. One transaction makes them the bases of new trees, names these in the working entry, and drops
 //!    the old ones. It conflicts with every concurrent write to the collection.
 //!
@@ -11,10 +12,12 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use frond_doc::pieces::LargeDocument;
 use frond_doc::{DocumentBuf, Value as BsonValue, key, normalise};
 use frond_engine::{Durability, Transaction};
 use frond_query::pipeline::Documents;
-use frond_tree::{Entry, Tree, TreeFormat};
+use frond_store::ChunkStore;
+use frond_tree::{Entry, Tree, TreeError, TreeFormat, Value};
 
 use crate::catalog::build::Builder;
 use crate::catalog::view::Index;
@@ -24,10 +27,44 @@ use crate::collection::{duplicate, view};
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
-use crate::large::value_of;
+use crate::large::{self, value_of};
 use crate::name;
 use crate::reader::TreePlace;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
+
+/// What a collection will hold, by the keys of `_id`.
+pub(super) type Content = BTreeMap<Bytes, NewDocument>;
+
+/// A document that a collection will hold.
+pub(super) enum NewDocument {
+    /// All of it.
+    Whole(DocumentBuf),
+    /// One that is stored already, in the collection's repository.
+    Pieces(LargeDocument),
+}
+
+impl NewDocument {
+    fn value(&self, store: &dyn ChunkStore, format: TreeFormat) -> Result<Value, TreeError> {
+        match self {
+            NewDocument::Whole(document) => value_of(store, format, document),
+            NewDocument::Pieces(large) => Ok(large.value()),
+        }
+    }
+
+    /// What decides about the entries of `index`, at least.
+    fn indexed(&self, store: &dyn ChunkStore, index: &Index) -> Result<DocumentBuf, Error> {
+        match (self, index.outermost_names()) {
+            (NewDocument::Whole(document), _) => Ok(document.clone()),
+            (NewDocument::Pieces(large), None) => Ok(large::read(store, large)?),
+            (NewDocument::Pieces(large), Some(mut names)) => {
+                if !names.contains(&&b"_id"[..]) {
+                    names.push(b"_id");
+                }
+                Ok(large.project(store, &names)?)
+            }
+        }
+    }
+}
 
 /// Trees that hold a collection's new content.
 struct Built {
@@ -43,9 +80,8 @@ impl Database {
         documents: Documents<'_>,
         durability: Durability,
     ) -> Result<(), Error> {
-        let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), collection)?;
-        let mut content = BTreeMap::new();
+        let mut content = Content::new();
         for document in documents {
             let document = normalise::for_insert(&document?, || self.frond().new_object_id())?;
             self.check_document(document.view())?;
@@ -53,14 +89,27 @@ impl Database {
             if content.contains_key(&id_key) {
                 return Err(duplicate::of_id(&self.namespace(collection), document.view()));
             }
-            content.insert(id_key, document);
+            content.insert(id_key, NewDocument::Whole(document));
         }
+        self.replace_content(collection, &content, durability)
+    }
+
+    /// As `replace_collection`, of documents that were checked.
+    pub(super) fn replace_content(
+        &self,
+        collection: &str,
+        content: &Content,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let branch = self.writable_branch()?;
         let repository = self.begin_to_exist(branch, durability)?;
+        // What is put must outlive a collection of garbage that begins before the transaction names it.
+        let _session = self.frond().engine().store().session();
         loop {
             let reader = self.reader();
             let found = CatalogView::open(&reader, self)?.collection(collection)?;
             let indexes = found.map_or_else(Vec::new, |found| found.indexes);
-            let built = self.build_content(collection, repository, &content, &indexes)?;
+            let built = self.build_content(collection, repository, content, &indexes)?;
             let scope = Scope::collection(self.repository_name(), branch, collection);
             let swapped = self.transact(scope, Role::Replacer, durability, |transaction| {
                 let done = self.swap(transaction, branch, collection, &built)?;
@@ -89,19 +138,20 @@ impl Database {
         &self,
         collection: &str,
         format: TreeFormat,
-        content: &BTreeMap<Bytes, DocumentBuf>,
+        content: &Content,
         indexes: &[Index],
     ) -> Result<Built, Error> {
         let store = &**self.frond().engine().store();
         let mut entries = content.iter().map(|(key, document)| {
-            Ok(Entry { key: key.clone(), value: value_of(store, format, document)? })
+            Ok(Entry { key: key.clone(), value: document.value(store, format)? })
         });
         let documents = Tree::load(store, format, &mut entries)?;
         let namespace = self.namespace(collection);
         let mut built = Vec::new();
         for index in indexes {
-            let mut documents =
-                content.iter().map(|(key, document)| Ok((key.clone(), document.clone())));
+            let mut documents = content
+                .iter()
+                .map(|(key, document)| Ok((key.clone(), document.indexed(store, index)?)));
             let builder = Builder {
                 frond: self.frond(),
                 format,
@@ -109,7 +159,10 @@ impl Database {
                 interrupt: &Interrupt::default(),
                 progress: None,
             };
-            let find = |id_key: &[u8]| Ok(content.get(id_key).cloned());
+            let find = |id_key: &[u8]| {
+                let document = content.get(id_key);
+                document.map(|document| document.indexed(store, index)).transpose()
+            };
             let tree = builder.index_tree(index, &mut documents, &find)?;
             built.push((index.spec.clone(), tree));
         }

@@ -4,19 +4,23 @@
 //!    for ([`Cover`]) nothing is fetched; where the key tells that the filter fails, neither.
 //! 2. A document with an array on an indexed path has several entries, and several scans may find one
 //!    document: it comes out at the first, `seen` remembers it.
-//! 3. Scans that are merged each give the order that was asked for: the least of what they have next comes
+//! 3. Documents that lie in their tree's leaves are filtered where they lie, and only those that pass are
+//!    shared, or lent to whoever but looks at them ([`Scan::visit`]): most of a scan's cost would be counting
+//!    who holds a leaf.
+//! 4. Scans that are merged each give the order that was asked for: the least of what they have next comes
 //!    out ([`Merge`]).
 
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
-use frond_doc::DocumentBuf;
 use frond_doc::pieces::LargeDocument;
+use frond_doc::{Document, DocumentBuf};
 use frond_query::{Filter, SortPattern};
-use frond_tree::{Entry, Value};
+use frond_tree::{Content, ContentRef, Entry, Value};
 
 use crate::catalog::Collection;
 use crate::catalog::index_entry::{self, EntryParts};
+use crate::collection::Interrupt;
 use crate::collection::covered::Cover;
 use crate::collection::plan::{Access, Order};
 use crate::collection::walk::Walk;
@@ -59,7 +63,12 @@ struct Fetch<'a> {
     counts_only: bool,
     /// For each walk, the parts of its keys that tell whether the filter fails.
     told_by_key: Vec<Option<Cover>>,
+    /// Asked once for so many documents, whether they pass or not.
+    interrupt: Interrupt,
 }
+
+/// Whether to stop is asked once for so many documents of a range.
+const CHECK_COUNT: u64 = 256;
 
 /// What scans that are merged have next, by its place in the order.
 struct Merge {
@@ -104,6 +113,7 @@ impl<'a> Scan<'a> {
             in_part: None,
             for_update: false,
             counts_only: false,
+            interrupt: Interrupt::default(),
         };
         let seen = may_repeat.then(HashSet::new);
         Scan { fetch, walks, current: 0, seen, merge }
@@ -112,6 +122,12 @@ impl<'a> Scan<'a> {
     /// The walks, each with what it has done.
     pub fn walks(&self) -> &[Walk] {
         &self.walks
+    }
+
+    /// Is told to stop by `interrupt`.
+    pub fn interrupted_by(mut self, interrupt: &Interrupt) -> Scan<'a> {
+        self.fetch.interrupt = interrupt.clone();
+        self
     }
 
     /// Fetches no documents: all that is found passes, and nothing else is asked. What comes out is empty.
@@ -126,11 +142,33 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Reads of large documents only `_id` and what the filter asks for: they will change.
-    pub fn for_update(mut self) -> Scan<'a> {
-        self.fetch.in_part = Some(Vec::new());
-        self.fetch.for_update = true;
-        self
+    /// Reads of large documents only `_id`, what the filter asks for, and these outermost fields: they will
+    /// change.
+    pub fn for_update<'n>(self, names: impl Iterator<Item = &'n [u8]>) -> Scan<'a> {
+        let mut scan = self.in_part(names);
+        scan.fetch.for_update = true;
+        scan
+    }
+
+    /// Shows the documents that are left, until `visit` answers false.
+    pub fn visit(
+        &mut self,
+        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        loop {
+            if self.merge.is_none()
+                && self.seen.is_none()
+                && let Some(walk) = self.walks.get_mut(self.current)
+                && !self.fetch.lend(walk, visit)?
+            {
+                return Ok(());
+            }
+            // The first of a range, and what can't be lent.
+            let Some(found) = self.step()? else { return Ok(()) };
+            if !visit(found.document.view())? {
+                return Ok(());
+            }
+        }
     }
 
     fn step(&mut self) -> Result<Option<Found>, Error> {
@@ -173,7 +211,16 @@ impl<'a> Scan<'a> {
     /// The next document of one walk.
     fn next_of(&mut self, place: usize) -> Result<Option<Found>, Error> {
         let (fetch, walk) = (&self.fetch, &mut self.walks[place]);
+        if self.seen.is_none()
+            && let Some(found) = fetch.next_inline(walk)?
+        {
+            return Ok(Some(found));
+        }
         while let Some(entry) = walk.next(&fetch.reader)? {
+            let steps = walk.keys_examined + walk.documents_examined + walk.returned;
+            if steps.is_multiple_of(CHECK_COUNT) {
+                fetch.interrupt.check()?;
+            }
             let found = match &walk.index {
                 None => fetch.of_document(walk, entry)?,
                 Some(_) => fetch.of_entry(walk, place, entry, &mut self.seen)?,
@@ -201,6 +248,79 @@ impl Fetch<'_> {
         }
         walk.documents_examined += 1;
         self.passing(entry.key, &entry.value)
+    }
+
+    /// Shows the documents that are left of the range that is read and pass; answers whether `visit` wants
+    /// more.
+    fn lend(
+        &self,
+        walk: &mut Walk,
+        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        let (mut examined, mut returned) = (0_u64, 0_u64);
+        let mut wants_more = true;
+        let filters = !self.filter.is_all();
+        if let Some(entries) = walk.documents_left().filter(|_| !self.counts_only) {
+            while wants_more && entries.step()? {
+                examined += 1;
+                if examined.is_multiple_of(CHECK_COUNT) {
+                    self.interrupt.check()?;
+                }
+                let Some(entry) = entries.entry_ref() else { break };
+                if let ContentRef::Inline(bytes) = entry.content {
+                    let document = Document::from_validated(bytes);
+                    if !filters || self.filter.try_matches(document)? {
+                        returned += 1;
+                        wants_more = visit(document)?;
+                    }
+                } else if let Some(entry) = entries.entry()
+                    && let Some(found) = self.passing(entry.key, &entry.value)?
+                {
+                    returned += 1;
+                    wants_more = visit(found.document.view())?;
+                }
+            }
+        }
+        walk.documents_examined += examined;
+        walk.returned += returned;
+        Ok(wants_more)
+    }
+
+    /// The next document that passes of the range that is read; `None` if none is left in it.
+    fn next_inline(&self, walk: &mut Walk) -> Result<Option<Found>, Error> {
+        let mut examined = 0_u64;
+        let mut next = None;
+        let filters = !self.filter.is_all();
+        if let Some(entries) = walk.documents_left().filter(|_| !self.counts_only) {
+            while next.is_none() && entries.step()? {
+                examined += 1;
+                if examined.is_multiple_of(CHECK_COUNT) {
+                    self.interrupt.check()?;
+                }
+                let Some(lent) = entries.entry_ref() else { break };
+                let is_inline = match lent.content {
+                    ContentRef::Inline(bytes) if filters => {
+                        if !self.filter.try_matches(Document::from_validated(bytes))? {
+                            continue;
+                        }
+                        true
+                    }
+                    ContentRef::Inline(_) => true,
+                    ContentRef::Chunk { .. } | ContentRef::Sequence { .. } => false,
+                };
+                let Some(Entry { key, value }) = entries.entry() else { break };
+                next = match value.content {
+                    Content::Inline(bytes) if is_inline => {
+                        let document = DocumentBuf::from_validated(bytes);
+                        Some(Found { id_key: key, document, large: None })
+                    }
+                    content => self.passing(key, &Value { content, ..value })?,
+                };
+            }
+        }
+        walk.documents_examined += examined;
+        walk.returned += u64::from(next.is_some());
+        Ok(next)
     }
 
     /// What an entry of an index gives.
@@ -274,13 +394,7 @@ impl Fetch<'_> {
     /// The document, or what the filter asks for of a large one.
     fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Found, Error> {
         let large = self.reader.head(value)?;
-        // What the cache keeps whole, with an index of its fields, serves the next reader too.
-        let is_kept = large.is_some_and(|large| large.bytes() <= large::KEPT_BYTES_MAX);
-        let is_asked_in_part = match &self.in_part {
-            Some(_) if self.for_update => true,
-            Some(_) => !is_kept,
-            None => !is_kept && !self.filter.is_all(),
-        };
+        let is_asked_in_part = self.in_part.is_some() || !self.filter.is_all();
         let names = self.filter.outermost_names().filter(|_| is_asked_in_part);
         let document = match (&large, names) {
             (Some(large), Some(names)) => {
@@ -291,7 +405,11 @@ impl Fetch<'_> {
                         wanted.push(name);
                     }
                 }
-                self.reader.project(large, &wanted)?
+                // What the cache keeps whole, with an index of its fields, serves the next reader too.
+                match self.for_update || large::KEPT_BYTES_MAX < large.bytes() {
+                    true => self.reader.project(large, &wanted)?,
+                    false => self.reader.document_in_part(large, &wanted)?,
+                }
             }
             _ => self.reader.document(value)?,
         };

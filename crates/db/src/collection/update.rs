@@ -31,7 +31,7 @@ struct ParsedStatement {
 /// An update, and what it needs to know besides the document.
 #[derive(Clone)]
 pub(crate) struct ParsedUpdate {
-    update: Update,
+    pub update: Update,
     /// As it came.
     pub source: ValueBuf,
     array_filters: Option<ValueBuf>,
@@ -158,12 +158,17 @@ impl Database {
             update,
             source,
             array_filters: filters_source,
-            context: UpdateContext {
-                now_millis: self.frond().now_millis(),
-                timestamp: self.frond().engine().visible().0,
-                position: None,
-            },
+            context: self.update_context(),
         })
+    }
+
+    /// What updates need to know besides the document.
+    pub(crate) fn update_context(&self) -> UpdateContext {
+        UpdateContext {
+            now_millis: self.frond().now_millis(),
+            timestamp: self.frond().engine().visible().0,
+            position: None,
+        }
     }
 
     /// Inserts the document that an upsert makes, and returns it.

@@ -80,6 +80,13 @@ impl Walk {
         Ok(None)
     }
 
+    /// What is left of the range of documents that is read, if nothing but the filter decides about
+    /// them: whoever looks at them may step on by itself.
+    pub fn documents_left(&mut self) -> Option<&mut Entries> {
+        let is_plain = self.index.is_none() && self.checks.is_empty();
+        self.current.as_mut().filter(|_| is_plain).map(|(_, entries)| entries)
+    }
+
     /// Goes on behind all keys that begin with `prefix`.
     pub fn pass_over(&mut self, reader: &Reader<'_>, prefix: &[u8]) -> Result<(), Error> {
         self.seek(reader, prefix, None, self.direction == Direction::Descending)

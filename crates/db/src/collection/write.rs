@@ -193,7 +193,9 @@ impl<'t> CollectionWriter<'t> {
             return self.matching(filter, order, hint, limit);
         }
         match self.scan(filter, order, hint, limit)? {
-            Some((scan, _)) => scan.for_update().take(limit.unwrap_or(usize::MAX)).collect(),
+            Some((scan, _)) => {
+                scan.for_update(std::iter::empty()).take(limit.unwrap_or(usize::MAX)).collect()
+            }
             None => Ok(Vec::new()),
         }
     }

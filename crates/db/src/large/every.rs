@@ -2,11 +2,11 @@
 //!
 //! The steps of an update that go through the same array become an update of `{e: [element]}`, which
 //! is applied to each element; those that come out changed take their places. So `$[x]` means what
-//! it means elsewhere, whatever its filter and however many steps there are, as long as all of them
-//! go through one array that is a container.
+//! it means elsewhere, whatever its filter and however many steps there are, in as many arrays as there
+//! are, as long as these are containers and none lies in another.
 
 use frond_doc::pieces::{Edited, Element, LargeDocument, PiecesError};
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::Update;
 use frond_query::update::UpdateContext;
 use frond_store::ChunkStore;
@@ -29,23 +29,48 @@ pub(crate) struct EveryElement<'u> {
 }
 
 impl<'u> EveryElement<'u> {
-    /// Cuts such steps out of an update: `Some(None)` if there are none, `None` if they go through
-    /// several arrays, or the path to it is none that can be followed.
+    /// Cuts such steps out of an update, by array; `None` if one array lies in another, or the path to
+    /// it is none that can be followed.
     pub(crate) fn cut(
         update: Document<'u>,
         array_filters: Option<Array<'_>>,
-    ) -> Option<Option<EveryElement<'u>>> {
-        let mut array: Option<&str> = None;
-        let mut inner = DocumentBuilder::new();
-        for (operator, paths) in update.iter() {
-            let Value::Document(paths) = paths else { return None };
-            let mut own = DocumentBuilder::new();
-            for (path, operand) in paths.iter() {
-                let Some((before, after)) = prefix(path) else { continue };
-                if array.is_some_and(|array| array != before) {
-                    return None;
+    ) -> Option<Vec<EveryElement<'u>>> {
+        let mut arrays: Vec<&str> = Vec::new();
+        for (_, paths) in update.iter() {
+            for (path, _) in paths.as_document()?.iter() {
+                if let Some((array, _)) = prefix(path)
+                    && !arrays.contains(&array)
+                {
+                    arrays.push(array);
                 }
-                array = Some(before);
+            }
+        }
+        let mut every: Vec<EveryElement<'u>> = Vec::new();
+        for array in arrays {
+            let through = EveryElement::through(array, update, array_filters)?;
+            if every.iter().any(|other| other.is_under(&through.array)) {
+                return None;
+            }
+            every.push(through);
+        }
+        Some(every)
+    }
+
+    /// The steps through one array.
+    fn through(
+        array: &'u str,
+        update: Document<'u>,
+        array_filters: Option<Array<'_>>,
+    ) -> Option<EveryElement<'u>> {
+        let mut inner = DocumentBuilder::new();
+        let mut filters_used = String::new();
+        for (operator, paths) in update.iter() {
+            let mut own = DocumentBuilder::new();
+            for (path, operand) in paths.as_document()?.iter() {
+                let Some((_, after)) = prefix(path).filter(|(before, _)| *before == array) else {
+                    continue;
+                };
+                filters_used.push_str(after);
                 own.append(&format!("{ARRAY}.{after}"), operand);
             }
             let own = own.build();
@@ -53,14 +78,15 @@ impl<'u> EveryElement<'u> {
                 inner.append(operator, Value::Document(own.view()));
             }
         }
-        let Some(array) = array else { return Some(None) };
         let array: Vec<&str> = array.split('.').collect();
         if array.iter().any(|part| part.is_empty() || part.starts_with('$')) {
             return None;
         }
+        let filters = array_filters.map(|filters| used_by(filters, &filters_used));
+        let filters = filters.as_ref().and_then(|filters| filters.as_value().as_array());
         let inner = inner.build();
-        let update = Update::parse(Value::Document(inner.view()), array_filters).ok()?;
-        Some(Some(EveryElement { array, update }))
+        let update = Update::parse(Value::Document(inner.view()), filters).ok()?;
+        Some(EveryElement { array, update })
     }
 
     /// Whether a path lies at, above or below the array.
@@ -109,4 +135,20 @@ impl<'u> EveryElement<'u> {
         }
         Ok(Some(current))
     }
+}
+
+/// The array filters whose names stand in `paths`: others would be refused as unused.
+fn used_by(filters: Array<'_>, paths: &str) -> ValueBuf {
+    let mut out = DocumentBuilder::new();
+    out.begin_array("");
+    for filter in filters.iter() {
+        let name = filter.as_document().and_then(|filter| Some(filter.iter().next()?.0.to_owned()));
+        let name = name.as_deref().and_then(|name| name.split('.').next()).unwrap_or_default();
+        // A filter that begins otherwise (`$or`) is kept: it is parsed as it would be with all others.
+        if name.starts_with('$') || paths.contains(&format!("$[{name}]")) {
+            out.push(filter);
+        }
+    }
+    out.end();
+    ValueBuf::from_only_field(out.build())
 }

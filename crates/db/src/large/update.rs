@@ -12,7 +12,7 @@
 //!    their array one by one ([`every`](super::every)). `$rename` moves an item as it is.
 //!
 //! Anything else is left to the update of the whole document: `_id`, arrays that would be padded,
-//! `$[x]` in several arrays, and whatever fails, so that it fails with the same words.
+//! `$[x]` in arrays of which one lies in another, and whatever fails, so that it fails with the same words.
 
 use std::borrow::Cow;
 
@@ -68,11 +68,11 @@ pub(crate) fn apply(
         return renamed(store, *document, paths);
     }
     let Some(steps) = steps(update, context.position) else { return Ok(None) };
-    if steps.iter().any(|step| every.as_ref().is_some_and(|every| every.is_under(&step.parts))) {
+    if steps.iter().any(|step| every.iter().any(|every| every.is_under(&step.parts))) {
         return Ok(None);
     }
     let mut current = *document;
-    if let Some(every) = every {
+    for every in &every {
         match every.apply(store, &current, context)? {
             Some(changed) => current = changed,
             None => return Ok(None),
@@ -353,7 +353,7 @@ impl Change<'_> {
         let Some(update) = update(step.operator, ELEMENT, step.operand) else { return Ok(None) };
         let mut gone: Vec<u64> = Vec::new();
         let mut is_refused = false;
-        self.document.visit_values(self.store, &inside, &mut |position, value| {
+        let mut look = |position: u64, value: Value<'_>| {
             let mut before = DocumentBuilder::new();
             before.begin_array(ELEMENT).push(value).end();
             match update.apply(before.build().view(), self.context) {
@@ -362,7 +362,11 @@ impl Change<'_> {
                 Err(_) => is_refused = true,
             }
             is_refused
-        })?;
+        };
+        match removes_short_values(step) {
+            true => self.document.visit_short_values(self.store, &inside, &mut look)?,
+            false => self.document.visit_values(self.store, &inside, &mut look)?,
+        }
         if is_refused {
             return Ok(None);
         }
@@ -412,6 +416,16 @@ fn update(operator: &str, path: &str, operand: Value<'_>) -> Option<Update> {
     let mut update = DocumentBuilder::new();
     update.begin_document(operator).append(path, operand).end();
     Update::parse(Value::Document(update.build().view()), None::<Array<'_>>).ok()
+}
+
+/// Whether a step removes only elements that are neither documents nor arrays.
+fn removes_short_values(step: &Step<'_>) -> bool {
+    let is_short =
+        |value: Value<'_>| !matches!(value, Value::Document(_) | Value::Array(_) | Value::Regex(_));
+    match (step.operator, step.operand) {
+        ("$pullAll", Value::Array(values)) => values.iter().all(is_short),
+        (_, value) => is_short(value),
+    }
 }
 
 fn null() -> DocumentBuf {

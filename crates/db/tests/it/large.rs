@@ -377,6 +377,111 @@ fn stored_parts_are_not_logged_again() {
     assert!(found == [copy]);
 }
 
+/// Stages give what they give of a plain document, and log little where they set outermost fields alone.
+#[test]
+fn updates_by_stages() {
+    let shop = shop();
+    let mut plain = document(4_000);
+    assert_eq!(try_insert(&shop, "docs", std::slice::from_ref(&plain)).count, 1);
+    for (text, is_in_part) in [
+        ("[{'$set': {'n': {'$add': ['$n', '$deep.a.b.x', 4]}, 'new': 'x'}}]", true),
+        ("[{'$set': {'new': '$n', 'other': {'$size': '$tags'}}}, {'$unset': 'tags'}]", true),
+        ("[{'$set': {'deep': {'a': 1}}}, {'$set': {'last': '$deep.a'}}]", true),
+        ("[{'$set': {'n': '$$REMOVE', 'text': '$new'}}]", true),
+        ("[{'$set': {'n': {'$literal': '$$ROOT'}}}]", true),
+        ("[{'$set': {'n': {'$literal': '$$ROOT'}}}]", true),
+        ("[{'$unset': ['other', 'absent']}, {'$set': {'other': '$n'}}]", false),
+        ("[{'$set': {'deep.a': 7, 'count': {'$size': '$$ROOT.sections'}}}]", false),
+        ("[{'$project': {'text': 0}}]", false),
+    ] {
+        let before = logged(&shop);
+        assert!(both(&shop, &mut plain, text), "{text}");
+        let bytes = logged(&shop) - before;
+        assert!(!is_in_part || bytes < 24 << 10, "{text}: {bytes} bytes were logged");
+        assert!(stored(&shop) == plain, "{text}");
+    }
+    assert!(!both(&shop, &mut plain, "[{'$set': {'n': {'$add': ['$n', []]}}}]"));
+}
+
+/// `$out` of large documents is what the stages make of whole ones, in the same pieces, with indexes; and
+/// its cost doesn't follow the documents' bytes.
+#[test]
+fn copies_share_pieces() {
+    let shop = shop();
+    let whole = document(4_000);
+    let mut documents = vec![json("{'_id': 0, 'n': 1}")];
+    for id in 1..5 {
+        let mut out = DocumentBuilder::new();
+        out.append("_id", Value::Int32(id));
+        whole.view().elements().skip(1).for_each(|element| {
+            out.append_element(&element);
+        });
+        documents.push(out.build());
+    }
+    for document in &documents {
+        assert_eq!(try_insert(&shop, "docs", std::slice::from_ref(document)).count, 1);
+    }
+    shop.commit("documents", "test").expect("committed");
+    insert(&shop, "copies", "[{'_id': 'old'}]");
+    let spec = IndexSpec::parse(json("{'key': {'n': 1}}").view()).expect("a proper index");
+    shop.create_indexes("copies", &[spec]).expect("made");
+    for stages in [
+        "{'$set': {'n': {'$add': ['$n', 5]}, 'new': '$deep.a.b.x'}}, {'$unset': ['tags', 'text']}",
+        "{'$match': {'_id': {'$lt': 3}}}, {'$addFields': {'n': -1}}",
+        "{'$set': {'deep.a': 7, 'n': 9}}",
+        "{'$match': {'n': 1}}",
+    ] {
+        let expected = aggregate(&shop, Some("docs"), &format!("[{stages}]")).expect("proper");
+        let (_, before) = shop.frond().counters();
+        let copied = format!("[{stages}, {{'$out': 'copies'}}]");
+        assert!(aggregate(&shop, Some("docs"), &copied).expect("proper").is_empty());
+        let (_, after) = shop.frond().counters();
+        let bytes = after.bytes_put - before.bytes_put;
+        assert!(stages.contains("deep.a'") || bytes < 100 << 10, "{stages}: {bytes} bytes");
+        assert!(run(&shop, "copies", &request("{}")).expect("found") == expected, "{stages}");
+        let found = run(&shop, "copies", &request("{'n': {'$gte': -1}}")).expect("found");
+        assert_eq!(found.len(), expected.len(), "{stages}");
+        // The same content written as a whole is the same value.
+        shop.commit(stages, "test").expect("committed");
+        delete(&shop, "copies", "{}");
+        for document in &expected {
+            assert_eq!(try_insert(&shop, "copies", std::slice::from_ref(document)).count, 1);
+        }
+        let error = shop.commit("again", "test").expect_err("the content is what it was");
+        assert!(error.message.contains("nothing"), "{}", error.message);
+    }
+    let elsewhere = "[{'$set': {'n': 2}}, {'$out': {'db': 'other', 'coll': 'copies'}}]";
+    aggregate(&shop, Some("docs"), elsewhere).expect("proper");
+    let other = shop.frond().database("other").expect("a proper name");
+    assert_eq!(run(&other, "copies", &request("{'n': 2}")).expect("found").len(), 5);
+    shop.frond().engine().check().expect("every invariant holds");
+}
+
+/// Some fields of documents that are read in part: the same as of whole ones, sorted too.
+#[test]
+fn some_fields() {
+    let shop = shop();
+    for id in 0..6 {
+        let mut out = DocumentBuilder::new();
+        out.append("_id", Value::Int32(id)).append("n", Value::Int32(id * 7 % 5));
+        out.append("text", Value::String(&"text ".repeat(20_000)));
+        out.begin_document("inner").append("x", Value::Int32(-id)).end();
+        assert_eq!(try_insert(&shop, "docs", &[out.build()]).count, 1);
+    }
+    for _ in 0..2 {
+        let mut request = request("{'n': {'$gt': 0}}");
+        request.projection = Some(json("{'n': 1}"));
+        request.sort = Some(json("{'inner.x': 1}"));
+        let found = run(&shop, "docs", &request).expect("found");
+        let expected = "[{'_id':4,'n':3},{'_id':3,'n':1},{'_id':2,'n':4},{'_id':1,'n':2}]";
+        assert_eq!(texts(&found), expected);
+        request.projection = Some(json("{'text': 1, '_id': 0}"));
+        request.limit = Some(1);
+        let found = run(&shop, "docs", &request).expect("found");
+        assert_eq!(found[0].get("text").map(|it| matches!(it, Value::String(_))), Some(true));
+    }
+}
+
 fn logged(shop: &Database) -> u64 {
     shop.insert("marks", &[json("{}")], true, Durability::Synced).expect("synced");
     let (engine, _) = shop.frond().counters();

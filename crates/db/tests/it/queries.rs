@@ -1,6 +1,7 @@
 //! Goal: find, count, distinct and explain answer what MongoDB's do. Method: tables of requests.
 
 use frond_db::FindRequest;
+use frond_db::catalog::IndexSpec;
 use frond_doc::document;
 use frond_query::Code;
 
@@ -156,4 +157,72 @@ fn hints() {
     // Every document is found through a hinted index, once.
     let request = FindRequest { hint: Some(value("'a_1'")), ..request("{}") };
     assert_eq!(run(&shop, "things", &request).expect("found").len(), 5);
+}
+
+#[test]
+fn what_is_skipped_by_counts_is_what_reading_skips() {
+    let frond = open();
+    let shop = frond.database("shop").expect("a proper name");
+    let documents: Vec<String> =
+        (0..700).map(|id| format!("{{'_id': {id}, 'a': {}, 'b': {}}}", id % 90, id % 7)).collect();
+    insert(&shop, "things", &format!("[{}]", documents.join(",")));
+    let spec = IndexSpec::parse(json("{'key': {'a': 1}, 'name': 'a'}").view());
+    shop.create_indexes("things", &[spec.expect("a proper index")]).expect("made");
+    let requests = [
+        sorted("{}", "{'_id': 1}"),
+        sorted("{}", "{'_id': -1}"),
+        sorted("{'_id': {'$gte': 100, '$lt': 650}}", "{'_id': -1}"),
+        sorted("{'a': {'$gt': 10, '$lte': 60}}", "{'a': 1}"),
+        sorted("{'a': {'$gt': 10, '$lte': 60}}", "{'a': -1}"),
+        sorted("{'a': {'$in': [3, 5, 88]}}", "{'a': 1}"),
+        sorted("{'a': {'$gt': 10}, 'b': 3}", "{'a': 1}"),
+        request("{}"),
+    ];
+    // In the overlay first, then in the tree.
+    for is_settled in [false, true] {
+        if is_settled {
+            frond.engine().checkpoint().expect("folded");
+        }
+        for request in &requests {
+            let all = run(&shop, "things", request).expect("the request is right");
+            for skip in [0, 1, 15, 16, 17, 250, 549, 550, 700, 10_000] {
+                let skipping = FindRequest { skip, limit: Some(20), ..request.clone() };
+                let found = run(&shop, "things", &skipping).expect("the request is right");
+                let expected: Vec<_> = all.iter().skip(skip as usize).take(20).cloned().collect();
+                assert_eq!(texts(&found), texts(&expected), "{request:?} {skip}");
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_by_an_index_are_groups_by_a_scan() {
+    let frond = open();
+    let shop = frond.database("shop").expect("a proper name");
+    let documents: Vec<String> = (0..300)
+        .map(|id| match id % 5 {
+            0 => format!("{{'_id': {id}, 'a': {}}}", id % 40),
+            1 => format!("{{'_id': {id}, 'a': {}, 'b': null}}", id % 40),
+            _ => format!("{{'_id': {id}, 'a': {}, 'b': {}.5}}", id % 40, id % 9),
+        })
+        .collect();
+    insert(&shop, "things", &format!("[{}]", documents.join(",")));
+    let pipelines = [
+        "[{'$match': {'a': {'$gte': 7, '$lt': 9}}}, {'$group': {'_id': '$a', 'n': {'$sum': 1},
+            'b': {'$sum': '$b'}, 'last': {'$max': '$b'}, 'first': {'$min': '$b'}}}, {'$sort': {'_id': 1}}]",
+        "[{'$match': {'a': 5}}, {'$group': {'_id': '$b', 'n': {'$sum': '$a'}}}, {'$sort': {'_id': 1}}]",
+        "[{'$match': {'a': {'$lt': 3}}}, {'$sort': {'b': 1}}, {'$limit': 5}, {'$group': {'_id': null,
+            'bs': {'$push': {'$ifNull': ['$b', 'none']}}}}]",
+        "[{'$match': {'a': 5}}, {'$count': 'n'}]",
+        "[{'$match': {'a': 5}}, {'$group': {'_id': '$b', 'all': {'$push': '$$ROOT'}}}, {'$sort': {'_id': 1}}]",
+        "[{'$match': {'a': 5}}, {'$group': {'_id': null, 'x': {'$addToSet': {'$getField': 'c'}}}}]",
+    ];
+    let answers = || -> Vec<String> {
+        let run = |pipeline: &&str| aggregate(&shop, Some("things"), pipeline).expect("right");
+        pipelines.iter().map(run).map(|found| texts(&found)).collect()
+    };
+    let by_scan = answers();
+    let spec = IndexSpec::parse(json("{'key': {'a': 1, 'b': 1}, 'name': 'ab'}").view());
+    shop.create_indexes("things", &[spec.expect("a proper index")]).expect("made");
+    assert_eq!(answers(), by_scan);
 }

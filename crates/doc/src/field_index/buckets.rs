@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::shape;
+use super::{Spot, shape};
 use crate::document::Document;
-use crate::raw::{RawElement, RawElements, element_at};
+use crate::raw::RawElements;
 
 /// Fields of a bucket: 10 x 6 bytes, and their number, in 64 bytes.
 const BUCKET_FIELDS: usize = 10;
@@ -66,8 +66,8 @@ impl Buckets {
         size_of_val(&*self.buckets)
     }
 
-    /// The first field that has this name.
-    pub(super) fn find<'a>(&self, document: &'a [u8], name: &[u8]) -> Option<RawElement<'a>> {
+    /// Where the first field lies that has this name.
+    pub(super) fn find(&self, document: &[u8], name: &[u8]) -> Option<Spot> {
         let hash = shape::hash(name);
         let mut position = first_bucket(hash, self.buckets.len());
         // There is room for more fields than there are, so a bucket that isn't full ends this.
@@ -77,7 +77,7 @@ impl Buckets {
             for (tag_there, offset) in bucket.tags[..count].iter().zip(&bucket.offsets) {
                 let offset = *offset as usize;
                 if *tag_there == tag(hash) && is_named(document, offset, name) {
-                    return element_at(document, offset, name.len());
+                    return Some(Spot { offset, name_bytes: name.len() });
                 }
             }
             if count < BUCKET_FIELDS {

@@ -79,10 +79,17 @@ impl LazyIndex {
     /// The index; `None` if the document can't have one.
     #[inline]
     pub(crate) fn get(&self, document: &[u8]) -> Option<&FieldIndex> {
-        self.index.get_or_init(|| self.find_or_make(document)).as_ref()
+        match self.index.get() {
+            Some(known) => known.as_ref(),
+            None => self.made(document),
+        }
     }
 
     #[cold]
+    fn made(&self, document: &[u8]) -> Option<&FieldIndex> {
+        self.index.get_or_init(|| self.find_or_make(document)).as_ref()
+    }
+
     fn find_or_make(&self, document: &[u8]) -> Option<FieldIndex> {
         let shared = &*self.indexes.shared;
         if let Some(known) = shared.cache.get(&self.hash) {

@@ -169,7 +169,7 @@ impl Shape {
             if slot.tag == tag(hash) && fits(slot) {
                 let offset = slot.path_offset as usize;
                 let there = self.names.get(offset..offset + usize::from(slot.path_bytes));
-                if there == Some(path) {
+                if there.is_some_and(|there| is_same_name(there, path)) {
                     return self.place(slot.ordinal.into());
                 }
             }
@@ -343,6 +343,18 @@ fn steps_of(signature: &[u8]) -> Option<Box<[Step]>> {
         rest = after;
     }
     Some(steps.into())
+}
+
+/// Whether two names are equal. Most have some ten bytes: two words of each, without a call.
+#[inline(always)]
+fn is_same_name(left: &[u8], right: &[u8]) -> bool {
+    let words = (left.first_chunk::<8>(), left.last_chunk::<8>());
+    match (words, right.first_chunk::<8>(), right.last_chunk::<8>()) {
+        ((Some(first), Some(last)), Some(other_first), Some(other_last)) if left.len() <= 16 => {
+            left.len() == right.len() && first == other_first && last == other_last
+        }
+        _ => left == right,
+    }
 }
 
 #[inline]

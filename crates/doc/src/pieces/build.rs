@@ -79,20 +79,21 @@ impl Builder<'_> {
     fn container(&self, layout: Layout, bson: &[u8]) -> Result<Container, TreeError> {
         let mut items = RawElements::new(bson).map(|element| {
             let name = if layout.has_names() { element.name } else { &[] };
-            Ok(self.item(name, element.kind, element.value)?.encode(layout))
+            Ok(self.item(layout, name, element.kind, element.value)?.encode(layout))
         });
         let sequence = Sequence::build_referring(self.store, self.format, &mut items, refers)?;
         Ok(Container { sequence, layout, bytes: bson.len() as u64 })
     }
 
-    /// Makes an element's item, and puts what it refers to.
+    /// Makes the item of an element of a container of layout `around`, and puts what it refers to.
     pub(super) fn item(
         &self,
+        around: Layout,
         name: &[u8],
         kind: ElementType,
         value: &[u8],
     ) -> Result<Item, TreeError> {
-        let body = if value.len() <= ITEM_VALUE_BYTES_MAX {
+        let body = if value.len() <= around.value_bytes_max(kind) {
             Body::Here(Bytes::copy_from_slice(value))
         } else {
             let layout = match kind {

@@ -42,6 +42,11 @@ impl LargeDocuments {
         }
     }
 
+    /// A whole document, if it was read before.
+    pub fn known(&self, large: &LargeDocument) -> Option<DocumentBuf> {
+        self.documents.get(&large.hash().0)
+    }
+
     /// Reads a whole document.
     ///
     /// # Errors

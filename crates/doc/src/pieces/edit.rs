@@ -50,8 +50,9 @@ impl LargeDocument {
         let builder = Builder { store, format: self.root.sequence.format };
         let mut items = Vec::with_capacity(elements.len());
         for element in elements {
-            let name = if found.is_in_array() { &[] } else { element.name };
-            items.push(builder.item(name, element.kind, element.value)?);
+            let layout = found.container().layout;
+            let name = if layout.has_names() { element.name } else { &[] };
+            items.push(builder.item(layout, name, element.kind, element.value)?);
         }
         self.splice_made(store, found, position, removed, &items).map(Some)
     }
@@ -157,7 +158,7 @@ impl LargeDocument {
             // Its names may be positions by now, which makes it an array like any other.
             let value = self.bytes_of(store, changed)?;
             let builder = Builder { store, format: self.root.sequence.format };
-            return Ok(builder.item(&name, kind, &value)?);
+            return Ok(builder.item(changed.layout, &name, kind, &value)?);
         }
         let (bytes, root) = (changed.bytes, changed.sequence.root);
         let body = Body::Elsewhere { layout: Some(changed.layout), bytes, root };

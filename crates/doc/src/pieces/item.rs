@@ -7,7 +7,7 @@ use bytes::Bytes;
 use frond_store::ChunkHash;
 use frond_store::chunk::HASH_BYTES;
 
-use super::PiecesError;
+use super::{FIELD_VALUE_BYTES_MAX, ITEM_VALUE_BYTES_MAX, PiecesError};
 use crate::builder::position_name;
 use crate::raw::{array_at, kind_of, split_name, value_bytes};
 use crate::value::ElementType;
@@ -32,6 +32,15 @@ pub(super) enum Layout {
 impl Layout {
     pub(super) fn has_names(self) -> bool {
         self != Layout::Array
+    }
+
+    /// The longest value of that type that lies in the item itself.
+    pub(super) fn value_bytes_max(self, kind: ElementType) -> usize {
+        match (self, kind) {
+            (_, ElementType::Document | ElementType::Array) => ITEM_VALUE_BYTES_MAX,
+            (Layout::Document, _) => FIELD_VALUE_BYTES_MAX,
+            (Layout::Array | Layout::NamedArray, _) => ITEM_VALUE_BYTES_MAX,
+        }
     }
 }
 

@@ -11,6 +11,9 @@ use crate::document::{DEPTH_MAX, DocumentBuf};
 use crate::error::DocError;
 use crate::value::{ElementType, Value, ValueBuf};
 
+/// A document with more outermost fields is rather read whole, and kept with an index of them.
+const SHORT_COUNT_MAX: u64 = 24;
+
 /// How far a path leads through containers.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -96,6 +99,35 @@ impl LargeDocument {
         Ok(DocumentBuf::from_validated(bytes.into()))
     }
 
+    /// As [`LargeDocument::project`], where that costs no more than finding the document: `None` if it has
+    /// many outermost fields, or one that is wanted is long.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn project_short(
+        &self,
+        store: &dyn ChunkStore,
+        names: &[&[u8]],
+    ) -> Result<Option<DocumentBuf>, PiecesError> {
+        let (mut bytes, mut found, mut is_short) = (vec![0; size_of::<i32>()], 0, true);
+        self.visit(store, &self.root, &mut |position, item| {
+            if names.contains(&item.name) {
+                found += 1;
+                match item.body {
+                    BodyRef::Here(value) => push_element(&mut bytes, item.kind, item.name, value),
+                    BodyRef::Elsewhere { .. } => is_short = false,
+                }
+            }
+            is_short &= position < SHORT_COUNT_MAX || found == names.len();
+            !is_short || found == names.len()
+        })?;
+        if !is_short {
+            return Ok(None);
+        }
+        close(&mut bytes, 0)?;
+        Ok(Some(DocumentBuf::from_validated(bytes.into())))
+    }
+
     /// Follows a path through containers, as far as it leads: documents by name, arrays by position.
     ///
     /// # Errors
@@ -157,14 +189,49 @@ impl LargeDocument {
         found: &Found,
         visit: &mut dyn FnMut(u64, Value<'_>) -> bool,
     ) -> Result<(), PiecesError> {
-        let mut failure = None;
-        self.visit(store, &found.container(), &mut |position, item| match self
-            .value_of(store, &item.to_item())
-        {
-            Ok(value) => visit(position, value.as_value()),
-            Err(error) => {
-                failure = Some(error);
-                true
+        self.visit_some(store, found, &|_| true, visit)
+    }
+
+    /// As [`LargeDocument::visit_values`], without the documents and arrays that lie elsewhere: they aren't
+    /// read.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn visit_short_values(
+        &self,
+        store: &dyn ChunkStore,
+        found: &Found,
+        visit: &mut dyn FnMut(u64, Value<'_>) -> bool,
+    ) -> Result<(), PiecesError> {
+        let is_short =
+            |item: &ItemRef<'_>| !matches!(item.body, BodyRef::Elsewhere { layout: Some(_), .. });
+        self.visit_some(store, found, &is_short, visit)
+    }
+
+    fn visit_some(
+        &self,
+        store: &dyn ChunkStore,
+        found: &Found,
+        is_wanted: &dyn Fn(&ItemRef<'_>) -> bool,
+        visit: &mut dyn FnMut(u64, Value<'_>) -> bool,
+    ) -> Result<(), PiecesError> {
+        let (mut failure, mut bytes) = (None, Vec::new());
+        self.visit(store, &found.container(), &mut |position, item| {
+            if !is_wanted(&item) {
+                return false;
+            }
+            bytes.clear();
+            let appended = append_value(store, self.root.sequence.format, item, &mut bytes, 1);
+            let value = appended.and_then(|()| {
+                let value = crate::raw::decode_value(item.kind, &bytes);
+                value.ok_or_else(|| PiecesError::damaged("a value of another type"))
+            });
+            match value {
+                Ok(value) => visit(position, value),
+                Err(error) => {
+                    failure = Some(error);
+                    true
+                }
             }
         })?;
         failure.map_or(Ok(()), Err)
@@ -330,6 +397,13 @@ fn append_value(
         return Err(PiecesError::damaged("a value of another length"));
     }
     Ok(())
+}
+
+fn push_element(bytes: &mut Vec<u8>, kind: ElementType, name: &[u8], value: &[u8]) {
+    bytes.push(kind as u8);
+    bytes.extend_from_slice(name);
+    bytes.push(0);
+    bytes.extend_from_slice(value);
 }
 
 /// Ends the document whose length stands at `start`.

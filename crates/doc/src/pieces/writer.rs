@@ -115,7 +115,7 @@ impl<'a> Open<'a> {
             self.short.push(0);
             for element in RawElements::new(&self.short) {
                 let name = if self.layout.has_names() { element.name } else { &[] };
-                let item = builder.item(name, element.kind, element.value)?;
+                let item = builder.item(self.layout, name, element.kind, element.value)?;
                 sequence.push(&item.encode(self.layout))?;
             }
             self.short = Vec::new();
@@ -209,7 +209,8 @@ impl<'a> Writer<'a> {
             && element.value == [0; size_of::<u64>()]
             && element.name != b"_id";
         let value = if is_now { &now } else { element.value };
-        let item = self.builder.item(&[], element.kind, value)?;
+        let layout = self.open.last().map_or(Layout::Document, |open| open.layout);
+        let item = self.builder.item(layout, &[], element.kind, value)?;
         self.push(element.name, item)
     }
 
@@ -262,7 +263,9 @@ impl<'a> Writer<'a> {
                 Ok((without.splice_referring(store, 0, 0, &[id], refers)?, 0))
             }
             None => {
-                let item = self.builder.item(b"_id", ElementType::ObjectId, &new_id().0)?;
+                let id = new_id().0;
+                let item =
+                    self.builder.item(Layout::Document, b"_id", ElementType::ObjectId, &id)?;
                 let added = item.view().element_bytes();
                 let item = [item.encode(Layout::Document)];
                 Ok((sequence.splice_referring(store, 0, 0, &item, refers)?, added))

@@ -110,7 +110,11 @@ fn one_walk_finds_what_a_walk_a_field_finds() {
             let (number, name) = *random.choose(&numbers);
             let expected = document.iter().find(|field| field.0 == name).map(|field| field.1);
             let expected = format!("{expected:?}");
-            assert_eq!(format!("{:?}", scan.get(number)), expected, "{name:?} of {document:?}");
+            assert_eq!(
+                format!("{:?}", scan.get(number).and_then(|it| it.decode())),
+                expected,
+                "{name:?} of {document:?}"
+            );
             assert_eq!(format!("{:?}", document.get(name)), expected, "{name:?} of {document:?}");
         }
     });

@@ -5,3 +5,4 @@ mod generate;
 mod keys;
 mod pieces;
 mod streams;
+mod validation;

@@ -4,7 +4,9 @@
 //! random splices in random containers, each done on both.
 
 use frond_doc::extended_json::Form;
-use frond_doc::pieces::{Edited, Element, HEAD_FLAG, LARGE_DOCUMENT_BYTES, LargeDocument, build};
+use frond_doc::pieces::{
+    Edited, Element, HEAD_FLAG, ITEM_VALUE_BYTES_MAX, LARGE_DOCUMENT_BYTES, LargeDocument, build,
+};
 use frond_doc::raw::RawElements;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
 use frond_store::memory::MemoryStore;
@@ -86,6 +88,9 @@ fn documents_come_back() {
             assert_eq!(format!("{:?}", got.as_value()), format!("{value:?}"));
             let projected = large.project(store, &[name.as_bytes()]).expect("it is whole");
             assert_eq!(projected.iter().count(), 1);
+            // At once where the field is short, and not too far behind.
+            let short = large.project_short(store, &[name.as_bytes()]).expect("it is whole");
+            assert!(short.is_none_or(|short| short == projected));
             assert_eq!(format!("{:?}", projected.get(name)), format!("{:?}", Some(value)));
             // One step further.
             let inner = match value {
@@ -126,7 +131,7 @@ fn place(random: &mut Random, document: Document<'_>) -> Place {
         let nested: Vec<_> = elements
             .iter()
             .filter(|it| matches!(it.kind, ElementType::Document | ElementType::Array))
-            .filter(|it| 256 < it.value.len())
+            .filter(|it| ITEM_VALUE_BYTES_MAX < it.value.len())
             .filter(|it| it.kind == ElementType::Document || !it.value[5..].starts_with(b"n"))
             .collect();
         if nested.is_empty() || random.one_in(3) {
@@ -306,6 +311,7 @@ fn damage_is_survived() {
             large.write_json(store, Form::Relaxed, &mut Vec::new()).ok();
             large.get(store, &["a", "b"]).ok();
             large.project(store, &[b"a", b"b"]).ok();
+            large.project_short(store, &[b"a", b"b"]).ok();
             if let Ok(found) = large.find(store, &["a", "b"]) {
                 large.splice(store, &found, 0, 1, &[]).ok();
             }

@@ -1,10 +1,12 @@
 //! Reads the log back when a data directory is opened.
 //!
-//! 1. Segments below the engine state's log position are left over from a fold and removed.
+//! 1. Segments below the engine state's log position are left over from a fold and removed, and so are spares.
 //! 2. The others must follow one another without a gap, each beginning where its predecessor ended.
 //! 3. Every record is checked (checksums, chain, order) and handed to the caller.
-//! 4. The last segment may end in a torn write: it is cut there. A broken record that a later
-//!    one's header calls synced is damage, and so is any broken record of an earlier segment.
+//! 4. A segment ends at the first record that isn't its next one; behind it lies nothing, zeros, or what an older
+//!    segment left in its file. Of an earlier segment the next one's header tells where that was: to end before
+//!    is damage. The last one may end in a torn write, and is cut; a broken record that a later
+//!    one's header calls synced is damage.
 //! 5. What is not known to be durable is written once more and synced: the process may have ended
 //!    without the machine, and after a failed sync a page can be clean in memory and old on disk.
 
@@ -19,6 +21,7 @@ use super::format::{
     SegmentHeader, SegmentNumber, VERSION, damaged, payload_checksum,
 };
 use super::record::Record;
+use super::spares::remove_spares;
 use crate::error::EngineError;
 use crate::ids::Sequence;
 
@@ -53,22 +56,14 @@ pub(crate) fn replay(
             let missing = end.next;
             return Err(damaged(missing, LogOffset(0), "this log segment is missing").into());
         }
-        let is_last = position + 1 == numbers.len();
         let mut segment = Segment::open(disk, *number)?;
-        let Some(header) = segment.read_header(is_last)? else {
-            io(*number, disk.remove(&number.file_name()))?;
-            break;
-        };
-        let previous = (header.previous_end, header.previous_chain);
-        if position > 0 && previous != end.previous {
-            let what = "the segment before this one doesn't end where it did";
-            return Err(damaged(*number, LogOffset(0), what).into());
+        let header = segment.read_header()?;
+        if let Some(before) = position.checked_sub(1).map(|before| numbers[before]) {
+            check_end(before, end.previous, &header)?;
         }
         segment.read_records(&mut last_sequence, apply)?;
-        if is_last {
+        if position + 1 == numbers.len() {
             segment.make_durable()?;
-        } else if segment.end < segment.bytes {
-            return Err(damaged(*number, LogOffset(segment.end), "a record is broken").into());
         }
         end.next = number.next();
         end.previous = (LogOffset(segment.end), segment.chain);
@@ -79,8 +74,26 @@ pub(crate) fn replay(
     Ok(end)
 }
 
-/// The segments from `first` on, in order. Removes those before.
+/// Fails unless the segment `before`, which was read up to `end`, ended there as `header`, the next one's, says.
+fn check_end(
+    before: SegmentNumber,
+    end: (LogOffset, Chain),
+    header: &SegmentHeader,
+) -> Result<(), StoreError> {
+    if end == (header.previous_end, header.previous_chain) {
+        return Ok(());
+    }
+    Err(if end.0 < header.previous_end {
+        damaged(before, end.0, "a record is broken")
+    } else {
+        let what = "the segment before this one doesn't end where it did";
+        damaged(header.number, LogOffset(0), what)
+    })
+}
+
+/// The segments from `first` on, in order. Removes those before, and spares.
 fn find_segments(disk: &dyn Disk, first: SegmentNumber) -> Result<Vec<SegmentNumber>, StoreError> {
+    remove_spares(disk).map_err(|error| StoreError::io("a spare of the log", error))?;
     let names = disk.list().map_err(|error| StoreError::io("the directory", error))?;
     let mut numbers: Vec<SegmentNumber> =
         names.iter().filter_map(|name| SegmentNumber::of_file_name(name)).collect();
@@ -129,24 +142,15 @@ impl Segment {
         })
     }
 
-    /// Reads the header; `None` if the segment is the last and its creation was interrupted:
-    /// records are written only once the header is durable.
-    fn read_header(&mut self, is_last: bool) -> Result<Option<SegmentHeader>, StoreError> {
-        let torn = is_last && self.bytes <= SEGMENT_HEADER_BYTES as u64;
+    fn read_header(&mut self) -> Result<SegmentHeader, StoreError> {
         let Some(bytes) = self.read_array(0)? else {
-            let what = "shorter than a segment's header";
-            return if torn { Ok(None) } else { Err(damaged(self.number, LogOffset(0), what)) };
+            return Err(damaged(self.number, LogOffset(0), "shorter than a segment's header"));
         };
-        match SegmentHeader::decode(&bytes, self.number) {
-            Ok((header, chain)) => {
-                self.chain = chain;
-                self.nonce = header.nonce;
-                self.end = SEGMENT_HEADER_BYTES as u64;
-                Ok(Some(header))
-            }
-            Err(StoreError::Damaged { .. }) if torn => Ok(None),
-            Err(error) => Err(error),
-        }
+        let (header, chain) = SegmentHeader::decode(&bytes, self.number)?;
+        self.chain = chain;
+        self.nonce = header.nonce;
+        self.end = SEGMENT_HEADER_BYTES as u64;
+        Ok(header)
     }
 
     /// Reads records until the first that is not there or broken.

@@ -5,19 +5,27 @@
 //!    is durable before the first record is written. So only the last segment can have a torn tail.
 //! 2. After a failed write the file is cut back to where it was; if that fails too, or a sync
 //!    fails, the log's state is unknown and the error says so ([`WriteError::Unknown`]).
+//!
+//! *Length*: a file that would grow grows by zeros ahead of the records, in steps, and a file of an old segment is
+//! used again ([`super::spares`]): so most syncs write no length.
 
 use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_store::StoreError;
-use frond_store::io::{Chance, Disk, DiskFile, Machine};
+use frond_store::io::{Chance, DiskFile, Machine};
 
 use super::format::{
     Chain, LogOffset, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
     SegmentNumber, VERSION, payload_checksum, record_bytes,
 };
+use super::spares::{Failed, Spares};
 use crate::ids::Sequence;
+
+/// A file grows by a quarter, but by so much at least and at most.
+const STEP_BYTES_MIN: u64 = 4 << 10;
+const STEP_BYTES_MAX: u64 = 1 << 20;
 
 /// A record that waits to be written.
 pub(crate) struct PendingRecord {
@@ -68,7 +76,7 @@ pub(crate) struct WriterCounters {
 
 /// The end of the log.
 pub(crate) struct Writer {
-    disk: Arc<dyn Disk>,
+    spares: Arc<Spares>,
     chance: Arc<dyn Chance>,
     /// The segment being written; `None` until the first record.
     open: Option<OpenSegment>,
@@ -83,6 +91,8 @@ struct OpenSegment {
     header: SegmentHeader,
     file: Arc<dyn DiskFile>,
     end: LogOffset,
+    /// The file's length.
+    bytes: u64,
     synced: LogOffset,
     /// The file was cut back to `end`, and was not synced since: a crash may bring back what was
     /// behind it.
@@ -92,9 +102,14 @@ struct OpenSegment {
 
 impl Writer {
     /// A writer that begins with the new segment `next`, after one that ended as `previous` says.
-    pub fn new(machine: &Machine, next: SegmentNumber, previous: (LogOffset, Chain)) -> Writer {
+    pub fn new(
+        machine: &Machine,
+        spares: &Arc<Spares>,
+        next: SegmentNumber,
+        previous: (LogOffset, Chain),
+    ) -> Writer {
         Writer {
-            disk: Arc::clone(&machine.disk),
+            spares: Arc::clone(spares),
             chance: Arc::clone(&machine.chance),
             open: None,
             next,
@@ -162,17 +177,15 @@ impl Writer {
         };
         let (bytes, chain) = header.encode();
         let name = number.file_name();
-        let file = self.disk.create(&name).map_err(|error| refused(&name, error))?;
-        if let Err(error) = file.write_all_at(0, &bytes) {
-            self.disk.remove(&name).map_err(|error| unknown(name.clone(), error))?;
-            return Err(refused(&name, error));
-        }
-        file.sync().map_err(|error| unknown(name.clone(), error))?;
-        self.disk.sync_directory().map_err(|error| unknown(name.clone(), error))?;
+        let file = self.spares.make(number, &bytes).map_err(|failed| match failed {
+            Failed::Unchanged(error) => refused(&name, error),
+            Failed::Unknown(error) => unknown(name.clone(), error),
+        })?;
+        let file_bytes = file.bytes().map_err(|error| unknown(name.clone(), error))?;
         self.counters.syncs += 1;
         self.counters.bytes += bytes.len() as u64;
         let end = LogOffset(SEGMENT_HEADER_BYTES as u64);
-        Ok(OpenSegment { header, file, end, synced: end, cut: false, chain })
+        Ok(OpenSegment { header, file, end, bytes: file_bytes, synced: end, cut: false, chain })
     }
 
     /// Writes records of the open segment with one write.
@@ -199,15 +212,37 @@ impl Writer {
             buffer.resize(end, 0);
             chain = next;
         }
-        let name = || open.header.number.file_name();
-        if let Err(error) = open.file.write_all_at(open.end.0, &buffer) {
-            open.file.set_bytes(open.end.0).map_err(|error| unknown(name(), error))?;
-            open.cut = true;
-            return Err(refused(&name(), error));
+        let bytes = buffer.len();
+        let end = open.end.0 + bytes as u64;
+        if open.bytes < end {
+            let grown = end + (end / 4).clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
+            buffer.resize((grown - open.end.0) as usize, 0);
+            if open.write(&buffer).is_err() {
+                // Perhaps there is room for the records, if not for more.
+                open.write(&buffer[..bytes])?;
+                buffer.truncate(bytes);
+            }
+        } else {
+            open.write(&buffer)?;
         }
-        open.end = LogOffset(open.end.0 + buffer.len() as u64);
+        open.end = LogOffset(end);
         open.chain = chain;
         self.counters.bytes += buffer.len() as u64;
+        Ok(())
+    }
+}
+
+impl OpenSegment {
+    /// Writes at the segment's end, without moving it.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        let name = || self.header.number.file_name();
+        if let Err(error) = self.file.write_all_at(self.end.0, bytes) {
+            self.file.set_bytes(self.end.0).map_err(|error| unknown(name(), error))?;
+            self.bytes = self.end.0;
+            self.cut = true;
+            return Err(refused(&name(), error));
+        }
+        self.bytes = self.bytes.max(self.end.0 + bytes.len() as u64);
         Ok(())
     }
 }

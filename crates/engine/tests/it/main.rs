@@ -6,4 +6,5 @@ mod crashes;
 mod interactive;
 mod model;
 mod reclaim;
+mod recycling;
 mod rig;

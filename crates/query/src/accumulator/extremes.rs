@@ -50,12 +50,23 @@ impl Extreme {
 pub(super) struct One {
     extreme: Extreme,
     collation: Collation,
-    best: Option<ValueBuf>,
+    best: Option<Evaluated<'static>>,
 }
 
 impl One {
     pub(super) fn new(extreme: Extreme, collation: &Collation) -> One {
         One { extreme, collation: collation.clone(), best: None }
+    }
+
+    /// Most values are numbers of one type.
+    #[inline]
+    fn compare(&self, left: Value<'_>, right: Value<'_>) -> Ordering {
+        match (left, right) {
+            (Value::Int32(left), Value::Int32(right)) => left.cmp(&right),
+            (Value::Double(left), Value::Double(right)) if left < right => Ordering::Less,
+            (Value::Double(left), Value::Double(right)) if left > right => Ordering::Greater,
+            _ => self.collation.compare(left, right),
+        }
     }
 }
 
@@ -64,18 +75,18 @@ impl State for One {
         if value.is_nullish() {
             return Ok(0);
         }
-        let best = self.best.as_ref().map(ValueBuf::as_value);
+        let best = self.best.as_ref().and_then(Evaluated::value);
         let new = value.or_null();
-        if best.is_some_and(|best| self.collation.compare(new, best) != self.extreme.better()) {
+        if best.is_some_and(|best| self.compare(new, best) != self.extreme.better()) {
             return Ok(0);
         }
         let cost = replaced(best, new);
-        self.best = value.into_buf();
+        self.best = Some(value.detach());
         Ok(cost)
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.best.map_or(Evaluated::NULL, Evaluated::Owned))
+        Ok(self.best.unwrap_or(Evaluated::NULL))
     }
 }
 

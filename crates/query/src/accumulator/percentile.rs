@@ -1,14 +1,19 @@
-//! `$percentile` and `$median`: exact, where MongoDB promises an approximation.
+//! `$percentile` and `$median`, by the method that MongoDB calls approximate.
 //!
 //! The value at percentile p of n sorted numbers is the one at rank ceil(p * n), counted from 1:
-//! always one of the numbers. NaN and what is no number don't count.
+//! always one of the numbers. NaN and what is no number don't count. A group's numbers are all kept, and the
+//! answer exact, up to [`EXACT_COUNT_MAX`]; more are gathered in a [`Digest`], whose size doesn't grow.
 
 use frond_doc::Value;
 
+use super::digest::Digest;
 use super::{State, Window};
 use crate::error::QueryError;
 use crate::expression::number::Number;
 use crate::expression::{Elements, Evaluated};
+
+/// How many numbers of a group are kept.
+const EXACT_COUNT_MAX: usize = 65_536;
 
 /// Numbers of which percentiles are asked.
 pub(crate) struct Sorted(Vec<f64>);
@@ -23,15 +28,20 @@ impl Sorted {
 
     /// The values at percentiles, null without numbers; one value by itself for `$median`.
     pub(crate) fn at(&self, percentiles: Option<&[f64]>) -> Result<Evaluated<'static>, QueryError> {
-        let rank = |percentile: f64| at_rank(&self.0, percentile);
-        match percentiles {
-            None => Ok(rank(0.5).map_or(Evaluated::NULL, Evaluated::from)),
-            Some(percentiles) => Elements::collect(
-                percentiles
-                    .iter()
-                    .map(|percentile| rank(*percentile).map_or(Value::Null, Value::Double)),
-            ),
-        }
+        answer(percentiles, |percentile| at_rank(&self.0, percentile))
+    }
+}
+
+/// The values that `at` gives for percentiles; one by itself for `$median`.
+fn answer(
+    percentiles: Option<&[f64]>,
+    mut at: impl FnMut(f64) -> Option<f64>,
+) -> Result<Evaluated<'static>, QueryError> {
+    match percentiles {
+        None => Ok(at(0.5).map_or(Evaluated::NULL, Evaluated::from)),
+        Some(percentiles) => Elements::collect(
+            percentiles.iter().map(|percentile| at(*percentile).map_or(Value::Null, Value::Double)),
+        ),
     }
 }
 
@@ -50,23 +60,37 @@ fn at_rank(sorted: &[f64], percentile: f64) -> Option<f64> {
 pub(super) struct Numbers {
     /// `None` for `$median`.
     percentiles: Option<Vec<f64>>,
+    /// Until there are too many.
     numbers: Vec<f64>,
+    digest: Option<Box<Digest>>,
 }
 
 impl Numbers {
     pub(super) fn new(percentiles: Option<Vec<f64>>) -> Numbers {
-        Numbers { percentiles, numbers: Vec::new() }
+        Numbers { percentiles, numbers: Vec::new(), digest: None }
     }
 }
 
 impl State for Numbers {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
         let Some(number) = value.value().and_then(number) else { return Ok(0) };
+        if let Some(digest) = &mut self.digest {
+            digest.add(number);
+            return Ok(0);
+        }
         self.numbers.push(number);
+        if EXACT_COUNT_MAX < self.numbers.len() {
+            let mut digest = Box::<Digest>::default();
+            std::mem::take(&mut self.numbers).into_iter().for_each(|number| digest.add(number));
+            self.digest = Some(digest);
+        }
         Ok(size_of::<f64>())
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        if let Some(mut digest) = self.digest {
+            return answer(self.percentiles.as_deref(), |percentile| digest.at(percentile));
+        }
         let mut numbers = self.numbers;
         numbers.sort_unstable_by(f64::total_cmp);
         Sorted(numbers).at(self.percentiles.as_deref())

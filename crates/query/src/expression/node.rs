@@ -34,9 +34,10 @@ pub(crate) trait Operation: fmt::Debug + Send + Sync {
 /// An expression.
 pub(crate) enum Node {
     /// A value that stands for itself.
-    Constant(ValueBuf),
-    /// `"$a.b"`: the path's parts, in `$$ROOT`.
-    Field(Vec<String>),
+    Constant(Evaluated<'static>),
+    /// `"$a.b"`: the path's parts, in `$$ROOT`, and the first one's number among the names that
+    /// the parser noted.
+    Field(Vec<String>, Option<u8>),
     /// `"$$name.a.b"`
     Variable(String, Vec<String>),
     /// A document whose fields are expressions.
@@ -60,8 +61,8 @@ pub(crate) enum Node {
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Node::Constant(value) => write!(f, "{:?}", value.as_value()),
-            Node::Field(parts) => write!(f, "${}", parts.join(".")),
+            Node::Constant(value) => write!(f, "{:?}", value.or_null()),
+            Node::Field(parts, _) => write!(f, "${}", parts.join(".")),
             Node::Variable(name, parts) => write!(f, "$${name}.{}", parts.join(".")),
             Node::Document(fields) => {
                 f.debug_map().entries(fields.iter().map(|(name, node)| (name, node))).finish()
@@ -78,6 +79,16 @@ impl fmt::Debug for Node {
 }
 
 impl Node {
+    /// A value that stands for itself.
+    pub(crate) fn of_constant(value: Value<'_>) -> Node {
+        Node::Constant(Evaluated::copy(value))
+    }
+
+    /// The path's parts, if this is a field's.
+    pub(crate) fn field(&self) -> Option<&[String]> {
+        if let Node::Field(parts, _) = self { Some(parts) } else { None }
+    }
+
     /// An operator with rules of its own.
     pub(crate) fn special(operation: impl Operation + 'static) -> Node {
         Node::Special(Arc::new(operation))
@@ -85,15 +96,18 @@ impl Node {
 
     /// The value, if this is a constant.
     pub(crate) fn constant(&self) -> Option<Value<'_>> {
-        if let Node::Constant(value) = self { Some(value.as_value()) } else { None }
+        if let Node::Constant(value) = self { value.value() } else { None }
     }
 
     /// Evaluates in a scope. The recursion is as deep as the expression, which came in a document
     /// and so is bounded by how deep documents may be nested.
     pub(crate) fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         match self {
-            Node::Constant(value) => Ok(Evaluated::Borrowed(value.as_value())),
-            Node::Field(parts) => path::in_document(scope.root, parts),
+            Node::Constant(value) => Ok(Evaluated::Borrowed(value.or_null())),
+            Node::Field(parts, number) => match (scope.fields, number) {
+                (Some(fields), Some(number)) => path::from_first(fields.get(*number), &parts[1..]),
+                _ => path::in_document(scope.root, parts),
+            },
             Node::Variable(name, parts) => path::in_value(scope.variable(name)?, parts),
             Node::Document(fields) => {
                 let mut builder = DocumentBuilder::new();

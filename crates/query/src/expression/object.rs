@@ -126,6 +126,7 @@ pub(super) fn get_field(
         .as_document()
         .is_some_and(|document| document.iter().all(|(name, _)| !name.starts_with('$')));
     if !is_named {
+        parser.note_whole();
         let input = Node::Variable("CURRENT".to_owned(), Vec::new());
         return Ok(Node::special(GetField { field: parser.expression(argument)?, input }));
     }

@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use frond_doc::document::DEPTH_MAX;
-use frond_doc::{Document, Value, ValueBuf};
+use frond_doc::field_scan::ScannedNames;
+use frond_doc::{Document, Value};
 
 use super::node::Node;
 use super::table::{self, Shape};
@@ -23,6 +24,12 @@ pub(crate) struct Parser {
     free: BTreeSet<String>,
     /// Whether a field of the document is read.
     reads_document: bool,
+    /// The paths of the fields that are read.
+    paths: Vec<String>,
+    /// Whether the document is read as a whole.
+    reads_whole: bool,
+    /// The first parts of fields' paths, numbered.
+    names: ScannedNames,
     depth: usize,
 }
 
@@ -42,6 +49,23 @@ impl Parser {
     /// Whether an expression reads the document.
     pub(crate) fn reads_document(&self) -> bool {
         self.reads_document
+    }
+
+    /// Notes that the document is read as a whole.
+    pub(crate) fn note_whole(&mut self) {
+        (self.reads_document, self.reads_whole) = (true, true);
+    }
+
+    /// The paths that were noted since the last call; `None` if documents are read as a whole.
+    pub(crate) fn take_paths(&mut self) -> Option<Vec<String>> {
+        let paths = std::mem::take(&mut self.paths);
+        let reads_whole = std::mem::take(&mut self.reads_whole);
+        (!reads_whole).then_some(paths)
+    }
+
+    /// The names that were noted since the last call: those of one stage's expressions.
+    pub(crate) fn take_names(&mut self) -> ScannedNames {
+        std::mem::take(&mut self.names)
     }
 
     /// Parses a part of the expression within which `names` are bound.
@@ -68,7 +92,7 @@ impl Parser {
         let node = match value {
             Value::String(text) => match text.strip_prefix('$') {
                 Some(path) => self.path(path),
-                None => Ok(Node::Constant(value.to_buf())),
+                None => Ok(Node::of_constant(value)),
             },
             Value::Array(array) => array
                 .iter()
@@ -76,7 +100,7 @@ impl Parser {
                 .collect::<Result<_, _>>()
                 .map(Node::Array),
             Value::Document(document) => self.document(document),
-            _ => Ok(Node::Constant(value.to_buf())),
+            _ => Ok(Node::of_constant(value)),
         };
         self.depth -= 1;
         node
@@ -89,12 +113,14 @@ impl Parser {
                 return Err(failure(16872, "'$' by itself is not a valid FieldPath"));
             }
             self.reads_document = true;
+            self.paths.push(text.to_owned());
             let parts = path::parse(text)?;
             // Somebody may have bound CURRENT, which is what a path without variable is in.
             return Ok(if self.bound.iter().any(|name| name == "CURRENT") {
                 Node::Variable("CURRENT".to_owned(), parts)
             } else {
-                Node::Field(parts)
+                let number = self.names.add(&parts[0]);
+                Node::Field(parts, number)
             });
         };
         if variable.is_empty() {
@@ -106,7 +132,7 @@ impl Parser {
             None => (variable, Vec::new()),
         };
         match name {
-            "ROOT" | "CURRENT" => self.reads_document = true,
+            "ROOT" | "CURRENT" => self.note_whole(),
             "NOW" | "REMOVE" => {}
             // What `$redact` binds, and nobody else.
             "DESCEND" | "KEEP" | "PRUNE" => self.add_free(name),
@@ -128,7 +154,7 @@ impl Parser {
     fn document(&mut self, document: Document<'_>) -> Result<Node, QueryError> {
         let mut fields = document.iter();
         let Some((first, argument)) = fields.next() else {
-            return Ok(Node::Constant(ValueBuf::from(Value::Document(document))));
+            return Ok(Node::of_constant(Value::Document(document)));
         };
         if first.starts_with('$') {
             if fields.next().is_some() {

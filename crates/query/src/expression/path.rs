@@ -16,7 +16,13 @@ pub(crate) fn in_document<'a>(document: Document<'a>, parts: &[String]) -> Answe
     let Some((first, rest)) = parts.split_first() else {
         return Ok(Evaluated::Borrowed(Value::Document(document)));
     };
-    let mut value = document.get(first);
+    from_first(document.get(first), rest)
+}
+
+/// The value at `rest` in that of a path's first part.
+#[inline]
+pub(crate) fn from_first<'a>(first: Option<Value<'a>>, rest: &[String]) -> Answer<'a> {
+    let mut value = first;
     for (position, part) in rest.iter().enumerate() {
         match value {
             Some(Value::Document(inner)) => value = inner.get(part),

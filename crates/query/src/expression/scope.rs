@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use frond_doc::field_scan::FieldPlaces;
 use frond_doc::{Document, Value, ValueBuf};
 
 use super::{Evaluated, Expression, failure};
@@ -124,12 +125,19 @@ pub(crate) struct Scope<'a> {
     pub(crate) root: Document<'a>,
     pub(crate) variables: &'a Variables,
     pub(crate) bindings: Option<&'a Binding<'a>>,
+    /// Where the fields lie that the parser of the expressions noted, if that was looked up.
+    pub(crate) fields: Option<&'a FieldPlaces<'a>>,
 }
 
 impl<'a> Scope<'a> {
     /// The outermost scope.
     pub(crate) fn new(root: Document<'a>, variables: &'a Variables) -> Scope<'a> {
-        Scope { root, variables, bindings: None }
+        Scope { root, variables, bindings: None, fields: None }
+    }
+
+    /// The outermost scope of expressions whose parser noted the names that `fields` has of `root`.
+    pub(crate) fn with_fields(self, fields: Option<&'a FieldPlaces<'a>>) -> Scope<'a> {
+        Scope { fields, ..self }
     }
 
     /// This scope with more variables.

@@ -59,7 +59,7 @@ pub(super) fn let_in(
 
 /// `$literal`
 pub(super) fn literal(_: &str, argument: Value<'_>, _: &mut Parser) -> Result<Node, QueryError> {
-    Ok(Node::Constant(argument.to_buf()))
+    Ok(Node::of_constant(argument))
 }
 
 /// `$rand`

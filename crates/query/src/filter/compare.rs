@@ -8,7 +8,8 @@
 
 use std::cmp::Ordering;
 
-use frond_doc::{Value, ValueBuf, order};
+use frond_doc::raw::RawElement;
+use frond_doc::{ElementType, Value, ValueBuf, order};
 
 use crate::collation::Collation;
 
@@ -48,13 +49,29 @@ impl Relation {
 pub(crate) struct Comparison {
     relation: Relation,
     operand: ValueBuf,
+    plain: Plain,
     collation: Collation,
+}
+
+/// An operand that is compared with values as they lie.
+#[derive(Clone, Debug)]
+enum Plain {
+    Text(Box<[u8]>),
+    Integer(i64),
+    /// Any other.
+    None,
 }
 
 impl Comparison {
     /// Makes a comparison.
     pub(crate) fn new(relation: Relation, operand: ValueBuf) -> Comparison {
-        Comparison { relation, operand, collation: Collation::SIMPLE }
+        let plain = match operand.as_value() {
+            Value::String(text) => Plain::Text(text.as_bytes().into()),
+            Value::Int32(number) => Plain::Integer(number.into()),
+            Value::Int64(number) => Plain::Integer(number),
+            _ => Plain::None,
+        };
+        Comparison { relation, operand, plain, collation: Collation::SIMPLE }
     }
 
     /// Makes an equality.
@@ -80,6 +97,29 @@ impl Comparison {
     /// What is compared with.
     pub(crate) fn operand(&self) -> Value<'_> {
         self.operand.as_value()
+    }
+
+    /// Whether an element's value fulfils the comparison, where its bytes tell; `None` if it must be
+    /// decoded.
+    #[inline]
+    pub(crate) fn matches_element(&self, element: &RawElement<'_>) -> Option<bool> {
+        let value = element.value;
+        let ordering = match (&self.plain, element.kind) {
+            (Plain::None, _) | (_, ElementType::Array) => return None,
+            (Plain::Text(operand), ElementType::String) if self.collation.is_simple() => {
+                value.get(size_of::<i32>()..value.len().checked_sub(1)?)?.cmp(operand)
+            }
+            (Plain::Text(_), ElementType::String | ElementType::Symbol) => return None,
+            (Plain::Integer(operand), ElementType::Int32) => {
+                i64::from(i32::from_le_bytes(value.try_into().ok()?)).cmp(operand)
+            }
+            (Plain::Integer(operand), ElementType::Int64) => {
+                i64::from_le_bytes(value.try_into().ok()?).cmp(operand)
+            }
+            (Plain::Integer(_), ElementType::Double | ElementType::Decimal128) => return None,
+            _ => return Some(false), // Of another type.
+        };
+        Some(self.relation.holds(ordering))
     }
 
     /// Whether `value` (`None`: absent) fulfils the comparison.

@@ -5,11 +5,14 @@
 //!    where the path ends early, and, where the value is an array, for each of its elements too,
 //!    unless the test is about arrays as a whole.
 //! 3. A document without an index is walked once for all the paths' first names (`FieldScan`).
+//! 4. A field that is reached through documents alone, and is no array, is compared as it lies where
+//!    that can be done ([`on_element`]): most filters ask nothing else.
 
 use std::cell::RefCell;
 
 use frond_doc::field_scan::{FieldScan, ScannedNames};
 use frond_doc::path::{Path, Reached};
+use frond_doc::raw::RawElement;
 use frond_doc::{Document, Value};
 
 use super::pattern::Pattern;
@@ -80,15 +83,26 @@ impl<'a> Run<'a> {
 enum Start<'d> {
     /// In a document.
     Document(Document<'d>),
-    /// At the value of its first part.
-    First(Option<Value<'d>>),
+    /// At the element that its first part names.
+    First(Option<RawElement<'d>>),
 }
 
 impl<'d> Start<'d> {
     fn visit(self, path: &Path, visit: &mut dyn FnMut(Reached<'d>) -> bool) -> bool {
         match self {
             Start::Document(document) => path.visit_reached(document, visit),
-            Start::First(value) => path.visit_reached_from(value, visit),
+            Start::First(element) => {
+                path.visit_reached_from(element.and_then(|element| element.decode()), visit)
+            }
+        }
+    }
+
+    /// The element that the path names, if it leads through documents alone and that is known at once.
+    fn element(self, path: &Path) -> Option<RawElement<'d>> {
+        match self {
+            Start::First(element) => element.filter(|_| path.parts().len() == 1),
+            Start::Document(document) if document.is_indexed() => path.find(document),
+            Start::Document(_) => None,
         }
     }
 }
@@ -101,12 +115,35 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
         Node::Nor(nodes) => !nodes.iter().any(|inner| self::node(inner, document, run)),
         Node::Constant(answer) => *answer,
         Node::Field(field) => {
-            condition(&field.condition, &field.path, run.start(field, document), run)
+            let start = run.start(field, document);
+            let element = start.element(&field.path);
+            match element.and_then(|element| on_element(&field.condition, &element)) {
+                Some(answer) => answer,
+                None => condition(&field.condition, &field.path, start, run),
+            }
         }
         Node::Expression(expression) => run.is_true(expression, document),
         Node::Schema(schema) => schema.matches(Value::Document(document)),
         // 53 bits of chance, as many as a double holds.
         Node::Sample(rate) => ((random() >> 11) as f64) / ((1_u64 << 53) as f64) < *rate,
+    }
+}
+
+/// Whether an element fulfils `condition`, where its bytes tell; `None` if it must be decoded.
+fn on_element(condition: &Condition, element: &RawElement<'_>) -> Option<bool> {
+    match condition {
+        Condition::All(inner) => {
+            for condition in inner {
+                if !on_element(condition, element)? {
+                    return Some(false);
+                }
+            }
+            Some(true)
+        }
+        Condition::Not(inner) => on_element(inner, element).map(|holds| !holds),
+        Condition::Test(Test::Compare(comparison)) => comparison.matches_element(element),
+        Condition::Test(Test::Exists) => Some(true),
+        Condition::Test(_) => None,
     }
 }
 

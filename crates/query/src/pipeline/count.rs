@@ -6,6 +6,7 @@ use frond_doc::{DocumentBuilder, Value};
 
 use super::Documents;
 use super::parse::{StageParser, one};
+use super::rows::{Input, Rows};
 use super::stage::{Context, Stage, lazily};
 use crate::error::QueryError;
 use crate::expression::failure;
@@ -20,19 +21,37 @@ impl Stage for Count {
         input: Documents<'a>,
         _: &Context,
     ) -> Result<Documents<'a>, QueryError> {
-        Ok(lazily(move || {
+        Ok(self.over(input.into()))
+    }
+
+    fn run_over<'a>(
+        self: Arc<Self>,
+        rows: Box<dyn Rows + 'a>,
+        _: &Context,
+    ) -> Result<Input<'a>, QueryError> {
+        Ok(Input::Documents(self.over(Input::Rows(rows))))
+    }
+
+    fn needs(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+}
+
+impl Count {
+    fn over<'a>(self: Arc<Self>, input: Input<'a>) -> Documents<'a> {
+        lazily(move || {
             let mut count: i64 = 0;
-            for document in input {
-                document?;
+            input.visit(&mut |_| {
                 count += 1;
-            }
+                Ok(true)
+            })?;
             if count == 0 {
                 return Ok(Box::new(std::iter::empty()));
             }
             let mut builder = DocumentBuilder::new();
             builder.append(&self.0, i32::try_from(count).map_or(Value::Int64(count), Value::Int32));
             Ok(Box::new(std::iter::once(Ok(builder.build()))))
-        }))
+        })
     }
 }
 

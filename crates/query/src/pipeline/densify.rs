@@ -1,26 +1,28 @@
 //! `$densify`: documents for the values that a sequence of numbers or dates lacks.
 //!
-//! 1. Documents are put into partitions, each sorted by the field; those without a value come
-//!    first, and stay as they are.
+//! 1. Documents are sorted by their partition's fields and then by the field, on disk where they are many;
+//!    those without a value come first, and stay as they are.
 //! 2. A partition's values are compared with the grid of the range (its low end, and steps from
 //!    there): where no document has a grid's value, one is made, with the partition's fields and
-//!    the value.
+//!    the value. One document is looked at and made at a time ([`Filler`]).
 //!
 //! Partitions come out one after the other, in the order of their fields.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::iter::Peekable;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use frond_doc::path::Path;
-use frond_doc::{Document, DocumentBuf, Value, ValueBuf, order};
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf, key, order};
 
 use super::Documents;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::set_path;
+use super::sorter::{Sorted, Sorter};
+use super::spill::Resources;
 use super::stage::{Context, Stage, lazily};
 use super::time_unit::TimeUnit;
-use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::number::Number;
@@ -28,6 +30,8 @@ use crate::expression::{failure, parse_path};
 
 /// More documents than these aren't made: MongoDB's limit.
 const MADE_MAX: usize = 500_000;
+/// Whether to stop is asked once for so many steps.
+const CHECK_COUNT: usize = 1024;
 
 /// `$densify`
 #[derive(Debug)]
@@ -56,11 +60,40 @@ enum Range {
     Explicit(ValueBuf, ValueBuf),
 }
 
-/// The documents of a partition.
-#[derive(Default)]
-struct Members {
-    without: Vec<DocumentBuf>,
-    with: Vec<(ValueBuf, DocumentBuf)>,
+/// Makes the documents that lack, one after the other.
+struct Filler {
+    stage: Arc<Densify>,
+    resources: Resources,
+    sorted: Peekable<Sorted>,
+    /// The least and the greatest value of all partitions.
+    full: Option<(ValueBuf, ValueBuf)>,
+    /// The partition that is read; `None` between two.
+    current: Option<Current>,
+    made: usize,
+    steps: usize,
+}
+
+/// A partition on its way.
+struct Current {
+    key: Vec<u8>,
+    /// Its fields.
+    template: DocumentBuf,
+    /// The grid's low end and its end, which may be on the grid; `None` before the first value.
+    grid: Option<(ValueBuf, End)>,
+    /// The next place of the grid, and its value.
+    place: i64,
+    point: Option<ValueBuf>,
+    /// Whether a document has the point's value.
+    is_there: bool,
+}
+
+/// Where a grid ends.
+#[derive(Clone)]
+enum End {
+    /// At the partition's last value.
+    WithDocuments,
+    At(ValueBuf),
+    Before(ValueBuf),
 }
 
 impl Stage for Densify {
@@ -69,67 +102,79 @@ impl Stage for Densify {
         input: Documents<'a>,
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
-        let bytes_max = context.resources.memory_bytes_max;
+        let resources = context.resources.clone();
         let collation = context.variables.collation().clone();
         Ok(lazily(move || {
-            let partitions = self.partitions(input, bytes_max, &collation)?;
-            let mut made = 0;
-            let mut out = Vec::new();
-            let full = full_range(&partitions);
-            for members in partitions.into_values() {
-                self.fill(members, full.as_ref(), &mut out, &mut made)?;
-            }
-            Ok(Box::new(out.into_iter().map(Ok)))
+            let (sorted, full) = self.sort(input, &resources, &collation)?;
+            let mut filler = Filler {
+                stage: self,
+                resources,
+                sorted: sorted.peekable(),
+                full,
+                current: None,
+                made: 0,
+                steps: 0,
+            };
+            let mut has_failed = false;
+            Ok(Box::new(std::iter::from_fn(move || {
+                let next = (!has_failed).then(|| filler.next().transpose())?;
+                has_failed = matches!(next, Some(Err(_)));
+                next
+            })))
         }))
     }
 }
 
-/// The least and the greatest value of all partitions.
-fn full_range(partitions: &BTreeMap<Vec<u8>, Members>) -> Option<(ValueBuf, ValueBuf)> {
-    let values = || partitions.values().flat_map(|members| members.with.iter().map(|pair| &pair.0));
-    let by_order =
-        |left: &&ValueBuf, right: &&ValueBuf| order::compare(left.as_value(), right.as_value());
-    Some((values().min_by(by_order)?.clone(), values().max_by(by_order)?.clone()))
-}
+/// The sorted documents, and the least and the greatest of all values.
+type SortedValues = (Sorted, Option<(ValueBuf, ValueBuf)>);
 
 impl Densify {
-    fn partitions(
+    /// Sorts by an array of the partition's values, then by the value; none is below null.
+    fn sort(
         &self,
         input: Documents<'_>,
-        bytes_max: usize,
+        resources: &Resources,
         collation: &Collation,
-    ) -> Result<BTreeMap<Vec<u8>, Members>, QueryError> {
-        let mut partitions: BTreeMap<Vec<u8>, Members> = BTreeMap::new();
-        let mut bytes = 0;
+    ) -> Result<SortedValues, QueryError> {
+        let mut sorter = Sorter::new("$densify", resources, usize::MAX);
+        let mut full: Option<(ValueBuf, ValueBuf)> = None;
         for document in input {
             let document = document?;
-            bytes += size_of::<DocumentBuf>() * 2 + document.as_bytes().len();
-            if bytes_max < bytes {
-                let message = format!("$densify exceeded memory limit of {bytes_max} bytes");
-                let code = Code::QueryExceededMemoryLimitNoDiskUseAllowed;
-                return Err(QueryError::new(code, message));
-            }
-            let mut partition = Vec::new();
+            let mut sort_key = Vec::new();
             for path in &self.partition {
                 let value = at(document.view(), path);
-                collation.append_key(&mut partition, value.unwrap_or(Value::Null), false);
+                collation.append_key(&mut sort_key, value.unwrap_or(Value::Null), false);
             }
-            let members = partitions.entry(partition).or_default();
-            match at(document.view(), &self.field) {
-                None | Some(Value::Null | Value::Undefined) => members.without.push(document),
-                Some(value) => {
-                    self.check(value)?;
-                    let value = value.to_buf();
-                    members.with.push((value, document));
+            let value = self.value(document.view());
+            if let Some(value) = value {
+                self.check(value)?;
+                let (least, greatest) =
+                    full.get_or_insert_with(|| (value.to_buf(), value.to_buf()));
+                if order::compare(value, least.as_value()).is_lt() {
+                    *least = value.to_buf();
+                }
+                if order::compare(value, greatest.as_value()).is_gt() {
+                    *greatest = value.to_buf();
                 }
             }
+            collation.append_key(&mut sort_key, value.unwrap_or(Value::Null), false);
+            sorter.add_view(&sort_key, document.view())?;
         }
-        for members in partitions.values_mut() {
-            members
-                .with
-                .sort_by(|left, right| order::compare(left.0.as_value(), right.0.as_value()));
+        Ok((sorter.finish()?, full))
+    }
+
+    /// The value of the field, if there is one.
+    fn value<'d>(&self, document: Document<'d>) -> Option<Value<'d>> {
+        at(document, &self.field).filter(|value| !matches!(value, Value::Null | Value::Undefined))
+    }
+
+    /// The partition's part of a sort key.
+    fn partition_of<'k>(&self, sort_key: &'k [u8]) -> &'k [u8] {
+        let mut rest = sort_key;
+        for _ in &self.partition {
+            key::skip(&mut rest, false).expect("the keys were made here");
         }
-        Ok(partitions)
+        &sort_key[..sort_key.len() - rest.len()]
     }
 
     fn check(&self, value: Value<'_>) -> Result<(), QueryError> {
@@ -149,59 +194,135 @@ impl Densify {
             _ => Err(failure(5_733_201, "Densify field type must be numeric or a date")),
         }
     }
+}
 
-    fn fill(
-        &self,
-        members: Members,
-        full: Option<&(ValueBuf, ValueBuf)>,
-        out: &mut Vec<DocumentBuf>,
-        made: &mut usize,
-    ) -> Result<(), QueryError> {
-        let example = members.without.first().or(members.with.first().map(|(_, first)| first));
+impl Filler {
+    /// The next document.
+    fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
+        loop {
+            self.steps += 1;
+            if self.steps.is_multiple_of(CHECK_COUNT) {
+                self.resources.check()?;
+            }
+            if self.current.is_none() && !self.begin()? {
+                return Ok(None);
+            }
+            if let Some(document) = self.step()? {
+                return Ok(Some(document));
+            }
+        }
+    }
+
+    /// Begins the next partition, if there is one.
+    fn begin(&mut self) -> Result<bool, QueryError> {
+        let Some((sort_key, first)) = peeked(&mut self.sorted)? else { return Ok(false) };
         let mut template = DocumentBuf::empty();
-        for path in &self.partition {
-            let value = example.and_then(|example| at(example.view(), path));
-            if let Some(value) = value {
+        for path in &self.stage.partition {
+            if let Some(value) = at(first.view(), path) {
                 template = set_path(template.view(), path, Some(value));
             }
         }
-        let own = members.with.first().zip(members.with.last());
-        let range = match &self.bounds {
-            Range::Explicit(low, high) => Some((low.clone(), high.clone(), false)),
-            Range::Full => full.map(|(low, high)| (low.clone(), high.clone(), true)),
-            Range::Partition => own.map(|(low, high)| (low.0.clone(), high.0.clone(), true)),
+        let key = self.stage.partition_of(sort_key).to_vec();
+        let grid = match (&self.stage.bounds, &self.full) {
+            (Range::Explicit(low, high), _) => Some((low.clone(), End::Before(high.clone()))),
+            (Range::Full, Some((low, high))) => Some((low.clone(), End::At(high.clone()))),
+            // Begins with the first value.
+            (Range::Full, None) | (Range::Partition, _) => None,
         };
-        out.extend(members.without);
-        let Some((low, high, is_closed)) = range else { return Ok(()) };
-        let mut documents = members.with.into_iter().peekable();
-        for position in 0_i64.. {
-            let Some(point) = self.step.from(low.as_value(), position) else { break };
-            let to_end = order::compare(point.as_value(), high.as_value());
-            if to_end == Ordering::Greater || (to_end.is_eq() && !is_closed) {
-                break;
-            }
-            let mut is_there = false;
-            while let Some((value, document)) = documents
-                .next_if(|(value, _)| order::compare(value.as_value(), point.as_value()).is_le())
-            {
-                is_there |= order::equal(value.as_value(), point.as_value());
-                out.push(document);
-            }
-            if !is_there {
-                *made += 1;
-                if MADE_MAX < *made {
-                    let message = format!(
-                        "Generated {made} documents in $densify, which is over the limit of \
-                         {MADE_MAX}. Increase the 'internalQueryMaxAllowedDensifyDocs' parameter \
-                         to allow more generated documents"
-                    );
-                    return Err(failure(5_897_900, message));
+        let current = Current { key, template, grid, place: 0, point: None, is_there: false };
+        self.current = Some(current);
+        self.move_on();
+        Ok(true)
+    }
+
+    /// Goes on to the next place of the grid.
+    fn move_on(&mut self) {
+        let Some(current) = &mut self.current else { return };
+        current.is_there = false;
+        let Some((low, end)) = &current.grid else { return };
+        let point = self.stage.step.from(low.as_value(), current.place);
+        current.point = point.filter(|point| end.is_behind(point.as_value()));
+        current.place = current.place.saturating_add(1);
+    }
+
+    /// A document of the partition, or one that is made; `None` if this step gives none.
+    fn step(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
+        let Some(current) = &mut self.current else { return Ok(None) };
+        let stage = Arc::clone(&self.stage);
+        let mut is_begun = false;
+        let is_next = match peeked(&mut self.sorted)? {
+            Some((sort_key, document)) if stage.partition_of(sort_key) == current.key => {
+                match (stage.value(document.view()), &current.point) {
+                    (None, _) => true,
+                    (Some(value), None) => {
+                        is_begun = current.grid.is_none();
+                        if is_begun {
+                            current.grid = Some((value.to_buf(), End::WithDocuments));
+                        }
+                        true
+                    }
+                    (Some(value), Some(point)) => {
+                        let ordering = order::compare(value, point.as_value());
+                        current.is_there |= ordering.is_eq();
+                        ordering.is_le()
+                    }
                 }
-                out.push(set_path(template.view(), &self.field, Some(point.as_value())));
             }
+            _ => {
+                let ends_here = matches!(&current.grid, None | Some((_, End::WithDocuments)));
+                if ends_here || current.point.is_none() {
+                    self.current = None;
+                    return Ok(None);
+                }
+                false
+            }
+        };
+        if is_next {
+            if is_begun {
+                // The first value is the grid's first point, and is there.
+                self.move_on();
+                self.current.iter_mut().for_each(|current| current.is_there = true);
+            }
+            let (_, document) = self.sorted.next().expect("it was seen")?;
+            return Ok(Some(document));
         }
-        out.extend(documents.map(|(_, document)| document));
-        Ok(())
+        let made = match (&current.point, current.is_there) {
+            (Some(point), false) => {
+                Some(set_path(current.template.view(), &stage.field, Some(point.as_value())))
+            }
+            _ => None,
+        };
+        self.move_on();
+        self.made += usize::from(made.is_some());
+        if MADE_MAX < self.made {
+            let message = format!(
+                "Generated {} documents in $densify, which is over the limit of {MADE_MAX}. \
+                 Increase the 'internalQueryMaxAllowedDensifyDocs' parameter to allow more \
+                 generated documents",
+                self.made
+            );
+            return Err(failure(5_897_900, message));
+        }
+        Ok(made)
+    }
+}
+
+/// The next entry, which stays.
+fn peeked(sorted: &mut Peekable<Sorted>) -> Result<Option<&(Bytes, DocumentBuf)>, QueryError> {
+    if let Some(error) = sorted.next_if(Result::is_err) {
+        return Err(error.err().expect("it was seen"));
+    }
+    Ok(sorted.peek().and_then(|entry| entry.as_ref().ok()))
+}
+
+impl End {
+    /// Whether a point lies before the end.
+    fn is_behind(&self, point: Value<'_>) -> bool {
+        match self {
+            End::WithDocuments => true,
+            End::At(high) => order::compare(point, high.as_value()) != Ordering::Greater,
+            End::Before(high) => order::compare(point, high.as_value()) == Ordering::Less,
+        }
     }
 }
 

@@ -1,13 +1,15 @@
-//! `$facet`: several pipelines over the same documents, their results side by side.
+//! `$facet`: several pipelines over the same documents, their results side by side. Documents that take
+//! more memory than is allowed wait in a file ([`Spool`]), which each pipeline reads from its beginning.
 
 use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use super::parse::{StageParser, one};
+use super::rows::{Input, Rows};
+use super::spool::Spool;
 use super::stage::{Context, Stage, lazily};
-use super::{Documents, MEMORY_BYTES_MAX, Pipeline};
-use crate::code::Code;
+use super::{Documents, Pipeline};
 use crate::error::QueryError;
 use crate::expression::{check_bytes, check_depth, failure, parse_path};
 
@@ -21,32 +23,35 @@ impl Stage for Facet {
         input: Documents<'a>,
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
-        let context = Context { wanted: None, ..context.clone() };
-        Ok(lazily(move || {
-            let documents = self.apply(input, &context)?;
-            Ok(Box::new(std::iter::once(Ok(documents))))
-        }))
+        Ok(self.over(input.into(), context))
+    }
+
+    fn run_over<'a>(
+        self: Arc<Self>,
+        rows: Box<dyn Rows + 'a>,
+        context: &Context,
+    ) -> Result<Input<'a>, QueryError> {
+        Ok(Input::Documents(self.over(Input::Rows(rows), context)))
     }
 }
 
 impl Facet {
-    fn apply(&self, input: Documents<'_>, context: &Context) -> Result<DocumentBuf, QueryError> {
-        let mut documents = Vec::new();
-        let mut bytes = 0;
-        for document in input {
-            let document = document?;
-            bytes += size_of::<DocumentBuf>() + document.as_bytes().len();
-            if MEMORY_BYTES_MAX < bytes {
-                let message = format!("$facet exceeded memory limit of {MEMORY_BYTES_MAX} bytes");
-                let code = Code::QueryExceededMemoryLimitNoDiskUseAllowed;
-                return Err(QueryError::new(code, message));
-            }
-            documents.push(document);
-        }
+    fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
+        let context = Context { wanted: None, ..context.clone() };
+        lazily(move || {
+            let made = self.apply(input, &context)?;
+            Ok(Box::new(std::iter::once(Ok(made))))
+        })
+    }
+
+    fn apply(&self, input: Input<'_>, context: &Context) -> Result<DocumentBuf, QueryError> {
+        let mut spool = Spool::new("$facet", &context.resources);
+        input.visit(&mut |document| spool.push(document).map(|()| true))?;
+        let spool = Arc::new(spool);
         let mut builder = DocumentBuilder::new();
         for (name, pipeline) in &self.0 {
             builder.begin_array(name);
-            let input = Box::new(documents.iter().cloned().map(Ok));
+            let input: Documents<'_> = Box::new(spool.read());
             for document in pipeline.clone().run_in(input, context)? {
                 builder.push(Value::Document(document?.view()));
                 check_bytes(builder.bytes())?;

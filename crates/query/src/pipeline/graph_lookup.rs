@@ -73,6 +73,7 @@ impl GraphLookup {
         let mut bytes = 0;
         let mut depth: u64 = 0;
         while !frontier.is_empty() && self.depth_max.is_none_or(|most| depth <= most) {
+            context.resources.check()?;
             let filter = self.filter(&frontier)?.with_variables(context.variables.clone());
             asked.extend(std::mem::take(&mut frontier).into_keys());
             for foreign in context.collections.find(None, &self.collection, &filter)? {

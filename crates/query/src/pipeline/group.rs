@@ -14,10 +14,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::builder::position_name;
+use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
 use super::Documents;
 use super::parse::{StageParser, one};
+use super::rows::{Input, Rows};
 use super::sorter::{Sorted, Sorter};
 use super::stage::{Context, Stage, lazily};
 use crate::accumulator::{self, Accumulator, Place, State};
@@ -37,12 +39,18 @@ const STATE_BYTES: usize = 160;
 pub(super) struct Group {
     id: Expression,
     fields: Vec<Field>,
+    /// The names of all fields that these read, looked up in one walk over a document.
+    names: ScannedNames,
+    /// Their paths; `None` if documents are read as a whole.
+    needs: Option<Vec<String>>,
 }
 
 #[derive(Debug)]
 struct Field {
     name: String,
     accumulator: Accumulator,
+    /// Whether it is given the same value as the one before.
+    repeats: bool,
 }
 
 /// The groups so far.
@@ -52,6 +60,8 @@ struct Groups {
     /// A group that was given out is `None`.
     groups: Vec<Option<OneGroup>>,
     bytes: usize,
+    /// The key of the document that is added; kept for its memory.
+    key: Vec<u8>,
 }
 
 /// A group and the states of its fields.
@@ -66,29 +76,55 @@ impl Stage for Group {
         input: Documents<'a>,
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
+        Ok(self.over(input.into(), context))
+    }
+
+    fn run_over<'a>(
+        self: Arc<Self>,
+        rows: Box<dyn Rows + 'a>,
+        context: &Context,
+    ) -> Result<Input<'a>, QueryError> {
+        Ok(Input::Documents(self.over(Input::Rows(rows), context)))
+    }
+
+    fn needs(&self) -> Option<Vec<String>> {
+        self.needs.clone()
+    }
+}
+
+fn too_large(bytes: usize) -> QueryError {
+    let message = format!(
+        "Exceeded memory limit for $group of {bytes} bytes, but didn't allow external sort. Pass \
+         allowDiskUse:true to opt in."
+    );
+    QueryError::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
+}
+
+impl Group {
+    fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
         let variables = context.variables.clone();
         let mut resources = context.resources.clone();
         // One half for the groups, one for sorting what comes after, where there is anything to sort.
         if resources.spill.is_some() {
             resources.memory_bytes_max /= 2;
         }
-        Ok(lazily(move || {
+        lazily(move || {
             let mut groups = Groups::default();
             let mut sorter = Sorter::new("$group", &resources, usize::MAX);
             let mut is_full = false;
-            for document in input {
-                let document = document?;
+            input.visit(&mut |document| {
                 if is_full {
-                    let (key, entry) = self.entry(document.view(), &variables)?;
+                    let (key, entry) = self.entry(document, &variables)?;
                     sorter.add(key, entry)?;
                 } else {
-                    self.add(&mut groups, document.view(), &variables)?;
+                    self.add(&mut groups, document, &variables)?;
                     is_full = resources.memory_bytes_max < groups.bytes;
                     if is_full && resources.spill.is_none() {
                         return Err(too_large(resources.memory_bytes_max));
                     }
                 }
-            }
+                Ok(true)
+            })?;
             let mut entries = sorter.finish()?.peekable();
             let mut next = 0;
             Ok(Box::new(std::iter::from_fn(move || {
@@ -104,37 +140,30 @@ impl Stage for Group {
                 }
                 None
             })))
-        }))
+        })
     }
-}
 
-fn too_large(bytes: usize) -> QueryError {
-    let message = format!(
-        "Exceeded memory limit for $group of {bytes} bytes, but didn't allow external sort. Pass \
-         allowDiskUse:true to opt in."
-    );
-    QueryError::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
-}
-
-impl Group {
     fn add(
         &self,
         groups: &mut Groups,
         document: Document<'_>,
         variables: &Variables,
     ) -> Result<(), QueryError> {
-        let scope = Scope::new(document, variables);
+        let fields = self.names.places(document);
+        let scope = Scope::new(document, variables).with_fields(fields.as_ref());
         let id = self.id.evaluate_in(&scope)?;
-        let key = variables.collation().key_of(id.or_null());
-        let position = match groups.positions.get(&key) {
+        groups.key.clear();
+        variables.collation().append_key(&mut groups.key, id.or_null(), false);
+        let position = match groups.positions.get(&groups.key[..]) {
             Some(position) => *position,
             None => {
                 let group = self.start(id.or_null(), variables)?;
                 groups.bytes += GROUP_BYTES
-                    + 2 * key.len()
+                    + 2 * groups.key.len()
                     + accumulator::cost(id.or_null())
                     + group.states.len() * STATE_BYTES;
                 groups.groups.push(Some(group));
+                let key = Bytes::copy_from_slice(&groups.key);
                 groups.positions.insert(key, groups.groups.len() - 1);
                 groups.groups.len() - 1
             }
@@ -156,8 +185,13 @@ impl Group {
         scope: &Scope<'s>,
     ) -> Result<usize, QueryError> {
         let mut bytes = 0;
+        let mut value = Evaluated::Missing;
         for (field, state) in self.fields.iter().zip(&mut group.states) {
-            bytes += state.add(field.accumulator.value(scope)?)?;
+            if !field.repeats {
+                value = field.accumulator.value(scope)?;
+            }
+            // A copy of what is borrowed costs nothing.
+            bytes += state.add(value.clone())?;
         }
         Ok(bytes)
     }
@@ -183,7 +217,8 @@ impl Group {
         document: Document<'_>,
         variables: &Variables,
     ) -> Result<(Bytes, DocumentBuf), QueryError> {
-        let scope = Scope::new(document, variables);
+        let fields = self.names.places(document);
+        let scope = Scope::new(document, variables).with_fields(fields.as_ref());
         let id = self.id.evaluate_in(&scope)?;
         let mut entry = DocumentBuilder::new();
         entry.append("", id.or_null());
@@ -245,6 +280,9 @@ pub(super) fn group(
 ) -> Result<Group, QueryError> {
     let mut id = None;
     let mut fields = Vec::new();
+    // What was noted belongs to other stages.
+    parser.expressions.take_names();
+    parser.expressions.take_paths();
     for (name, value) in specification.iter() {
         if name == "_id" {
             if id.is_some() {
@@ -253,10 +291,18 @@ pub(super) fn group(
             id = Some(parser.expression(value)?);
             continue;
         }
-        fields.push(field(name, value, parser)?);
+        let mut field = field(name, value, parser)?;
+        field.repeats = fields
+            .last()
+            .is_some_and(|before: &Field| field.accumulator.has_value_of(&before.accumulator));
+        fields.push(field);
     }
     let id = id.ok_or_else(|| failure(15955, "a group specification must include an _id"))?;
-    Ok(Group { id, fields })
+    let needs = parser.expressions.take_paths().map(|mut paths| {
+        paths.extend(fields.iter().flat_map(|field| field.accumulator.sort_paths()));
+        paths
+    });
+    Ok(Group { id, fields, names: parser.expressions.take_names(), needs })
 }
 
 fn field(name: &str, value: Value<'_>, parser: &mut StageParser) -> Result<Field, QueryError> {
@@ -280,7 +326,7 @@ fn field(name: &str, value: Value<'_>, parser: &mut StageParser) -> Result<Field
     }
     let accumulator =
         Accumulator::parse(operator, argument, Place::Group, &mut parser.expressions)?;
-    Ok(Field { name: name.to_owned(), accumulator })
+    Ok(Field { name: name.to_owned(), accumulator, repeats: false })
 }
 
 pub(super) fn parse(

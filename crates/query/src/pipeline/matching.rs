@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use frond_doc::Value;
+use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Documents;
 use super::parse::{StageParser, one};
+use super::rows::{Input, Pass, Passed, Rows, Visit};
 use super::stage::{Context, Stage};
 use crate::error::QueryError;
 use crate::expression::failure;
@@ -35,8 +36,32 @@ impl Stage for Match {
         })))
     }
 
+    fn run_over<'a>(
+        self: Arc<Self>,
+        rows: Box<dyn Rows + 'a>,
+        context: &Context,
+    ) -> Result<Input<'a>, QueryError> {
+        let stage = self.0.clone().with_variables(context.variables.clone());
+        Ok(Input::Rows(Box::new(Passed { rows, stage })))
+    }
+
     fn filter(&self) -> Option<&Filter> {
         Some(&self.0)
+    }
+}
+
+impl Pass for Filter {
+    fn pass(&self, document: Document<'_>, visit: &mut Visit<'_>) -> Result<bool, QueryError> {
+        if self.try_matches(document)? { visit(document) } else { Ok(true) }
+    }
+
+    fn next(&self, rows: &mut dyn Rows) -> Result<Option<DocumentBuf>, QueryError> {
+        while let Some(document) = rows.next()? {
+            if self.try_matches(document.view())? {
+                return Ok(Some(document));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use frond_doc::Value;
+use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Documents;
 use super::parse::{StageParser, one};
+use super::rows::{Input, Pass, Passed, Rows as Lent, Visit};
 use super::shape::Shape;
 use super::shape_parse;
 use super::stage::{Context, Rows, Stage};
 use crate::error::QueryError;
-use crate::expression::failure;
+use crate::expression::{Variables, failure};
 
 /// A stage that makes one document of one document.
 #[derive(Debug)]
@@ -26,8 +27,38 @@ impl Stage for Project {
         Ok(Box::new(input.map(move |document| self.0.apply(document?.view(), &variables))))
     }
 
+    fn run_over<'a>(
+        self: Arc<Self>,
+        rows: Box<dyn Lent + 'a>,
+        context: &Context,
+    ) -> Result<Input<'a>, QueryError> {
+        let stage = Shaping { stage: self, variables: context.variables.clone() };
+        Ok(Input::Rows(Box::new(Passed { rows, stage })))
+    }
+
     fn rows(&self) -> Rows {
         Rows::Same
+    }
+}
+
+/// A run of the stage.
+struct Shaping {
+    stage: Arc<Project>,
+    variables: Variables,
+}
+
+impl Pass for Shaping {
+    fn pass(&self, document: Document<'_>, visit: &mut Visit<'_>) -> Result<bool, QueryError> {
+        visit(self.stage.0.apply(document, &self.variables)?.view())
+    }
+
+    fn next(&self, rows: &mut dyn Lent) -> Result<Option<DocumentBuf>, QueryError> {
+        let mut made = None;
+        rows.visit(&mut |document| {
+            made = Some(self.stage.0.apply(document, &self.variables)?);
+            Ok(false)
+        })?;
+        Ok(made)
     }
 }
 

@@ -3,8 +3,11 @@
 //! 1. Documents are sorted by their partition and then by `sortBy` (on disk where they are many).
 //! 2. One partition after the other is read whole; each function of `output` makes its column
 //!    ([`window`](super::window)), and the columns become fields.
+//! 3. A partition that doesn't fit into memory waits in a file ([`Spool`]), and its functions go along it
+//!    ([`Stream`]).
 //!
-//! *Surprises*: a partition must fit into memory; those whose key is missing or null are one.
+//! *Surprises*: partitions whose key is missing or null are one; a few functions need a partition that fits
+//! into memory, and refuse others.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -13,10 +16,13 @@ use frond_doc::{Document, DocumentBuf, Value, key};
 
 use super::Documents;
 use super::parse::{StageParser, failed_to_parse, one};
+use super::rows::{Input, Rows};
 use super::set_path::set_path;
 use super::sorter::{Sorted, Sorter};
+use super::spill::Resources;
+use super::spool::Spool;
 use super::stage::{Context, Stage, lazily};
-use super::window::{Partition, WindowFunction};
+use super::window::{Partition, Stream, WindowFunction, too_large};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Scope, Variables, check_bytes, check_depth};
@@ -28,7 +34,13 @@ use crate::sort::SortPattern;
 struct SetWindowFields {
     partition: Option<Expression>,
     sort: Option<SortPattern>,
-    output: Vec<(Vec<String>, WindowFunction)>,
+    output: Vec<(Vec<String>, Arc<WindowFunction>)>,
+}
+
+/// A partition's documents, in their order.
+enum Members {
+    InMemory(Vec<DocumentBuf>),
+    OnDisk(Arc<Spool>),
 }
 
 impl Stage for SetWindowFields {
@@ -37,30 +49,43 @@ impl Stage for SetWindowFields {
         input: Documents<'a>,
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
+        Ok(self.over(input.into(), context))
+    }
+
+    fn run_over<'a>(
+        self: Arc<Self>,
+        rows: Box<dyn Rows + 'a>,
+        context: &Context,
+    ) -> Result<Input<'a>, QueryError> {
+        Ok(Input::Documents(self.over(Input::Rows(rows), context)))
+    }
+}
+
+impl SetWindowFields {
+    fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
         let variables = context.variables.clone();
         let resources = context.resources.clone();
-        Ok(lazily(move || {
+        lazily(move || {
             let mut sorter = Sorter::new("$setWindowFields", &resources, usize::MAX);
-            for document in input {
-                let document = document?;
-                let key = self.key(document.view(), &variables)?;
-                sorter.add(key.into(), document)?;
-            }
+            input.visit(&mut |document| {
+                sorter.add_view(&self.key(document, &variables)?, document)?;
+                Ok(true)
+            })?;
             let mut sorted = sorter.finish()?.peekable();
-            let bytes_max = resources.memory_bytes_max;
-            let mut ready = Vec::new().into_iter();
+            let mut ready: Documents<'a> = Box::new(std::iter::empty());
             let mut has_failed = false;
             Ok(Box::new(std::iter::from_fn(move || {
                 loop {
-                    if let Some(document) = ready.next() {
-                        return Some(Ok(document));
-                    }
                     if has_failed {
                         return None;
                     }
-                    let next = next_partition(&mut sorted, bytes_max).transpose()?;
-                    match next.and_then(|partition| self.compute(partition, &variables)) {
-                        Ok(documents) => ready = documents.into_iter(),
+                    if let Some(document) = ready.next() {
+                        has_failed = document.is_err();
+                        return Some(document);
+                    }
+                    let next = self.next_partition(&mut sorted, &resources).transpose()?;
+                    match next.and_then(|members| self.computed(members, &variables, &resources)) {
+                        Ok(documents) => ready = documents,
                         Err(error) => {
                             has_failed = true;
                             return Some(Err(error));
@@ -68,36 +93,83 @@ impl Stage for SetWindowFields {
                     }
                 }
             })))
+        })
+    }
+
+    /// Reads the documents of the next partition; `None` if there is none.
+    fn next_partition(
+        &self,
+        sorted: &mut Peekable<Sorted>,
+        resources: &Resources,
+    ) -> Result<Option<Members>, QueryError> {
+        let Some(first) = sorted.next() else { return Ok(None) };
+        let (first_key, first) = first?;
+        let partition = partition_of(&first_key).to_vec();
+        let can_stream = self.output.iter().all(|(_, function)| function.can_stream());
+        // Half of it, because what is sorted holds memory too.
+        let bytes_max = resources.memory_bytes_max / if can_stream { 2 } else { 1 };
+        let mut bytes = first.as_bytes().len();
+        let mut documents = vec![first];
+        let mut spool: Option<Spool> = None;
+        let is_of_it = |entry: &Result<(bytes::Bytes, _), QueryError>| {
+            entry.as_ref().map_or(true, |(key, _)| partition_of(key) == partition)
+        };
+        while let Some(entry) = sorted.next_if(is_of_it) {
+            let (_, document) = entry?;
+            if let Some(spool) = &mut spool {
+                spool.push(document.view())?;
+                continue;
+            }
+            bytes += size_of::<DocumentBuf>() + document.as_bytes().len();
+            documents.push(document);
+            if bytes_max < bytes {
+                if !can_stream {
+                    return Err(too_large(bytes, bytes_max));
+                }
+                let spool = spool.insert(Spool::new("$setWindowFields", resources));
+                for document in std::mem::take(&mut documents) {
+                    spool.push(document.view())?;
+                }
+            }
+        }
+        Ok(Some(match spool {
+            Some(spool) => Members::OnDisk(Arc::new(spool)),
+            None => Members::InMemory(documents),
         }))
     }
-}
 
-/// Reads the documents of the next partition; `None` if there is none.
-fn next_partition(
-    sorted: &mut Peekable<Sorted>,
-    bytes_max: usize,
-) -> Result<Option<Vec<DocumentBuf>>, QueryError> {
-    let Some(first) = sorted.next() else { return Ok(None) };
-    let (first_key, first) = first?;
-    let partition = partition_of(&first_key).to_vec();
-    let mut bytes = first.as_bytes().len();
-    let mut documents = vec![first];
-    let is_of_it = |entry: &Result<(bytes::Bytes, _), QueryError>| {
-        entry.as_ref().map_or(true, |(key, _)| partition_of(key) == partition)
-    };
-    while let Some(entry) = sorted.next_if(is_of_it) {
-        let (_, document) = entry?;
-        bytes += size_of::<DocumentBuf>() + document.as_bytes().len();
-        if bytes_max < bytes {
-            let message = format!(
-                "Exceeded memory limit in DocumentSourceSetWindowFields, used {bytes} bytes but \
-                 max allowed is {bytes_max}"
-            );
-            return Err(failure(5_414_201, message));
+    /// The documents with their new fields.
+    fn computed<'a>(
+        self: &Arc<Self>,
+        members: Members,
+        variables: &Variables,
+        resources: &Resources,
+    ) -> Result<Documents<'a>, QueryError> {
+        let spool = match members {
+            Members::InMemory(documents) => {
+                resources.check()?;
+                return Ok(Box::new(self.compute(documents, variables)?.into_iter().map(Ok)));
+            }
+            Members::OnDisk(spool) => spool,
+        };
+        let mut streams: Vec<Stream> = Vec::with_capacity(self.output.len());
+        for (_, function) in &self.output {
+            let stream = function.stream(&spool, self.sort.as_ref(), variables, resources)?;
+            streams.push(stream.expect("it was asked before anything was put aside"));
         }
-        documents.push(document);
+        let stage = Arc::clone(self);
+        Ok(Box::new(spool.read().map(move |document| {
+            let document = document?;
+            let mut made = document.clone();
+            for ((path, _), stream) in stage.output.iter().zip(&mut streams) {
+                let value = stream.next(&document)?;
+                made = set_path(made.view(), path, value.value());
+                check_bytes(made.as_bytes().len())?;
+            }
+            check_depth(Value::Document(made.view()), 1)?;
+            Ok(made)
+        })))
     }
-    Ok(Some(documents))
 }
 
 /// The partition's part of a sort key.
@@ -201,7 +273,7 @@ pub(super) fn parse(
             )));
         };
         let function = WindowFunction::parse(function, sort.as_ref(), parser)?;
-        output.push((parse_path(path)?, function));
+        output.push((parse_path(path)?, Arc::new(function)));
     }
     one(SetWindowFields { partition, sort, output })
 }

@@ -8,6 +8,7 @@
 //! keeps; a rule below a field that is no document replaces it by one if it computes something,
 //! otherwise `$project` drops the field when including and keeps it when excluding.
 
+use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::error::QueryError;
@@ -78,6 +79,8 @@ impl Tree {
 pub(super) struct Shape {
     pub(super) mode: Mode,
     pub(super) root: Tree,
+    /// The names of all fields that expressions read.
+    pub(super) names: ScannedNames,
 }
 
 impl Shape {
@@ -87,7 +90,8 @@ impl Shape {
         document: Document<'_>,
         variables: &Variables,
     ) -> Result<DocumentBuf, QueryError> {
-        let scope = Scope::new(document, variables);
+        let fields = self.names.places(document);
+        let scope = Scope::new(document, variables).with_fields(fields.as_ref());
         let mut writer = Writer {
             mode: self.mode,
             scope,

@@ -158,6 +158,8 @@ pub(super) fn parse(
         };
         return Err(shape.invalid(code, message.to_owned()));
     }
+    // What was noted belongs to other stages.
+    shape.parser.expressions.take_names();
     for (name, value) in specification.iter() {
         shape.field(name, value)?;
     }
@@ -165,7 +167,8 @@ pub(super) fn parse(
     if mode == Mode::Include {
         shape.root.entry("_id", || Rule::Include); // Unless something was said of it.
     }
-    Ok(Shape { mode, root: shape.root })
+    let names = shape.parser.expressions.take_names();
+    Ok(Shape { mode, root: shape.root, names })
 }
 
 /// The shape that drops some paths.

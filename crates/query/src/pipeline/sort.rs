@@ -6,6 +6,7 @@ use frond_doc::Value;
 
 use super::Documents;
 use super::parse::{StageParser, one};
+use super::rows::{Input, Rows as Lent};
 use super::sorter::Sorter;
 use super::stage::{Context, Rows, Stage, lazily};
 use crate::error::QueryError;
@@ -22,17 +23,15 @@ impl Stage for Sort {
         input: Documents<'a>,
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
-        let wanted = context.wanted.unwrap_or(usize::MAX);
-        let resources = context.resources.clone();
-        let collation = context.variables.collation().clone();
-        Ok(lazily(move || {
-            let mut sorter = Sorter::new("Sort", &resources, wanted);
-            for document in input {
-                let document = document?;
-                sorter.add(self.0.key_by(document.view(), &collation), document)?;
-            }
-            Ok(Box::new(sorter.finish()?.map(|entry| Ok(entry?.1))))
-        }))
+        Ok(self.over(input.into(), context))
+    }
+
+    fn run_over<'a>(
+        self: Arc<Self>,
+        rows: Box<dyn Lent + 'a>,
+        context: &Context,
+    ) -> Result<Input<'a>, QueryError> {
+        Ok(Input::Documents(self.over(Input::Rows(rows), context)))
     }
 
     fn order(&self) -> Option<&SortPattern> {
@@ -41,6 +40,25 @@ impl Stage for Sort {
 
     fn rows(&self) -> Rows {
         Rows::Other
+    }
+}
+
+impl Sort {
+    fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
+        let wanted = context.wanted.unwrap_or(usize::MAX);
+        let resources = context.resources.clone();
+        let collation = context.variables.collation().clone();
+        lazily(move || {
+            let mut sorter = Sorter::new("Sort", &resources, wanted);
+            let mut key = Vec::new();
+            input.visit(&mut |document| {
+                key.clear();
+                self.0.append_key(&mut key, document, &collation);
+                sorter.add_view(&key, document)?;
+                Ok(true)
+            })?;
+            Ok(Box::new(sorter.finish()?.map(|entry| Ok(entry?.1))))
+        })
     }
 }
 

@@ -1,29 +1,32 @@
 //! Sorting any number of documents by their keys' bytes, stable, in bounded memory.
 //!
-//! 1. Entries are kept until they take the memory that is allowed; then they are sorted and written
-//!    to a file, a *run*.
-//! 2. In the end the runs and what is still in memory are interleaved: the least key first, of equal
+//! 1. Entries are copied into blocks ([`kept`]) until they take the memory that is allowed; then they are
+//!    sorted and written to a file, a *run* ([`run`]).
+//! 2. [`FAN_IN`] runs of one level that follow one another are merged into one of the next level, so that few
+//!    are ever read at once, and each entry is written once a level.
+//! 3. In the end the runs and what is still in memory are interleaved: the least key first, of equal
 //!    keys the one of the earlier run, so that equal documents keep their order.
-//! 3. Where only the first so many are wanted, the worse half is dropped before anything is written.
-//!
-//! A run is a sequence of entries: two lengths of four bytes (little-endian), the key, the document.
-//! It lives as long as the query; nobody else reads it.
+//! 4. Where only the first so many are wanted, the worse half is dropped before anything is written, and what
+//!    is no better than the worst of those that are left is not even copied.
+
+mod kept;
+mod run;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use bytes::Bytes;
-use frond_doc::DocumentBuf;
+use frond_doc::{Document, DocumentBuf};
 
-use super::spill::{Resources, SpillFile};
+use self::kept::Kept;
+use self::run::{Run, RunWriter};
+use super::spill::Resources;
 use crate::error::QueryError;
 
-/// What an entry costs besides its bytes.
-const ENTRY_BYTES: usize = size_of::<Entry>();
-/// A run is read in pieces of so many bytes.
-const BUFFER_BYTES: usize = 64 << 10;
-/// The two lengths before an entry.
-const LENGTHS_BYTES: usize = 8;
+/// How many runs are merged at once: each takes a buffer.
+const FAN_IN: usize = 32;
+/// Whether to stop is asked once for so many entries that are written.
+const CHECK_COUNT: usize = 1024;
 
 /// A document and the key by which it is sorted.
 type Entry = (Bytes, DocumentBuf);
@@ -35,15 +38,17 @@ pub struct Sorter<'r> {
     resources: &'r Resources,
     /// How many of the first are wanted.
     wanted: usize,
-    entries: Vec<Entry>,
-    bytes: usize,
+    kept: Kept,
+    /// As many as wanted are known whose keys aren't above it: none from it on is wanted.
+    bar: Option<Vec<u8>>,
+    /// In the order of their entries; levels never rise.
     runs: Vec<Run>,
 }
 
 impl<'r> Sorter<'r> {
     /// Sorts for `stage`; only the first `wanted` documents will be asked for.
     pub fn new(stage: &'static str, resources: &'r Resources, wanted: usize) -> Sorter<'r> {
-        Sorter { stage, resources, wanted, entries: Vec::new(), bytes: 0, runs: Vec::new() }
+        Sorter { stage, resources, wanted, kept: Kept::default(), bar: None, runs: Vec::new() }
     }
 
     /// Takes a document.
@@ -51,45 +56,73 @@ impl<'r> Sorter<'r> {
     /// # Errors
     /// What writing a run failed with; 292 if none may be written.
     pub fn add(&mut self, key: Bytes, document: DocumentBuf) -> Result<(), QueryError> {
-        self.bytes += cost(&key, &document);
-        self.entries.push((key, document));
-        let is_full = self.resources.memory_bytes_max < self.bytes;
-        if is_full || self.wanted.saturating_mul(2).max(64) <= self.entries.len() {
+        self.add_view(&key, document.view())
+    }
+
+    /// As [`add`](Self::add), of a document that is lent.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_view(&mut self, key: &[u8], document: Document<'_>) -> Result<(), QueryError> {
+        if self.bar.as_ref().is_some_and(|bar| **bar <= *key) {
+            return Ok(());
+        }
+        self.kept.push(key, document.as_bytes());
+        let is_full = self.resources.memory_bytes_max < self.kept.bytes();
+        if is_full || self.wanted.saturating_mul(2).max(64) <= self.kept.count() {
             self.sort();
         }
-        if self.resources.memory_bytes_max < self.bytes { self.write_run() } else { Ok(()) }
+        if self.resources.memory_bytes_max < self.kept.bytes() { self.write_run() } else { Ok(()) }
     }
 
     fn sort(&mut self) {
-        self.entries.sort_by(|left, right| left.0.cmp(&right.0));
-        if self.wanted < self.entries.len() {
-            self.entries.truncate(self.wanted);
-            self.bytes = self.entries.iter().map(|(key, document)| cost(key, document)).sum();
+        self.kept.sort();
+        if self.wanted < self.kept.count() {
+            self.kept.truncate(self.wanted);
+        }
+        // Of nothing that is wanted there is no worst.
+        if self.wanted == self.kept.count()
+            && let Some(worst) = self.kept.last_key()
+        {
+            self.bar = Some(worst.to_vec());
         }
     }
 
+    /// Writes what is kept, which is sorted.
     fn write_run(&mut self) -> Result<(), QueryError> {
-        let mut file = self.resources.create(self.stage)?;
-        let mut buffer = Vec::with_capacity(BUFFER_BYTES * 2);
-        let mut bytes = 0;
-        for (key, document) in self.entries.drain(..) {
-            for part in [key.len(), document.as_bytes().len()] {
-                let length = u32::try_from(part).expect("a document has less than 2 GiB");
-                buffer.extend_from_slice(&length.to_le_bytes());
+        let mut writer = RunWriter::new(self.resources.create(self.stage)?);
+        for position in 0..self.kept.count() {
+            if position.is_multiple_of(CHECK_COUNT) {
+                self.resources.check()?;
             }
-            buffer.extend_from_slice(&key);
-            buffer.extend_from_slice(document.as_bytes());
-            if BUFFER_BYTES < buffer.len() {
-                bytes += buffer.len() as u64;
-                file.append(&buffer)?;
-                buffer.clear();
-            }
+            let (key, document) = self.kept.entry(position);
+            writer.add(key, document)?;
         }
-        bytes += buffer.len() as u64;
-        file.append(&buffer)?;
-        self.runs.push(Run { file, bytes, offset: 0, buffer: Vec::new(), position: 0 });
-        self.bytes = 0;
+        self.kept = Kept::default();
+        self.runs.push(writer.finish(0)?);
+        while let Some(level) = self.full_level() {
+            let runs = self.runs.split_off(self.runs.len() - FAN_IN);
+            let mut merged = Sorted::of(runs, Kept::default(), self.wanted)?;
+            let mut writer = RunWriter::new(self.resources.create(self.stage)?);
+            let mut count: usize = 0;
+            while let Some(entry) = merged.next() {
+                let (key, document) = entry?;
+                if count.is_multiple_of(CHECK_COUNT) {
+                    self.resources.check()?;
+                }
+                count += 1;
+                writer.add(&key, document.as_bytes())?;
+            }
+            self.runs.push(writer.finish(level + 1)?);
+        }
         Ok(())
+    }
+
+    /// The level of the last runs, if there are enough of it to be merged.
+    fn full_level(&self) -> Option<u32> {
+        let first = self.runs.len().checked_sub(FAN_IN)?;
+        let level = self.runs.last()?.level();
+        (self.runs[first].level() == level).then_some(level)
     }
 
     /// The documents in the order of their keys.
@@ -98,72 +131,7 @@ impl<'r> Sorter<'r> {
     /// What reading a run failed with.
     pub fn finish(mut self) -> Result<Sorted, QueryError> {
         self.sort();
-        let mut sorted = Sorted {
-            heap: BinaryHeap::new(),
-            runs: self.runs,
-            rest: self.entries.into_iter(),
-            left: self.wanted,
-        };
-        if !sorted.runs.is_empty() {
-            for run in 0..=sorted.runs.len() {
-                sorted.push_next(run)?;
-            }
-        }
-        Ok(sorted)
-    }
-}
-
-/// What an entry costs in memory.
-fn cost(key: &Bytes, document: &DocumentBuf) -> usize {
-    ENTRY_BYTES + key.len() + document.as_bytes().len()
-}
-
-/// Sorted documents on a disk.
-struct Run {
-    file: Box<dyn SpillFile>,
-    bytes: u64,
-    /// Where the next piece begins.
-    offset: u64,
-    buffer: Vec<u8>,
-    /// In the buffer.
-    position: usize,
-}
-
-impl Run {
-    fn next(&mut self) -> Result<Option<Entry>, QueryError> {
-        if self.offset == self.bytes && self.position == self.buffer.len() {
-            return Ok(None);
-        }
-        self.have(LENGTHS_BYTES)?;
-        let length = |run: &Run, at: usize| {
-            let bytes = &run.buffer[run.position + at..][..4];
-            u32::from_le_bytes(bytes.try_into().expect("four bytes")) as usize
-        };
-        let (key_bytes, document_bytes) = (length(self, 0), length(self, 4));
-        self.position += LENGTHS_BYTES;
-        self.have(key_bytes + document_bytes)?;
-        let entry = &self.buffer[self.position..][..key_bytes + document_bytes];
-        let key = Bytes::copy_from_slice(&entry[..key_bytes]);
-        let document = DocumentBuf::from_validated(Bytes::copy_from_slice(&entry[key_bytes..]));
-        self.position += key_bytes + document_bytes;
-        Ok(Some((key, document)))
-    }
-
-    /// Reads on until the buffer holds so many bytes from its position on.
-    fn have(&mut self, wanted: usize) -> Result<(), QueryError> {
-        let held = self.buffer.len() - self.position;
-        if wanted <= held {
-            return Ok(());
-        }
-        self.buffer.drain(..self.position);
-        self.position = 0;
-        let left = usize::try_from(self.bytes - self.offset).unwrap_or(usize::MAX);
-        let more = (wanted - held).max(BUFFER_BYTES).min(left);
-        assert!(wanted <= held + more, "a run holds what was written to it");
-        self.buffer.resize(held + more, 0);
-        self.file.read_at(self.offset, &mut self.buffer[held..])?;
-        self.offset += more as u64;
-        Ok(())
+        Sorted::of(self.runs, self.kept, self.wanted)
     }
 }
 
@@ -195,22 +163,44 @@ impl Ord for Head {
 
 /// Sorted documents with their keys.
 pub struct Sorted {
-    /// Empty where there are no runs: all is in `rest` then.
+    /// Empty where there are no runs: all is in `kept` then.
     heap: BinaryHeap<Reverse<Head>>,
     runs: Vec<Run>,
     /// What is in memory: the last run.
-    rest: std::vec::IntoIter<Entry>,
+    kept: Kept,
+    /// Of what is kept, how many came out.
+    position: usize,
     left: usize,
 }
 
 impl Sorted {
+    fn of(runs: Vec<Run>, kept: Kept, wanted: usize) -> Result<Sorted, QueryError> {
+        let mut sorted = Sorted { heap: BinaryHeap::new(), runs, kept, position: 0, left: wanted };
+        if !sorted.runs.is_empty() {
+            for run in 0..=sorted.runs.len() {
+                sorted.push_next(run)?;
+            }
+        }
+        Ok(sorted)
+    }
+
     fn push_next(&mut self, run: usize) -> Result<(), QueryError> {
         let entry = match self.runs.get_mut(run) {
             Some(run) => run.next()?,
-            None => self.rest.next(),
+            None => self.next_kept(),
         };
         self.heap.extend(entry.map(|entry| Reverse(Head { entry, run })));
         Ok(())
+    }
+
+    fn next_kept(&mut self) -> Option<Entry> {
+        if self.position == self.kept.count() {
+            return None;
+        }
+        let (key, document) = self.kept.entry(self.position);
+        self.position += 1;
+        let document = DocumentBuf::from_validated(Bytes::copy_from_slice(document));
+        Some((Bytes::copy_from_slice(key), document))
     }
 }
 
@@ -220,7 +210,7 @@ impl Iterator for Sorted {
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         if self.runs.is_empty() {
-            return self.rest.next().map(Ok);
+            return self.next_kept().map(Ok);
         }
         let Reverse(Head { entry, run }) = self.heap.pop()?;
         Some(self.push_next(run).map(|()| entry))

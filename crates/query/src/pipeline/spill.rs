@@ -22,7 +22,7 @@ pub trait Spill: Send + Sync {
 }
 
 /// A temporary file; dropping it removes it.
-pub trait SpillFile: Send {
+pub trait SpillFile: Send + Sync {
     /// Appends bytes.
     ///
     /// # Errors
@@ -36,18 +36,23 @@ pub trait SpillFile: Send {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), QueryError>;
 }
 
-/// How much memory a stage may use, and where the rest goes.
+/// Asks whether to go on; fails with what the query is to fail with.
+pub type GoOn = dyn Fn() -> Result<(), QueryError> + Send + Sync;
+
+/// How much memory a stage may use, where the rest goes, and who may tell it to stop.
 #[derive(Clone)]
 pub struct Resources {
     /// Bytes that a stage keeps in memory at most.
     pub memory_bytes_max: usize,
     /// `None`: what needs more memory is refused.
     pub spill: Option<Arc<dyn Spill>>,
+    /// `None`: nobody.
+    pub go_on: Option<Arc<GoOn>>,
 }
 
 impl Default for Resources {
     fn default() -> Resources {
-        Resources { memory_bytes_max: MEMORY_BYTES_MAX, spill: None }
+        Resources { memory_bytes_max: MEMORY_BYTES_MAX, spill: None, go_on: None }
     }
 }
 
@@ -61,6 +66,14 @@ impl fmt::Debug for Resources {
 }
 
 impl Resources {
+    /// Whether to go on: asked wherever a stage works long without reading documents.
+    ///
+    /// # Errors
+    /// What the query is to fail with.
+    pub(crate) fn check(&self) -> Result<(), QueryError> {
+        self.go_on.as_ref().map_or(Ok(()), |go_on| go_on())
+    }
+
     /// A file for what `stage` can't keep.
     ///
     /// # Errors

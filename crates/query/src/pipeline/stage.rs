@@ -6,6 +6,7 @@ use std::sync::Arc;
 use frond_doc::DocumentBuf;
 
 use super::geo_near::GeoNear;
+use super::rows::{Input, Rows as Lent};
 use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
@@ -45,6 +46,16 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
         context: &Context,
     ) -> Result<Documents<'a>, QueryError>;
 
+    /// Puts this stage after documents that are lent. Stages that only look at documents do this
+    /// themselves, the others get documents of their own.
+    fn run_over<'a>(
+        self: Arc<Self>,
+        rows: Box<dyn Lent + 'a>,
+        context: &Context,
+    ) -> Result<Input<'a>, QueryError> {
+        Ok(Input::Documents(self.run(Input::Rows(rows).into_documents(), context)?))
+    }
+
     /// The filter, if this is a `$match`.
     fn filter(&self) -> Option<&Filter> {
         None
@@ -57,6 +68,11 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
 
     /// The order, if this is a `$sort`.
     fn order(&self) -> Option<&SortPattern> {
+        None
+    }
+
+    /// The paths that all that comes out of the stage depends on; `None`: it depends on more.
+    fn needs(&self) -> Option<Vec<String>> {
         None
     }
 

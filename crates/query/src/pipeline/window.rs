@@ -2,11 +2,12 @@
 //!
 //! Reading order: this file (what a function is, and its parsing), `bounds` (which documents are in
 //! the window of one), `series` (functions over the sequence as a whole: `$derivative`, `$integral`,
-//! `$expMovingAvg`, `$linearFill`, `$locf`). Accumulators move along: what enters a window is added,
+//! `$expMovingAvg`, `$linearFill`, `$locf`), `stream` (partitions that don't fit into memory). Accumulators move along: what enters a window is added,
 //! what leaves it is removed.
 
 mod bounds;
 mod series;
+mod stream;
 
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 
@@ -18,6 +19,8 @@ use crate::expression::number::{Number, as_i32};
 use crate::expression::{Evaluated, Expression, Scope, Variables, failure};
 use crate::sort::SortPattern;
 use bounds::Bounds;
+
+pub(super) use stream::{Stream, too_large};
 
 /// One value a document.
 pub(super) type Column = Vec<Evaluated<'static>>;

@@ -97,8 +97,38 @@ fn spilled_is_as_in_memory() {
                 true,
             ),
             (r#"[{"$bucketAuto": {"groupBy": "$k", "buckets": 3}}]"#, true),
+            (
+                r#"[{"$setWindowFields": {"sortBy": {"k": 1, "_id": 1}, "output": {
+                    "sum": {"$sum": "$k", "window": {"documents": [-2, 1]}},
+                    "rest": {"$avg": "$_id", "window": {"documents": [1, 3]}},
+                    "all": {"$sum": "$k"}, "number": {"$documentNumber": {}},
+                    "before": {"$shift": {"output": "$_id", "by": -3, "default": "none"}},
+                    "after": {"$shift": {"output": "$_id", "by": 2}},
+                    "last": {"$locf": "$v"}, "mean": {"$expMovingAvg": {"input": "$k", "N": 3}}}}}]"#,
+                true,
+            ),
+            (
+                r#"[{"$setWindowFields": {"sortBy": {"k": 1}, "output": {
+                    "rank": {"$rank": {}}, "dense": {"$denseRank": {}}}}}, {"$sort": {"_id": 1}}]"#,
+                true,
+            ),
+            (
+                r#"[{"$facet": {"a": [{"$group": {"_id": "$k", "n": {"$sum": 1}}}, {"$sort": {"_id": 1}}],
+                    "b": [{"$limit": 3}], "c": [{"$match": {"k": {"$lt": 3}}}, {"$count": "n"}]}}]"#,
+                true,
+            ),
+            (r#"[{"$densify": {"field": "k", "range": {"step": 3, "bounds": "full"}}}]"#, true),
+            (
+                r#"[{"$densify": {"field": "_id", "partitionByFields": ["k"],
+                    "range": {"step": 7, "bounds": "partition"}}}]"#,
+                true,
+            ),
         ] {
-            let spilling = Resources { memory_bytes_max: bytes, spill: Some(files.clone()) };
+            let spilling = Resources {
+                memory_bytes_max: bytes,
+                spill: Some(files.clone()),
+                ..Resources::default()
+            };
             let mut spilled = run(&input, stages, spilling).unwrap();
             let mut expected = run(&input, stages, Resources::default()).unwrap();
             if !has_order {
@@ -117,8 +147,13 @@ fn without_files_too_much_is_refused() {
     for_seeds(5, |mut random| {
         let mut input = documents(&mut random);
         input.extend(documents(&mut Random::new(7)));
-        let tight = Resources { memory_bytes_max: 10, spill: None };
-        for stages in [r#"[{"$sort": {"k": 1}}]"#, r#"[{"$group": {"_id": "$k"}}]"#] {
+        let tight = Resources { memory_bytes_max: 10, ..Resources::default() };
+        for stages in [
+            r#"[{"$sort": {"k": 1}}]"#,
+            r#"[{"$group": {"_id": "$k"}}]"#,
+            r#"[{"$facet": {"a": [{"$count": "n"}]}}]"#,
+            r#"[{"$densify": {"field": "k", "range": {"step": 1, "bounds": "full"}}}]"#,
+        ] {
             let error = run(&input, stages, tight.clone()).unwrap_err();
             assert_eq!(error.code.number(), 292);
         }

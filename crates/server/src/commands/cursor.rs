@@ -5,6 +5,7 @@ use std::time::Instant;
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::commands::reply;
+use crate::cursors::BatchSize;
 use crate::request::{Answer, Request, collection_name};
 use crate::shared::Counter;
 
@@ -31,15 +32,17 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     let transaction = request.current.as_ref().map(|current| current.slot.number);
     let mut checked_out = request.server.cursors.check_out(id, &namespace, session, transaction)?;
     checked_out.cursor().current.set(&request.operation);
-    let batch = checked_out.cursor().next_batch(size, &|| request.operation.check())?;
-    let next_id = if batch.is_last {
+    let mut answer = reply::begin_batch("nextBatch");
+    let size = BatchSize { documents_max: size, is_single: false };
+    let is_last = checked_out.cursor().next_batch(&mut answer, size, &request.room())?;
+    let next_id = if is_last {
         drop(checked_out);
         0
     } else {
         checked_out.check_in(Instant::now());
         id
     };
-    Ok(reply::cursor_answer("nextBatch", &batch, next_id, &namespace))
+    Ok(reply::end_batch(answer, next_id, &namespace))
 }
 
 /// Closes cursors.

@@ -15,6 +15,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let documents = request.documents(&mut fields, "deletes")?;
     let options = write::read_options(&mut fields)?;
+    write::check_statements(&options.statements, documents.len())?;
     let variables = fields.document("let")?.map(|variables| variables.to_buf());
     fields.finish()?;
     let mut statements = Vec::with_capacity(documents.len());

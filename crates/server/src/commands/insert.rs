@@ -12,6 +12,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let documents = request.documents(&mut fields, "documents")?;
     let options = write::read_options(&mut fields)?;
+    write::check_statements(&options.statements, documents.len())?;
     fields.finish()?;
     request.server.count(Counter::Insert, documents.len() as u64);
     let database = write::database(request, options.statements)?;

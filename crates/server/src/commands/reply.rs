@@ -3,10 +3,13 @@
 use frond_db::Error;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
-use crate::cursors::{Batch, CursorFacts, Documents, OpenCursor};
+use crate::cursors::{BatchSize, CursorFacts, Documents, OpenCursor};
 use crate::limits::FIRST_BATCH_DOCUMENTS;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
+
+/// Room for an answer of one small document.
+const ANSWER_BYTES: usize = 2 << 10;
 
 /// How the first batch is asked for.
 #[derive(Clone, Debug, Default)]
@@ -28,23 +31,28 @@ pub fn first_batch(
     documents: Documents,
     options: BatchOptions,
 ) -> Answer {
-    let session = request.common.session;
-    let transaction = request.current.as_ref().map(|current| current.slot.number);
-    let facts = CursorFacts { namespace, session, transaction, no_timeout: options.no_timeout };
+    let facts = CursorFacts {
+        namespace,
+        session: request.common.session,
+        connection: request.peer.id,
+        transaction: request.current.as_ref().map(|current| current.slot.number),
+        no_timeout: options.no_timeout,
+    };
     let mut cursor = OpenCursor::new(facts, documents);
     cursor.current = options.current;
-    let size = options.size.unwrap_or(FIRST_BATCH_DOCUMENTS);
-    let batch = cursor.next_batch(Some(size), &|| request.operation.check())?;
+    let documents_max = Some(options.size.unwrap_or(FIRST_BATCH_DOCUMENTS));
+    let size = BatchSize { documents_max, is_single: options.is_single };
+    let mut answer = begin_batch("firstBatch");
+    let is_last = cursor.next_batch(&mut answer, size, &request.room())?;
+    if is_last || options.is_single {
+        return Ok(end_batch(answer, 0, &cursor.facts.namespace));
+    }
+    if let Some(current) = &request.current {
+        current.slot.note_cursor();
+    }
     let namespace = cursor.facts.namespace.clone();
-    let id = if batch.is_last || options.is_single {
-        0
-    } else {
-        if let Some(current) = &request.current {
-            current.slot.note_cursor();
-        }
-        request.server.cursors.open(cursor, std::time::Instant::now())?
-    };
-    Ok(cursor_answer("firstBatch", &batch, id, &namespace))
+    let id = request.server.cursors.open(cursor, std::time::Instant::now())?;
+    Ok(end_batch(answer, id, &namespace))
 }
 
 /// Answers with documents that are all there already: all at once unless `size` says otherwise.
@@ -60,14 +68,15 @@ pub fn listing(
     first_batch(request, namespace, documents, options)
 }
 
-/// `{cursor: {firstBatch | nextBatch: [...], id, ns}}`.
-pub fn cursor_answer(batch_name: &str, batch: &Batch, id: i64, namespace: &str) -> DocumentBuilder {
-    let bytes: usize = batch.documents.iter().map(|document| document.as_bytes().len() + 8).sum();
-    let mut answer = DocumentBuilder::with_capacity(bytes + 256);
-    answer.begin_document("cursor").begin_array(batch_name);
-    for document in &batch.documents {
-        answer.push(Value::Document(document.view()));
-    }
+/// Begins `{cursor: {firstBatch | nextBatch: [...], id, ns}}`: documents are pushed next.
+pub fn begin_batch(name: &str) -> DocumentBuilder {
+    let mut answer = DocumentBuilder::with_capacity(ANSWER_BYTES);
+    answer.begin_document("cursor").begin_array(name);
+    answer
+}
+
+/// Ends what [`begin_batch`] began.
+pub fn end_batch(mut answer: DocumentBuilder, id: i64, namespace: &str) -> DocumentBuilder {
     answer.end().append("id", Value::Int64(id)).append("ns", Value::String(namespace)).end();
     answer
 }

@@ -25,13 +25,17 @@ pub fn read_options(fields: &mut Fields<'_>) -> Result<WriteOptions, Error> {
     fields.ignore(&["bypassDocumentValidation", "bypassEmptyTsReplacement", "maxTimeMS"]);
     let first = fields.integer("stmtId")?.map(statement_id).transpose()?;
     let statements = match (fields.array("stmtIds")?, first) {
-        (Some(ids), _) => {
+        (Some(_), Some(_)) => {
+            let message = "May not specify both stmtId and stmtIds in write command";
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        }
+        (Some(ids), None) => {
             let id = |value: Value<'_>| match value.as_integer() {
                 Some(id) => statement_id(id),
                 None => Err(fields.wrong_type("stmtIds", value, "type 'int'")),
             };
             StatementIds::Listed(
-                ids.iter().take(WRITE_BATCH_MAX).map(id).collect::<Result<_, _>>()?,
+                ids.iter().take(WRITE_BATCH_MAX + 1).map(id).collect::<Result<_, _>>()?,
             )
         }
         (None, first) => StatementIds::From(first.unwrap_or(0)),
@@ -42,6 +46,37 @@ pub fn read_options(fields: &mut Fields<'_>) -> Result<WriteOptions, Error> {
 fn statement_id(id: i64) -> Result<i32, Error> {
     i32::try_from(id)
         .map_err(|_| Error::invalid(Code::BadValue, "stmtId must be a number of 32 bits"))
+}
+
+/// Checks that each of `count` statements has a name of its own: otherwise one would count as done when
+/// another was.
+pub fn check_statements(statements: &StatementIds, count: usize) -> Result<(), Error> {
+    match statements {
+        StatementIds::From(first) => {
+            let last = i32::try_from(count.saturating_sub(1)).ok();
+            if last.and_then(|last| first.checked_add(last)).is_none() {
+                let message = format!("stmtId {first} leaves no numbers for {count} operations");
+                return Err(Error::invalid(Code::BadValue, message));
+            }
+        }
+        StatementIds::Listed(ids) if ids.len() != count => {
+            let message = format!(
+                "Number of statement ids must match the number of batch entries. Got {} statement ids \
+                 but {count} operations.",
+                ids.len()
+            );
+            return Err(Error::invalid(Code::InvalidLength, message));
+        }
+        StatementIds::Listed(ids) => {
+            let mut sorted = ids.clone();
+            sorted.sort_unstable();
+            if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+                let message = format!("statement id {} is given twice in stmtIds", pair[0]);
+                return Err(Error::invalid(Code::InvalidOptions, message));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Appends the names of the statements that were done before, if there are any.

@@ -104,8 +104,13 @@ pub(super) fn begin(request_id: i32, response_to: i32, operation: OperationCode)
 }
 
 /// Fills in the length of a message that [`begin`] began.
-pub(super) fn finish(mut out: Vec<u8>) -> Vec<u8> {
-    let length = i32::try_from(out.len()).expect("a message has less than 2 GiB");
+pub(super) fn finish(out: Vec<u8>) -> Vec<u8> {
+    finish_with(out, 0)
+}
+
+/// The same, where so many bytes follow that are kept elsewhere.
+pub(super) fn finish_with(mut out: Vec<u8>, more: usize) -> Vec<u8> {
+    let length = i32::try_from(out.len() + more).expect("a message has less than 2 GiB");
     out[..size_of::<i32>()].copy_from_slice(&length.to_le_bytes());
     out
 }

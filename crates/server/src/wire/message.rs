@@ -12,7 +12,7 @@
 //! A sequence is the same as an array field of that name in the body, cheaper to read.
 
 use bytes::Bytes;
-use frond_doc::{Document, DocumentBuf};
+use frond_doc::DocumentBuf;
 
 use crate::wire::crc32c;
 use crate::wire::error::WireError;
@@ -133,24 +133,12 @@ impl Message {
     }
 }
 
-/// Writes an answer without copying its body twice.
-pub fn encode_answer(body: Document<'_>, request_id: i32, response_to: i32) -> Vec<u8> {
-    encode_answer_with(Flags::default(), body, request_id, response_to)
-}
-
-/// As [`encode_answer`], with flags.
-pub fn encode_answer_with(
-    flags: Flags,
-    body: Document<'_>,
-    request_id: i32,
-    response_to: i32,
-) -> Vec<u8> {
+/// What stands before the body of an answer that has `body_bytes`.
+pub fn answer_head(flags: Flags, body_bytes: usize, request_id: i32, response_to: i32) -> Vec<u8> {
     let mut out = header::begin(request_id, response_to, OperationCode::Message);
-    out.reserve(body.as_bytes().len() + size_of::<u32>() + 1);
     out.extend_from_slice(&flags.bits().to_le_bytes());
     out.push(SECTION_BODY);
-    out.extend_from_slice(body.as_bytes());
-    header::finish(out)
+    header::finish_with(out, body_bytes)
 }
 
 /// Checks the checksum at a message's end and returns a reader of the sections before it.
@@ -252,7 +240,8 @@ mod tests {
         assert!(Message::peek_flags(&bytes).more_to_come);
         assert_eq!(decode(bytes), Ok(sample()));
         let body = sample().body;
-        let answer = encode_answer(body.view(), 1, 2);
+        let mut answer = answer_head(Flags::default(), body.as_bytes().len(), 1, 2);
+        answer.extend_from_slice(body.as_bytes());
         assert_eq!(decode(answer), Ok(Message::new(body)));
     }
 

@@ -87,3 +87,20 @@ fn ending_a_session_closes_its_cursors() {
     client.ok("admin", &format!(r#"{{"endSessions": [{session}]}}"#));
     assert_eq!(client.error("test", &more).0, 43);
 }
+
+#[test]
+fn one_client_cannot_have_all_cursors() {
+    let server = Running::start();
+    let mut client = server.client();
+    fill(&mut client, 5);
+    let open = r#"{"find": "c", "batchSize": 0}"#;
+    for _ in 0..1_000 {
+        client.ok("test", open);
+    }
+    let (code, message) = client.error("test", open);
+    assert_eq!(code, 96, "{message}");
+    assert!(message.contains("of this connection"), "{message}");
+    // What needs no cursor goes on, and so do others.
+    assert_eq!(batch(&client.ok("test", r#"{"find": "c"}"#)), (0, 5));
+    server.client().ok("test", open);
+}

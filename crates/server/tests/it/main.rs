@@ -6,6 +6,7 @@ mod cursors;
 mod errors;
 mod hostile;
 mod many;
+mod memory;
 mod monitor;
 mod running;
 mod startup;

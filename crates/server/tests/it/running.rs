@@ -29,9 +29,22 @@ impl Running {
 
     /// Starts a server on a disk.
     pub fn on_disk(disk: &SimDisk, connections_max: usize) -> Running {
+        Running::with(disk, ServerOptions { connections_max, ..ServerOptions::default() })
+    }
+
+    /// Starts a server whose messages and answers may hold so many bytes each.
+    pub fn with_memory(bytes_max: usize) -> Running {
+        let memory = ServerOptions {
+            messages_bytes_max: bytes_max,
+            answers_bytes_max: bytes_max,
+            ..ServerOptions::default()
+        };
+        Running::with(&SimDisk::new(1), memory)
+    }
+
+    fn with(disk: &SimDisk, options: ServerOptions) -> Running {
         let frond = Frond::open_on(&disk.machine(), FrondOptions::default());
-        let listen = "127.0.0.1:0".to_owned();
-        let options = ServerOptions { listen, connections_max, ..ServerOptions::default() };
+        let options = ServerOptions { listen: "127.0.0.1:0".to_owned(), ..options };
         let server = Server::bind(frond.expect("the disk opens"), options).expect("binds");
         let (address, stopper) = (server.address().to_string(), server.stopper());
         let thread = Some(std::thread::spawn(move || server.run()));

@@ -494,3 +494,26 @@ fn done(session: &mut Session, database: &str, command: &str) -> bool {
         Err(error) => panic!("{error}"),
     }
 }
+
+#[test]
+fn each_statement_of_a_write_has_a_name_of_its_own() {
+    let server = Running::start();
+    let mut session = Session::new(&server, 1);
+    let documents = r#""documents": [{"_id": 1}, {"_id": 2}]"#;
+    for (ids, code) in [
+        (r#""stmtIds": [3, 3]"#, 72),
+        (r#""stmtIds": [3]"#, 16),
+        (r#""stmtIds": [3, 4, 5]"#, 16),
+        (r#""stmtIds": [3, 4], "stmtId": 1"#, 72),
+        (r#""stmtId": 2147483647"#, 2),
+    ] {
+        let command = format!(r#"{{"insert": "c", {documents}, {ids}}}"#);
+        let command = session.retryable(&command, 1);
+        assert_eq!(session.client.error("test", &command).0, code, "{ids}");
+    }
+    let command = format!(r#"{{"insert": "c", {documents}, "stmtIds": [4, 3]}}"#);
+    let command = session.retryable(&command, 1);
+    session.client.check("test", &command, r#"{"n": 2, "ok": 1.0}"#);
+    let again = r#"{"n": 2, "retriedStmtIds": [4, 3], "ok": 1.0}"#;
+    session.client.check("test", &command, again);
+}

@@ -21,22 +21,20 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::LocalStore;
 use super::mark::{Halt, Marks};
 use super::repack::Repack;
+use super::{CHANGED_TOGETHER, LocalStore};
 use crate::ChunkStore;
 use crate::chunk::ChunkHash;
 use crate::collection::{Collected, Collection};
 use crate::error::StoreError;
 use crate::index::PackedChunk;
-use crate::manifest::{PackEntry, PackState};
+use crate::manifest::PackState;
 use crate::pack::reader::read_index;
-use crate::pack::writer::Written;
+use crate::pack::writer::{PACK_CHUNKS_MAX, Written};
 use crate::pack::{PURPOSE_COUNT, Pack, PackNumber, Purpose};
 use crate::session::Sessions;
 
-/// Chunks that are removed from the index at once: it is locked meanwhile.
-const REMOVED_TOGETHER: usize = 1024;
 /// A round moves packs of about this many bytes: so much room is needed besides.
 const ROUND_BYTES: u64 = 1 << 30;
 /// Packs below this part of a full one are small: with `pack_history` they are put together.
@@ -61,7 +59,8 @@ pub(super) fn collect(
     let _noting = EndWhenDropped(&store.sessions);
     let collected =
         Collected { bytes_before: store.counters().bytes_stored, ..Collected::default() };
-    let mut collector = Collector { store, collection, marks: Marks::new(store), collected };
+    let marks = Marks::new(store, &[]);
+    let mut collector = Collector { store, collection, marks, collected };
     match collector.run() {
         Ok(()) => {}
         Err(Halt::Stopped) => collector.collected.stopped = true,
@@ -91,6 +90,7 @@ struct Collector<'a, 'b> {
 struct Candidate {
     pack: Arc<Pack>,
     bytes: u64,
+    chunk_count: usize,
     /// Bytes of frames with live chunks.
     bytes_live: u64,
     /// Of these, bytes of chunks that lie where a collection would put them.
@@ -100,12 +100,14 @@ struct Candidate {
 impl Collector<'_, '_> {
     fn run(&mut self) -> Result<(), Halt> {
         if self.collection.options.only_weigh {
+            self.marks = Marks::new(self.store, &self.store.sealed_packs());
             self.mark(&[])?;
             self.collected.chunks_live = self.marks.count();
-            self.collected.bytes_live = self.bytes_live();
+            self.collected.bytes_live = self.marks.bytes_live()?;
             return Ok(());
         }
         let sealed = self.seal()?;
+        self.marks = Marks::new(self.store, &sealed);
         self.mark(&sealed)?;
         self.collected.chunks_live = self.marks.count();
         let mut candidates = Vec::with_capacity(sealed.len());
@@ -135,60 +137,58 @@ impl Collector<'_, '_> {
             Err(error) if !error.is_full() => return Err(error),
             _ => {}
         }
-        let publisher = self.store.publisher();
-        let sealed = publisher.packs.iter().filter(|entry| entry.state == PackState::Sealed);
-        Ok(self.store.index(|index| {
-            let pack =
-                |entry: &PackEntry| Some((index.packs.get(&entry.number)?.clone(), entry.bytes));
-            sealed.filter_map(pack).collect()
-        }))
+        let durable: HashSet<PackNumber> = {
+            let publisher = self.store.publisher();
+            let sealed = publisher.packs.iter().filter(|entry| entry.state == PackState::Sealed);
+            sealed.map(|entry| entry.number).collect()
+        };
+        let mut sealed = self.store.sealed_packs();
+        sealed.retain(|(pack, _)| durable.contains(&pack.number));
+        Ok(sealed)
     }
 
     /// Step 2.
     fn mark(&mut self, sealed: &[(Arc<Pack>, u64)]) -> Result<(), Halt> {
         // In this order: what a session protected that has ended since, the roots reach by now.
-        let (moment, mut touched) = self.store.sessions.protected();
-        let mut young: Vec<ChunkHash> = Vec::new();
-        if let Some(moment) = moment {
-            let may_hold = |pack: &Pack| moment.may_be_before(pack.purpose, pack.number);
-            for (pack, bytes) in sealed.iter().filter(|(pack, _)| may_hold(pack)) {
-                let entries = read_index(pack, *bytes)?;
-                young.extend(self.store.index(|index| {
-                    let is_young = |hash: &ChunkHash| {
-                        let at = index.chunks.get(hash);
-                        at.is_some_and(|at| {
-                            at.pack == pack.number && moment.is_before(pack.purpose, at)
-                        })
-                    };
-                    entries.iter().map(|entry| entry.hash).filter(is_young).collect::<Vec<_>>()
-                }));
-            }
-        }
+        // In this order: what a session protected that has ended since, the roots reach by now.
+        let (moment, touched) = self.store.sessions.protected();
         let mut roots = (self.collection.roots)()?;
         roots.extend(self.store.roots.read().expect("no panic while the lock is held").values());
         self.marks.mark_roots(&roots, self.collection.pace)?;
-        touched.append(&mut young);
-        self.marks.mark_touched(&touched, self.collection.pace)
+        self.marks.mark_touched(&touched, self.collection.pace)?;
+        let Some(moment) = moment else { return Ok(()) };
+        let may_hold = |pack: &Pack| moment.may_be_before(pack.purpose, pack.number);
+        for (pack, bytes) in sealed.iter().filter(|(pack, _)| may_hold(pack)) {
+            let mut young = read_index(pack, *bytes)?;
+            self.store.index(|index| {
+                young.retain(|entry| {
+                    moment.is_before(pack.purpose, &entry.location(pack.number, None))
+                        && index.lies_in(entry.hash, pack.number)
+                });
+            });
+            let names: Vec<ChunkHash> = young.iter().map(|entry| entry.hash).collect();
+            self.marks.mark_names(&names, self.collection.pace)?;
+        }
+        Ok(())
     }
 
     /// Step 3, for one pack.
     fn remove_dead(&mut self, pack: &Pack, entries: &[PackedChunk]) -> Result<(), Halt> {
-        for batch in entries.chunks(REMOVED_TOGETHER) {
+        let positions: Vec<(u32, &PackedChunk)> = (0..).zip(entries).collect();
+        for batch in positions.chunks(CHANGED_TOGETHER) {
             loop {
-                let mut index = self.store.index.write().expect("no panic while the lock is held");
+                let mut index = self.store.index_mut();
                 let fresh = self.marks.mark_at_once(self.store.sessions.take_fresh(), &index);
                 if !fresh.is_empty() {
                     drop(index);
                     self.marks.mark_touched(&fresh, self.collection.pace)?;
                     continue;
                 }
-                for entry in batch {
-                    let is_dead = index
-                        .chunks
-                        .get(&entry.hash)
-                        .is_some_and(|at| at.pack == pack.number && !self.marks.is_live(at));
+                for (position, entry) in batch {
+                    let is_dead = !self.marks.is_live(pack.number, *position)
+                        && index.lies_in(entry.hash, pack.number);
                     if is_dead {
-                        index.chunks.remove(&entry.hash);
+                        index.remove_sealed(entry.hash, pack.number);
                         self.collected.chunks_dead += 1;
                     }
                 }
@@ -196,15 +196,6 @@ impl Collector<'_, '_> {
             }
         }
         Ok(())
-    }
-
-    /// The bytes of frames that hold live chunks.
-    fn bytes_live(&self) -> u64 {
-        self.store.index(|index| {
-            let live = index.chunks.values().filter(|at| self.marks.is_live(at));
-            let frames: HashSet<_> = live.map(|at| (at.pack, at.place)).collect();
-            frames.iter().map(|(_, place)| u64::from(place.bytes)).sum()
-        })
     }
 
     fn weigh(&self, pack: Arc<Pack>, bytes: u64, entries: &[PackedChunk]) -> Candidate {
@@ -216,21 +207,21 @@ impl Collector<'_, '_> {
             _ => u64::from(entry.place.bytes) * bytes / whole.max(1),
         };
         self.store.index(|index| {
-            for entry in entries {
-                let Some(at) = index.chunks.get(&entry.hash) else { continue };
-                if at.pack != pack.number {
+            for (position, entry) in (0..).zip(entries) {
+                if !index.lies_in(entry.hash, pack.number) {
                     continue;
                 }
                 live += share(entry).max(1);
                 let in_place = match pack.purpose {
                     Purpose::Packed | Purpose::Brief => true,
-                    Purpose::Lasting => self.marks.is_current(at),
+                    Purpose::Lasting => self.marks.is_current(pack.number, position),
                     Purpose::Working => false,
                 };
                 packed += if in_place { share(entry).max(1) } else { 0 };
             }
         });
-        Candidate { pack, bytes, bytes_live: live, bytes_packed: packed }
+        let chunk_count = entries.len();
+        Candidate { pack, bytes, chunk_count, bytes_live: live, bytes_packed: packed }
     }
 
     /// The packs that are to be moved.
@@ -239,7 +230,9 @@ impl Collector<'_, '_> {
         let bytes_small = self.store.pack_bytes_target / SMALL_PACK_DIVISOR;
         // What is brief dies soon and whole.
         let is_small = |candidate: &Candidate| {
-            candidate.bytes < bytes_small && candidate.pack.purpose != Purpose::Brief
+            candidate.bytes < bytes_small
+                && candidate.chunk_count < PACK_CHUNKS_MAX / SMALL_PACK_DIVISOR as usize
+                && candidate.pack.purpose != Purpose::Brief
         };
         let mut small_counts = [0; PURPOSE_COUNT];
         for candidate in candidates.iter().filter(|candidate| is_small(candidate)) {
@@ -310,9 +303,7 @@ impl Collector<'_, '_> {
                 return Err(error.into());
             }
         }
-        let mut index = self.store.index.write().expect("no panic while the lock is held");
-        index.packs.retain(|number, _| !goes(*number));
-        drop(index);
+        self.store.index_mut().drop_packs(goes);
         for candidate in packs {
             // What can't be removed now is removed by the next opening: no manifest lists it.
             let _ = self.store.disk.remove(&candidate.pack.name);
@@ -326,12 +317,9 @@ impl Collector<'_, '_> {
     fn check_empty(&self, candidate: &Candidate) -> Result<(), StoreError> {
         let entries = read_index(&candidate.pack, candidate.bytes)?;
         let number = candidate.pack.number;
-        let is_empty = self.store.index(|index| {
-            let lies_here = |entry: &PackedChunk| {
-                index.chunks.get(&entry.hash).is_some_and(|at| at.pack == number)
-            };
-            !entries.iter().any(lies_here)
-        });
+        let is_empty = self
+            .store
+            .index(|index| !entries.iter().any(|entry| index.lies_in(entry.hash, number)));
         assert!(is_empty, "a pack that goes holds nothing that is needed");
         Ok(())
     }

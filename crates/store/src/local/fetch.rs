@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::LocalStore;
+use super::find::Found;
 use crate::buffers::Buffers;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
@@ -25,8 +26,7 @@ pub(super) type Located = (Arc<Pack>, Location, ChunkHash);
 
 impl LocalStore {
     pub(super) fn fetch(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
-        let located = self.locate(&[hash])?;
-        let (pack, location, _) = &located[0];
+        let (pack, location) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
         let offset = u64::from(location.place.offset);
         let chunks = self.buffers.with(location.place.bytes as usize, |stored: &mut [u8]| {
             pack.read_to(offset, stored)?;
@@ -88,13 +88,12 @@ impl LocalStore {
 
     /// Finds where chunks lie; each with its pack.
     pub(super) fn locate(&self, hashes: &[ChunkHash]) -> Result<Vec<Located>, StoreError> {
-        self.index(|index| {
-            let locate = |hash: &ChunkHash| {
-                let location = *index.chunks.get(hash).ok_or(StoreError::Missing(*hash))?;
-                Ok((Arc::clone(&index.packs[&location.pack]), location, *hash))
-            };
-            hashes.iter().map(locate).collect()
-        })
+        let found = self.find_many(hashes)?;
+        let locate = |(found, hash): (Option<Found>, &ChunkHash)| {
+            let (pack, at) = found.ok_or(StoreError::Missing(*hash))?;
+            Ok((pack, at, *hash))
+        };
+        found.into_iter().zip(hashes).map(locate).collect()
     }
 }
 

@@ -4,57 +4,29 @@
 //!    that readers keep what they have there. A chunk that refers to nothing is marked and not read.
 //! 2. *Current* is what can be reached without passing a commit: the working state. Commits wait
 //!    until that is done; what only they reach is *history*.
-//! 3. Marks are bits at a chunk's slot in its pack: exact, and a bit or two a chunk.
+//! 3. Marks are bits at a chunk's position in its pack's index: exact, and a bit or two a chunk. Chunks of packs
+//!    that were open when marking began are few, and marked by name.
 //!
 //! From the roots, everything must be there: a missing or damaged chunk ends the collection before
 //! anything is removed. What a session touched may be garbage that was being looked at, whose parts
 //! are gone already: there, what is missing is passed over.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::LocalStore;
+use super::find::Found;
+use crate::bits::Bits;
 use crate::chunk::{ChunkHash, ChunkKind};
 use crate::error::StoreError;
-use crate::index::{Index, Location, NameHasherBuilder};
-use crate::pack::PackNumber;
-use crate::pack::reader::Naming;
+use crate::index::{FramePlace, Index, Location, NameHasherBuilder};
+use crate::pack::reader::{Naming, read_index};
+use crate::pack::{Pack, PackNumber};
+use crate::session::Notes;
 
 /// Chunks that are read together. Bounds memory: each may push as many as it refers to.
 const BATCH_COUNT: usize = 1024;
-
-/// A bit for each chunk of each pack.
-#[derive(Default)]
-struct Bits(BTreeMap<PackNumber, Vec<u64>>);
-
-impl Bits {
-    /// Sets the bit. Returns whether it was clear.
-    fn set(&mut self, at: &Location) -> bool {
-        let (word, bit) = place(at);
-        let words = self.0.entry(at.pack).or_default();
-        if words.len() <= word {
-            words.resize(word + 1, 0);
-        }
-        let was_clear = words[word] & bit == 0;
-        words[word] |= bit;
-        was_clear
-    }
-
-    fn get(&self, at: &Location) -> bool {
-        let (word, bit) = place(at);
-        let words = self.0.get(&at.pack);
-        words.and_then(|words| words.get(word)).is_some_and(|found| found & bit != 0)
-    }
-
-    fn count(&self) -> u64 {
-        self.0.values().flatten().map(|word| u64::from(word.count_ones())).sum()
-    }
-}
-
-fn place(at: &Location) -> (usize, u64) {
-    let ordinal = at.slot.ordinal();
-    ((ordinal / u64::BITS) as usize, 1 << (ordinal % u64::BITS))
-}
 
 /// What is done with a reference to a chunk that isn't there.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,8 +60,12 @@ pub(super) fn pace(tell: &mut dyn FnMut(u64) -> ControlFlow<()>, bytes: u64) -> 
 /// What is reachable, as far as it has been followed.
 pub(super) struct Marks<'a> {
     store: &'a LocalStore,
+    /// The packs that were sealed when marking began, and their lengths. Of their chunks there are bits.
+    sealed: BTreeMap<PackNumber, (Arc<Pack>, u64)>,
     live: Bits,
     current: Bits,
+    /// Of other packs: marked chunks.
+    young: HashMap<ChunkHash, Young, NameHasherBuilder>,
     /// Marked, refer to others, and were not read yet.
     stack: Vec<ChunkHash>,
     /// Commits that wait until the working state is marked.
@@ -98,9 +74,16 @@ pub(super) struct Marks<'a> {
     missing: Vec<ChunkHash>,
 }
 
+/// A marked chunk that lay in an open pack.
+#[derive(Clone, Copy)]
+struct Young {
+    pack: PackNumber,
+    place: FramePlace,
+}
+
 /// See [`LocalStore::missing_parts`].
 pub(super) fn missing_parts(store: &LocalStore) -> Result<Vec<ChunkHash>, StoreError> {
-    let mut marks = Marks::new(store);
+    let mut marks = Marks::new(store, &store.sealed_packs());
     let roots: Vec<ChunkHash> =
         store.roots.read().expect("no panic while the lock is held").values().copied().collect();
     let followed = marks
@@ -113,23 +96,63 @@ pub(super) fn missing_parts(store: &LocalStore) -> Result<Vec<ChunkHash>, StoreE
 }
 
 impl<'a> Marks<'a> {
-    pub(super) fn new(store: &'a LocalStore) -> Marks<'a> {
-        let (live, current) = (Bits::default(), Bits::default());
-        let (stack, commits, missing) = (Vec::new(), Vec::new(), Vec::new());
-        Marks { store, live, current, stack, commits, missing }
+    pub(super) fn new(store: &'a LocalStore, sealed: &[(Arc<Pack>, u64)]) -> Marks<'a> {
+        let by_number = |(pack, bytes): &(Arc<Pack>, u64)| (pack.number, (pack.clone(), *bytes));
+        Marks {
+            store,
+            sealed: sealed.iter().map(by_number).collect(),
+            live: Bits::default(),
+            current: Bits::default(),
+            young: HashMap::default(),
+            stack: Vec::new(),
+            commits: Vec::new(),
+            missing: Vec::new(),
+        }
     }
 
-    pub(super) fn is_live(&self, at: &Location) -> bool {
-        self.live.get(at)
+    /// Whether the chunk at `position` in the index of `pack`, sealed when marking began, is marked.
+    pub(super) fn is_live(&self, pack: PackNumber, position: u32) -> bool {
+        self.live.get(pack, position)
     }
 
-    /// Whether the chunk belongs to the working state, not to history alone.
-    pub(super) fn is_current(&self, at: &Location) -> bool {
-        self.current.get(at)
+    /// Whether it belongs to the working state, not to history alone.
+    pub(super) fn is_current(&self, pack: PackNumber, position: u32) -> bool {
+        self.current.get(pack, position)
     }
 
     pub(super) fn count(&self) -> u64 {
-        self.live.count()
+        self.live.count() + self.young.len() as u64
+    }
+
+    /// The bytes of frames that hold marked chunks.
+    pub(super) fn bytes_live(&self) -> Result<u64, StoreError> {
+        let sum = |places: HashSet<FramePlace>| -> u64 {
+            places.iter().map(|place| u64::from(place.bytes)).sum()
+        };
+        let mut bytes = 0;
+        for (number, (pack, pack_bytes)) in &self.sealed {
+            let entries = read_index(pack, *pack_bytes)?;
+            let live = (0..).zip(&entries).filter(|(position, _)| self.is_live(*number, *position));
+            bytes += sum(live.map(|(_, entry)| entry.place).collect());
+        }
+        let mut young: BTreeMap<PackNumber, HashSet<FramePlace>> = BTreeMap::new();
+        for Young { pack, place } in self.young.values() {
+            young.entry(*pack).or_default().insert(*place);
+        }
+        Ok(bytes + young.into_values().map(sum).sum::<u64>())
+    }
+
+    /// Marks the chunk. Returns whether it wasn't.
+    fn set(&mut self, hash: ChunkHash, at: &Location, current: bool) -> bool {
+        match at.position.filter(|_| self.sealed.contains_key(&at.pack)) {
+            Some(position) => {
+                if current {
+                    self.current.set(at.pack, position);
+                }
+                self.live.set(at.pack, position)
+            }
+            None => self.young.insert(hash, Young { pack: at.pack, place: at.place }).is_none(),
+        }
     }
 
     /// Marks what `roots` reach.
@@ -147,53 +170,66 @@ impl<'a> Marks<'a> {
     /// Marks what `touched` reach, as far as it is there.
     pub(super) fn mark_touched(
         &mut self,
-        touched: &[ChunkHash],
+        touched: &Notes,
         tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<(), Halt> {
-        self.push(touched, Absent::PassedOver, false)?;
+        let names: Vec<ChunkHash> = touched.names.iter().copied().collect();
+        self.mark_names(&names, tell)?;
+        let known: Vec<(Arc<Pack>, u64)> = self.store.sealed_packs();
+        for number in touched.bits.packs() {
+            // What lay in a pack that is gone moved after its session began: it is young.
+            let Some((pack, bytes)) = known.iter().find(|(pack, _)| pack.number == number) else {
+                continue;
+            };
+            let entries = read_index(pack, *bytes)?;
+            let noted = (0..).zip(&entries).filter(|(at, _)| touched.bits.get(number, *at));
+            let names: Vec<ChunkHash> = noted.map(|(_, entry)| entry.hash).collect();
+            self.mark_names(&names, tell)?;
+        }
+        Ok(())
+    }
+
+    /// As `mark_touched`, for chunks by name.
+    pub(super) fn mark_names(
+        &mut self,
+        names: &[ChunkHash],
+        tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<(), Halt> {
+        self.push(names, Absent::PassedOver, false)?;
         self.follow(Absent::PassedOver, false, tell)
     }
 
     /// Marks those of `touched` that nothing needs to be read for, with the index locked. Returns the
     /// others.
-    pub(super) fn mark_at_once(
-        &mut self,
-        touched: Vec<ChunkHash>,
-        index: &Index,
-    ) -> Vec<ChunkHash> {
+    pub(super) fn mark_at_once(&mut self, touched: Notes, index: &Index) -> Notes {
         let mut others = touched;
-        others.retain(|hash| match index.chunks.get(hash) {
-            Some(at) if !at.slot.refers() => {
-                self.live.set(at);
+        others.bits.clear_all(&self.live);
+        others.names.retain(|hash| match index.open_place(*hash) {
+            Some(at) if !at.refers => {
+                self.set(*hash, at, false);
                 false
             }
-            Some(at) => !self.live.get(at),
-            None => false,
+            _ => !self.young.contains_key(hash),
         });
         others
     }
 
     fn push(&mut self, hashes: &[ChunkHash], absent: Absent, current: bool) -> Result<(), Halt> {
-        let store = self.store;
-        store.index(|index| {
-            for hash in hashes {
-                let Some(at) = index.chunks.get(hash) else {
-                    match absent {
-                        Absent::Refused => return Err(StoreError::Missing(*hash).into()),
-                        Absent::PassedOver => {}
-                        Absent::Noted => self.missing.push(*hash),
-                    }
-                    continue;
-                };
-                if current {
-                    self.current.set(at);
+        let found: Vec<Option<Found>> = self.store.find_many(hashes)?;
+        for (hash, found) in hashes.iter().zip(found) {
+            let Some((_, at)) = found else {
+                match absent {
+                    Absent::Refused => return Err(StoreError::Missing(*hash).into()),
+                    Absent::PassedOver => {}
+                    Absent::Noted => self.missing.push(*hash),
                 }
-                if self.live.set(at) && at.slot.refers() {
-                    self.stack.push(*hash);
-                }
+                continue;
+            };
+            if self.set(*hash, &at, current) && at.refers {
+                self.stack.push(*hash);
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     fn follow(

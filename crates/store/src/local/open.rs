@@ -4,7 +4,7 @@
 //!    before any pack exists, so that packs without a manifest are damage, never a new store.
 //! 2. Remove `MANIFEST.new` and packs that the manifest doesn't list: nothing in them was
 //!    acknowledged.
-//! 3. Read the index of each sealed pack. Scan the open ones: a frame that isn't whole is damage if it
+//! 3. Read the index of each sealed pack, of which 8 bytes a chunk stay in memory. Scan the open ones: a frame that isn't whole is damage if it
 //!    begins before the length that the manifest records; after that it is what a crash left of an
 //!    unfinished write, and is cut off.
 //! 4. Write the frames after that length again and sync them: they may be in the page cache only
@@ -17,12 +17,14 @@ use std::sync::{Arc, Mutex, RwLock};
 use super::{DirectoryLock, LocalOptions, LocalStore, PACK_BYTES_TARGET_MAX, Publisher};
 use crate::buffers::Buffers;
 use crate::cache::ChunkCache;
+use crate::chunk::ChunkHash;
 use crate::counters::Counters;
 use crate::error::StoreError;
-use crate::index::Index;
+use crate::index::{Index, Known, PackedChunk};
 use crate::io::{Disk, Machine};
 use crate::manifest::{self, MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest, PackEntry, PackState};
 use crate::pack::reader::{read_index, rewrite, scan};
+use crate::pack::table::PageCache;
 use crate::pack::writer::{ActivePack, Writer};
 use crate::pack::{Pack, PackNumber};
 use crate::session::Sessions;
@@ -33,7 +35,8 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let lock = DirectoryLock(Arc::clone(&disk));
     let (manifest, next_number) = read_manifest_and_clean(&*disk)?;
     let counters = Counters::default();
-    let loaded = load(&*disk, &manifest, &counters)?;
+    let pages = PageCache::new(options.index_cache_bytes);
+    let loaded = load(&*disk, &manifest, pages, &counters)?;
 
     let target = options.pack_bytes_target.min(PACK_BYTES_TARGET_MAX);
     let roots = manifest.roots.clone();
@@ -46,6 +49,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         disk,
         index: RwLock::new(loaded.index),
         cache: ChunkCache::new(options.cache_bytes),
+        pages: loaded.pages,
         writer: Mutex::new(writer),
         publisher: Mutex::new(Publisher { manifest, packs: loaded.packs, batches: 0 }),
         roots: RwLock::new(roots.clone()),
@@ -89,26 +93,68 @@ fn read_manifest_and_clean(disk: &dyn Disk) -> Result<(Manifest, u32), StoreErro
 /// The packs, as they were found.
 struct Loaded {
     index: Index,
+    pages: PageCache,
     packs: Vec<PackEntry>,
     open: Vec<ActivePack>,
 }
 
+impl Loaded {
+    fn holds(&self, hash: ChunkHash) -> Result<bool, StoreError> {
+        match self.index.look(hash) {
+            Known::Here(..) => Ok(true),
+            Known::Perhaps(packs) => {
+                for pack in packs {
+                    if pack.search(&self.pages, hash)?.is_some() {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Adds the chunks of a pack. A chunk that is there already keeps its place: either is right.
+    fn insert_all(
+        &mut self,
+        pack: PackNumber,
+        state: PackState,
+        chunks: &[PackedChunk],
+    ) -> Result<(), StoreError> {
+        for chunk in chunks {
+            let is_there = self.holds(chunk.hash)?;
+            match state {
+                PackState::Sealed => self.index.insert_sealed(chunk.hash, pack, !is_there),
+                PackState::Open if is_there => {}
+                PackState::Open => self.index.insert_open(chunk.hash, chunk.location(pack, None)),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Steps 3 and 4.
-fn load(disk: &dyn Disk, manifest: &Manifest, counters: &Counters) -> Result<Loaded, StoreError> {
-    let mut loaded = Loaded { index: Index::default(), packs: Vec::new(), open: Vec::new() };
+fn load(
+    disk: &dyn Disk,
+    manifest: &Manifest,
+    pages: PageCache,
+    counters: &Counters,
+) -> Result<Loaded, StoreError> {
+    let index = Index::default();
+    let mut loaded = Loaded { index, pages, packs: Vec::new(), open: Vec::new() };
     for entry in &manifest.packs {
         let pack = open_pack(disk, entry)?;
-        loaded.index.packs.insert(pack.number, Arc::clone(&pack));
+        loaded.index.add_pack(Arc::clone(&pack));
         let mut entry = entry.clone();
         match entry.state {
             PackState::Sealed => {
-                loaded.index.insert_all(pack.number, &read_index(&pack, entry.bytes)?);
+                let chunks = read_index(&pack, entry.bytes)?;
+                loaded.insert_all(pack.number, PackState::Sealed, &chunks)?;
             }
             PackState::Open => {
                 let active = recover(pack, entry.bytes)?;
                 counters.syncs.add(1);
                 entry.bytes = active.position;
-                loaded.index.insert_all(entry.number, &active.entries);
+                loaded.insert_all(entry.number, PackState::Open, &active.entries)?;
                 loaded.open.push(active);
             }
         }
@@ -116,7 +162,7 @@ fn load(disk: &dyn Disk, manifest: &Manifest, counters: &Counters) -> Result<Loa
         loaded.packs.push(entry);
     }
     for (name, hash) in &manifest.roots {
-        if !loaded.index.chunks.contains_key(hash) {
+        if !loaded.holds(*hash)? {
             let what = format!("root {name:?} names chunk {hash}, which is not stored");
             return Err(StoreError::damaged(MANIFEST_NAME, 0, &what));
         }

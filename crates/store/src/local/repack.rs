@@ -26,7 +26,7 @@ use crate::pack::format::Frame;
 use crate::pack::frames::Frames;
 use crate::pack::reader::Naming;
 use crate::pack::writer::Written;
-use crate::pack::{Pack, Purpose};
+use crate::pack::{Pack, PackNumber, Purpose};
 
 /// Most uncompressed bytes of a group, but for a chunk that is larger: reading one decompresses all.
 const GROUP_BYTES: usize = 512 << 10;
@@ -73,12 +73,15 @@ impl<'a, 'b> Repack<'a, 'b> {
     /// Takes all chunks of `pack`, whose index is `entries`, that are still there.
     pub(super) fn add(&mut self, pack: &Arc<Pack>, entries: &[PackedChunk]) -> Result<(), Halt> {
         let mut here: Vec<(Location, ChunkHash)> = self.store.index(|index| {
-            let find = |entry: &PackedChunk| Some((*index.chunks.get(&entry.hash)?, entry.hash));
-            entries.iter().filter_map(find).filter(|(at, _)| at.pack == pack.number).collect()
+            let here =
+                (0..).zip(entries).filter(|(_, entry)| index.lies_in(entry.hash, pack.number));
+            here.map(|(at, entry)| (entry.location(pack.number, Some(at)), entry.hash)).collect()
         });
         here.sort_unstable();
+        let is_current =
+            |at: &Location| at.position.is_some_and(|at| self.marks.is_current(pack.number, at));
         let (current, history): (Vec<_>, Vec<_>) =
-            here.into_iter().partition(|(at, _)| self.marks.is_current(at));
+            here.into_iter().partition(|(at, _)| is_current(at));
         self.move_current(pack, &current)?;
         for batch in history.chunks(BATCH_COUNT) {
             let places: HashMap<ChunkHash, Location, NameHasherBuilder> =
@@ -86,7 +89,7 @@ impl<'a, 'b> Repack<'a, 'b> {
             for chunk in self.read(batch.iter().map(|(_, hash)| *hash))? {
                 let at = places[&chunk.hash()];
                 self.history.push(Sketched {
-                    refers: at.slot.refers(),
+                    refers: at.refers,
                     kind: chunk.kind() as u8,
                     sketch: sketch(chunk.encoded()),
                     at,
@@ -111,10 +114,11 @@ impl<'a, 'b> Repack<'a, 'b> {
             } else {
                 self.copy(pack, batch, &mut recoded)?
             };
-            self.write_frames(Purpose::Lasting, copied)?;
+            let from = |_| Some(pack.number);
+            self.write_frames(Purpose::Lasting, copied, from)?;
             let chunks = self.read(recoded.drain(..))?;
             let groups: Vec<&[Chunk]> = chunks.chunks(1).collect();
-            self.write(Purpose::Lasting, Effort::Firm, &groups)?;
+            self.write(Purpose::Lasting, Effort::Firm, &groups, from)?;
         }
         Ok(())
     }
@@ -159,7 +163,10 @@ impl<'a, 'b> Repack<'a, 'b> {
         while !left.is_empty() {
             let (group, rest) = left.split_at(group_count(left));
             let chunks = self.read(group.iter().map(|sketched| sketched.hash))?;
-            self.write(Purpose::Packed, Effort::Strong, &[&chunks])?;
+            let from: HashMap<ChunkHash, PackNumber, NameHasherBuilder> =
+                group.iter().map(|sketched| (sketched.hash, sketched.at.pack)).collect();
+            let from = |hash| from.get(&hash).copied();
+            self.write(Purpose::Packed, Effort::Strong, &[&chunks], from)?;
             left = rest;
         }
         Ok(())
@@ -178,15 +185,26 @@ impl<'a, 'b> Repack<'a, 'b> {
         Ok(chunks)
     }
 
-    /// Writes a frame for each of `groups`.
-    fn write(&mut self, purpose: Purpose, effort: Effort, groups: &[&[Chunk]]) -> Result<(), Halt> {
+    /// Writes a frame for each of `groups`; `from` tells the pack that a chunk lies in.
+    fn write(
+        &mut self,
+        purpose: Purpose,
+        effort: Effort,
+        groups: &[&[Chunk]],
+        from: impl Fn(ChunkHash) -> Option<PackNumber>,
+    ) -> Result<(), Halt> {
         let mut frames = Frames::new(self.store.buffers.take());
         groups.iter().for_each(|group| frames.push(effort, &group.iter().collect::<Vec<_>>()));
-        self.write_frames(purpose, frames)
+        self.write_frames(purpose, frames, from)
     }
 
     /// Writes frames; from then on their chunks lie there.
-    fn write_frames(&mut self, purpose: Purpose, frames: Frames) -> Result<(), Halt> {
+    fn write_frames(
+        &mut self,
+        purpose: Purpose,
+        frames: Frames,
+        from: impl Fn(ChunkHash) -> Option<PackNumber>,
+    ) -> Result<(), Halt> {
         if frames.frames().is_empty() {
             return Ok(());
         }
@@ -197,7 +215,7 @@ impl<'a, 'b> Repack<'a, 'b> {
             let result = writer.append(purpose, &frames, &mut written);
             let bytes = written.bytes;
             self.moved += written.chunks.len() as u64;
-            self.store.note_written(written);
+            self.store.note_moved(written, from);
             result?;
             bytes
         };

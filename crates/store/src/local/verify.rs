@@ -1,15 +1,19 @@
 //! Reads a whole store from the disk and lists what is damaged.
 //!
-//! Chunks are read by the index in memory, so that one damaged frame doesn't hide those behind it;
-//! headers, the indexes of sealed packs and the manifest are read again beside them.
+//! Pack by pack: the index of a sealed one is read anew, of an open one that in memory is taken; each
+//! frame is read by it, so that one damaged frame doesn't hide those behind it. Headers and the manifest
+//! are read again, too.
+
+use std::sync::Arc;
 
 use super::LocalStore;
-use crate::chunk::ChunkHash;
 use crate::error::StoreError;
-use crate::index::Location;
-use crate::manifest::{self, MANIFEST_NAME, PackEntry, PackState};
+use crate::index::PackedChunk;
+use crate::manifest::{self, MANIFEST_NAME};
 use crate::pack::Pack;
-use crate::pack::reader::{Naming, check_header, pick, read_frame, read_index};
+use crate::pack::reader::{
+    Naming, Window, check_header, pick, read_frame, read_index, scan_frames,
+};
 
 /// How often `progress` hears of it.
 const CHUNKS_A_REPORT: u64 = 256;
@@ -27,51 +31,78 @@ pub(super) fn verify(
             Ok(())
         }
     };
-    let (durable, roots) = {
+    let roots = {
         // Held while the file is read, so that it isn't being replaced.
         let publisher = store.publisher();
         note(check_manifest(store))?;
-        (publisher.packs.clone(), publisher.manifest.roots.clone())
+        publisher.manifest.roots.clone()
     };
-    let (packs, mut chunks) = store.index(|index| {
-        let chunks: Vec<_> = index.chunks.iter().map(|(hash, at)| (*at, *hash)).collect();
-        (index.packs.clone(), chunks)
-    });
-    for pack in packs.values() {
-        let is_it = |entry: &&PackEntry| entry.number == pack.number;
-        note(match durable.iter().find(is_it) {
-            Some(entry) if entry.state == PackState::Sealed => {
-                read_index(pack, entry.bytes).map(drop)
-            }
-            _ => check_header(pack),
-        })?;
-    }
     for hash in roots.into_values() {
-        note(store.locate(&[hash]).map(drop))?;
+        // Damage on the way is found below, once.
+        if let Ok(None) = store.find(hash) {
+            note(Err(StoreError::Missing(hash)))?;
+        }
     }
-    chunks.sort_unstable();
     let mut done = 0;
-    for frame in chunks
-        .chunk_by(|(left, _), (right, _)| (left.pack, left.place) == (right.pack, right.place))
-    {
-        note(verify_frame(&packs[&frame[0].0.pack], frame))?;
-        let reports = done / CHUNKS_A_REPORT;
-        done += frame.len() as u64;
-        if reports < done / CHUNKS_A_REPORT {
-            progress(done);
+    let packs: Vec<Arc<Pack>> = store.index(|index| index.packs().values().cloned().collect());
+    for pack in packs {
+        let chunks = match pack.table.get() {
+            Some(table) => sealed_chunks(store, &pack, table.pack_bytes),
+            None => check_header(&pack).map(|()| open_chunks(store, &pack)),
+        };
+        let mut chunks = match chunks {
+            Ok(chunks) => chunks,
+            Err(error) => {
+                note(Err(error))?;
+                found_by_scanning(&pack)?
+            }
+        };
+        chunks.sort_unstable_by_key(|chunk| chunk.place);
+        for frame in chunks.chunk_by(|left, right| left.place == right.place) {
+            note(verify_frame(&pack, frame))?;
+            let reports = done / CHUNKS_A_REPORT;
+            done += frame.len() as u64;
+            if reports < done / CHUNKS_A_REPORT {
+                progress(done);
+            }
         }
     }
     progress(done);
     Ok(damages)
 }
 
+/// The chunks in force of a sealed pack.
+fn sealed_chunks(
+    store: &LocalStore,
+    pack: &Pack,
+    pack_bytes: u64,
+) -> Result<Vec<PackedChunk>, StoreError> {
+    let mut chunks = read_index(pack, pack_bytes)?;
+    store.index(|index| chunks.retain(|chunk| index.lies_in(chunk.hash, pack.number)));
+    Ok(chunks)
+}
+
+fn open_chunks(store: &LocalStore, pack: &Pack) -> Vec<PackedChunk> {
+    store.index(|index| {
+        let here = index.open_chunks().filter(|(_, at)| at.pack == pack.number);
+        here.map(|(hash, at)| PackedChunk { hash: *hash, place: at.place, refers: at.refers })
+            .collect()
+    })
+}
+
+/// The chunks of a pack whose index is damaged, up to the first damaged frame.
+fn found_by_scanning(pack: &Pack) -> Result<Vec<PackedChunk>, StoreError> {
+    let bytes = pack.file.bytes().map_err(|error| pack.io(error))?;
+    Ok(scan_frames(&mut Window::new(pack, bytes), 0)?.entries)
+}
+
 /// Checks the frame that should hold all of `chunks`.
-fn verify_frame(pack: &Pack, chunks: &[(Location, ChunkHash)]) -> Result<(), StoreError> {
-    let place = chunks[0].0.place;
+fn verify_frame(pack: &Pack, chunks: &[PackedChunk]) -> Result<(), StoreError> {
+    let place = chunks[0].place;
     let found = read_frame(pack, place, Naming::ByHash)?;
-    for (at, hash) in chunks {
+    for PackedChunk { hash, refers, .. } in chunks {
         let chunk = pick(pack, u64::from(place.offset), &found, *hash)?;
-        if (chunk.reference_count() > 0) != at.slot.refers() {
+        if (chunk.reference_count() > 0) != *refers {
             let what = format!("the index is wrong about the references of chunk {hash}");
             return Err(pack.damaged(u64::from(place.offset), &what));
         }

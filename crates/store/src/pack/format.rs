@@ -3,15 +3,15 @@
 //! ```text
 //! pack  = prefix frame* [index]
 //! frame = header table stored
-//! index = magic zero entry* trailer
 //! ```
+//!
+//! The index is [`crate::pack::table::format`]'s.
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::chunk::{CHUNK_BYTES_MAX, Chunk, ChunkHash, HASH_BYTES};
 use crate::field::{Magic, PREFIX_BYTES, array_at, u8_at, u16_at, u32_at, u64_at};
-use crate::index::{FramePlace, PackedChunk};
 use crate::pack::codec::{Codec, decompress};
 use crate::pack::frames::NewChunk;
 
@@ -41,21 +41,6 @@ const _: () = assert!(CHUNK_BYTES_MAX + FRAME_HEADER_BYTES + MAX_TABLE_BYTES < R
 /// Most chunks of a frame.
 pub(crate) const MAX_FRAME_CHUNKS: usize = u16::MAX as usize;
 const MAX_TABLE_BYTES: usize = MAX_FRAME_CHUNKS * TABLE_ENTRY_BYTES;
-
-/// No frame begins like this: there is no such codec.
-pub(crate) const INDEX_MAGIC: Magic = *b"\xF5FRNDIX\n";
-const OFFSET_INDEX_ENTRIES: usize = size_of::<Magic>();
-const OFFSET_ENTRY_FRAME_OFFSET: usize = HASH_BYTES;
-const OFFSET_ENTRY_FRAME_BYTES: usize = OFFSET_ENTRY_FRAME_OFFSET + size_of::<u32>();
-const INDEX_ENTRY_BYTES: usize = OFFSET_ENTRY_FRAME_BYTES + size_of::<u32>();
-const _: () = assert!(INDEX_ENTRY_BYTES == 40); // Stored: change only with a new version.
-
-const OFFSET_TRAILER_INDEX: usize = 0;
-const OFFSET_TRAILER_ENTRY_COUNT: usize = OFFSET_TRAILER_INDEX + size_of::<u32>();
-const OFFSET_TRAILER_CHECKSUM: usize = OFFSET_TRAILER_ENTRY_COUNT + size_of::<u32>();
-/// Bytes at the end of a sealed pack that tell where its index is.
-pub(crate) const TRAILER_BYTES: usize = OFFSET_TRAILER_CHECKSUM + size_of::<u64>();
-const _: () = assert!(TRAILER_BYTES == 16); // Stored: change only with a new version.
 
 /// What stands in a frame before its stored bytes.
 pub(crate) struct FrameHead<'a> {
@@ -181,59 +166,6 @@ impl<'a> Frame<'a> {
         };
         Ok(self.chunks().map(split).collect())
     }
-}
-
-/// Returns the index that seals a pack whose frames end at `offset`.
-pub(crate) fn encode_index(offset: u32, entries: &mut [PackedChunk]) -> Vec<u8> {
-    entries.sort_unstable();
-    let bytes = OFFSET_INDEX_ENTRIES + entries.len() * INDEX_ENTRY_BYTES + TRAILER_BYTES;
-    let mut index = Vec::with_capacity(bytes);
-    index.extend_from_slice(&INDEX_MAGIC);
-    for entry in entries.iter() {
-        index.extend_from_slice(&entry.hash.0);
-        index.extend_from_slice(&entry.place.offset.to_le_bytes());
-        index.extend_from_slice(&flagged(entry.place.bytes, entry.refers).to_le_bytes());
-    }
-    let count = u32::try_from(entries.len()).expect("a pack below 4 GiB holds fewer frames");
-    index.extend_from_slice(&offset.to_le_bytes());
-    index.extend_from_slice(&count.to_le_bytes());
-    let checksum = xxh3_64(&index);
-    index.extend_from_slice(&checksum.to_le_bytes());
-    assert_eq!(index.len(), bytes);
-    index
-}
-
-/// Returns where the index begins that ends with `trailer`, in a pack of `pack_bytes`.
-pub(crate) fn index_offset(trailer: &[u8], pack_bytes: u64) -> Option<u64> {
-    let offset = u64::from(u32_at(trailer, OFFSET_TRAILER_INDEX)?);
-    let count = u64::from(u32_at(trailer, OFFSET_TRAILER_ENTRY_COUNT)?);
-    let bytes = (OFFSET_INDEX_ENTRIES + TRAILER_BYTES) as u64 + count * INDEX_ENTRY_BYTES as u64;
-    (u64::from(OFFSET_FIRST_FRAME) <= offset && offset + bytes == pack_bytes).then_some(offset)
-}
-
-/// Reads the index that begins at `offset` of its pack and is `index`, exactly.
-pub(crate) fn parse_index(index: &[u8], offset: u64) -> Result<Vec<PackedChunk>, &'static str> {
-    let end = index.len().checked_sub(TRAILER_BYTES).ok_or("an index is too short")?;
-    let covered = end + OFFSET_TRAILER_CHECKSUM;
-    if u64_at(index, covered) != Some(xxh3_64(&index[..covered])) {
-        return Err("checksum of an index is wrong");
-    }
-    let entries = index.get(OFFSET_INDEX_ENTRIES..end).ok_or("an index is too short")?;
-    if !index.starts_with(&INDEX_MAGIC) || entries.len() % INDEX_ENTRY_BYTES != 0 {
-        return Err("an index does not begin as one does");
-    }
-    let parse = |entry: &[u8]| {
-        let bytes = u32_at(entry, OFFSET_ENTRY_FRAME_BYTES)?;
-        let place = FramePlace {
-            offset: u32_at(entry, OFFSET_ENTRY_FRAME_OFFSET)?,
-            bytes: bytes & !REFERS,
-        };
-        let inside = OFFSET_FIRST_FRAME <= place.offset && place.end() <= offset;
-        let (hash, refers) = (ChunkHash(array_at(entry, 0)?), bytes & REFERS != 0);
-        inside.then_some(PackedChunk { hash, place, refers })
-    };
-    let entries: Option<Vec<_>> = entries.chunks_exact(INDEX_ENTRY_BYTES).map(parse).collect();
-    entries.ok_or("an index names a frame outside its pack")
 }
 
 #[cfg(test)]

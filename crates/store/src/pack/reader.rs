@@ -2,9 +2,10 @@
 
 use super::Pack;
 use super::format::{
-    FRAME_HEADER_BYTES, Frame, INDEX_MAGIC, OFFSET_FIRST_FRAME, PACK_MAGIC, TRAILER_BYTES,
-    frame_bytes, index_offset, may_begin_frame, parse_index,
+    FRAME_HEADER_BYTES, Frame, OFFSET_FIRST_FRAME, PACK_MAGIC, frame_bytes, may_begin_frame,
 };
+use super::table::PackTable;
+use super::table::format::{INDEX_MAGIC, TRAILER_BYTES, parse_index, parse_trailer};
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::field::{PREFIX_BYTES, check_prefix};
@@ -77,15 +78,19 @@ pub(crate) fn pick(
     found.ok_or_else(|| pack.damaged(offset, &format!("the frame does not hold chunk {hash}")))
 }
 
-/// Reads the index of a sealed pack, which is `pack_bytes` long.
+/// Reads the whole index of a sealed pack, which is `pack_bytes` long, and checks it. Afterwards the pack can
+/// be searched.
 pub(crate) fn read_index(pack: &Pack, pack_bytes: u64) -> Result<Vec<PackedChunk>, StoreError> {
     check_header(pack)?;
     let trailer_offset = pack_bytes.saturating_sub(TRAILER_BYTES as u64);
     let trailer = pack.read(trailer_offset, TRAILER_BYTES)?;
-    let offset = index_offset(&trailer, pack_bytes)
+    let (offset, _) = parse_trailer(&trailer, pack_bytes)
         .ok_or_else(|| pack.damaged(trailer_offset, "the end of a sealed pack names no index"))?;
-    let index = pack.read(offset, (pack_bytes - offset) as usize)?;
-    parse_index(&index, offset).map_err(|what| pack.damaged(offset, what))
+    let index_offset = u64::from(offset);
+    let index = pack.read(index_offset, (pack_bytes - index_offset) as usize)?;
+    let entries = parse_index(&index, index_offset).map_err(|(at, what)| pack.damaged(at, what))?;
+    pack.table.get_or_init(|| PackTable::new(pack_bytes, offset, &entries));
+    Ok(entries)
 }
 
 /// What a scan of an open pack found.

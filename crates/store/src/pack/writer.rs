@@ -12,15 +12,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::format::{OFFSET_FIRST_FRAME, PACK_MAGIC, encode_index};
+use super::format::{OFFSET_FIRST_FRAME, PACK_MAGIC};
 use super::frames::{Frames, NewChunk, NewFrame};
+use super::table::PackTable;
+use super::table::format::encode_index;
 use super::{PURPOSE_COUNT, Pack, PackNumber, Purpose};
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
 use crate::field::prefix;
-use crate::index::{FramePlace, Location, PackedChunk, Slot};
+use crate::index::{FramePlace, Location, PackedChunk};
 use crate::io::Disk;
 use crate::session::Sessions;
+
+/// A pack is closed when it has grown to so many chunks: those of open packs are known by name, in memory.
+pub(crate) const PACK_CHUNKS_MAX: usize = 16 << 10;
 
 /// An open pack.
 pub(crate) struct ActivePack {
@@ -44,6 +49,8 @@ pub(crate) struct UnsyncedPack {
 pub(crate) struct Written {
     pub(crate) packs: Vec<Arc<Pack>>,
     pub(crate) chunks: Vec<(ChunkHash, Location)>,
+    /// Packs that were sealed, and their chunks by ascending name.
+    pub(crate) sealed: Vec<(PackNumber, Vec<PackedChunk>)>,
     pub(crate) bytes: u64,
 }
 
@@ -72,7 +79,7 @@ impl Writer {
         }
         let mut active: [Option<ActivePack>; PURPOSE_COUNT] = Default::default();
         for pack in open {
-            sessions.births.set(pack.pack.purpose, pack.pack.number, pack.ordinal());
+            sessions.births.set(pack.pack.purpose, pack.pack.number, pack.offset());
             let purpose = pack.pack.purpose as usize;
             active[purpose] = Some(pack);
         }
@@ -95,7 +102,7 @@ impl Writer {
         while !left.is_empty() {
             let target = self.pack_bytes_target;
             let active = self.active[purpose as usize].as_ref();
-            if active.is_some_and(|active| target <= active.position) {
+            if active.is_some_and(|active| active.is_full(target)) {
                 self.seal(purpose, written)?;
             }
             if self.active[purpose as usize].is_none() {
@@ -104,15 +111,16 @@ impl Writer {
             }
             let active =
                 self.active[purpose as usize].as_mut().expect("begun where there was none");
-            let mut end = active.position;
+            let (mut end, mut chunk_count) = (active.position, active.entries.len());
             let fitting = left.iter().take_while(|frame| {
-                let fits = end < target;
+                let fits = end < target && chunk_count < PACK_CHUNKS_MAX;
                 end += frame.len() as u64;
+                chunk_count += frames.chunks_of(frame).len();
                 fits
             });
             let count = fitting.count();
             active.write(frames, &left[..count], written)?;
-            self.sessions.births.set(purpose, active.pack.number, active.ordinal());
+            self.sessions.births.set(purpose, active.pack.number, active.offset());
             left = &left[count..];
         }
         Ok(())
@@ -135,11 +143,13 @@ impl Writer {
             return Ok(());
         }
         active.cut()?;
-        let offset = u32::try_from(active.position).expect("a pack's target is below 4 GiB");
+        let offset = active.offset();
         let index = encode_index(offset, &mut active.entries);
         active.append(&index)?;
         written.bytes += index.len() as u64;
         let (pack, bytes) = (Arc::clone(&active.pack), active.position);
+        pack.table.get_or_init(|| PackTable::new(bytes, offset, &active.entries));
+        written.sealed.push((pack.number, std::mem::take(&mut active.entries)));
         self.sealed.insert(pack.number, UnsyncedPack { pack, bytes, sealed: true });
         self.active[purpose as usize] = None;
         Ok(())
@@ -187,9 +197,13 @@ impl Writer {
 }
 
 impl ActivePack {
-    /// The ordinal of the next chunk.
-    fn ordinal(&self) -> u32 {
-        u32::try_from(self.entries.len()).expect("a pack below 4 GiB holds fewer chunks")
+    /// Where the next frame goes.
+    fn offset(&self) -> u32 {
+        u32::try_from(self.position).expect("a pack's target is below 4 GiB")
+    }
+
+    fn is_full(&self, bytes_target: u64) -> bool {
+        bytes_target <= self.position || PACK_CHUNKS_MAX <= self.entries.len()
     }
 
     fn write(
@@ -206,17 +220,16 @@ impl ActivePack {
             let mut offset = self.position;
             self.append(bytes)?;
             written.bytes += bytes.len() as u64;
-            let (pack, mut ordinal) = (self.pack.number, self.ordinal());
+            let pack = self.pack.number;
             for frame in run {
                 let place = FramePlace {
                     offset: u32::try_from(offset).expect("a pack's target is below 4 GiB"),
                     bytes: u32::try_from(frame.len()).expect("a frame is below 4 GiB"),
                 };
                 for NewChunk { hash, refers } in frames.chunks_of(frame).iter().copied() {
-                    self.entries.push(PackedChunk { hash, place, refers });
-                    let slot = Slot::new(ordinal, refers);
-                    written.chunks.push((hash, Location { pack, place, slot }));
-                    ordinal += 1;
+                    let chunk = PackedChunk { hash, place, refers };
+                    self.entries.push(chunk);
+                    written.chunks.push((hash, chunk.location(pack, None)));
                 }
                 offset += frame.len() as u64;
             }

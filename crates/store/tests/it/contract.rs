@@ -167,7 +167,7 @@ fn a_store_in_a_real_directory_is_there_again_and_has_one_owner() {
     assert_eq!(store.root("r").unwrap(), root);
     let mut expected = hashes(&chunks);
     expected.sort();
-    assert_eq!(store.chunk_hashes(), expected);
+    assert_eq!(store.chunk_hashes().unwrap(), expected);
     assert_stored(&*store, &chunks);
     assert!(store.verify(&mut |_| ()).unwrap().is_empty());
     let bytes: u64 = std::fs::read_dir(&directory.0)

@@ -22,9 +22,11 @@ pub fn start(places: &Places, settings: &Settings<'_>) -> Result<(Server, String
         command.env("DOLT_DISABLE_EVENT_FLUSH", "1");
         command
     };
-    let mut make = dolt();
-    make.args(["init", "--name", "docbench", "--email", "docbench@localhost"]);
-    run_to_end(make)?;
+    if !data.join(".dolt").exists() {
+        let mut make = dolt();
+        make.args(["init", "--name", "docbench", "--email", "docbench@localhost"]);
+        run_to_end(make)?;
+    }
     let port = free_port()?;
     let configuration = format!(
         "log_level: warning\nlistener:\n  host: 127.0.0.1\n  port: {port}\n  \

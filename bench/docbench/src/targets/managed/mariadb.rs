@@ -37,9 +37,11 @@ pub fn start(
         return Err(Failure::Missing("its RocksDB plugin is not installed".into()));
     }
     let data = settings.directory.join("data");
-    let mut copy = Command::new("cp");
-    copy.arg("-a").arg(template(places, settings)?).arg(&data);
-    run_to_end(copy)?;
+    if !data.exists() {
+        let mut copy = Command::new("cp");
+        copy.arg("-a").arg(template(places, settings)?).arg(&data);
+        run_to_end(copy)?;
+    }
     let socket = settings.directory.join("socket");
     let mut serve = Command::new(program);
     serve.arg("--no-defaults").arg(argument("--datadir", &data));

@@ -33,10 +33,12 @@ pub fn start(places: &Places, settings: &Settings<'_>) -> Result<(Server, String
         }
         command
     };
-    let mut make = as_user("initdb");
-    // Its own syncs of the empty cluster are of no use to us.
-    make.args(["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
-    run_to_end(make)?;
+    if !data.exists() {
+        let mut make = as_user("initdb");
+        // Its own syncs of the empty cluster are of no use to us.
+        make.args(["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
+        run_to_end(make)?;
+    }
     let mut serve = as_user("postgres");
     let socket = settings.directory.display();
     for setting in [

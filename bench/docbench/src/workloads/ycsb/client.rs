@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use bson::Document;
+use hdrhistogram::Histogram;
 
-use crate::drive::{Client, Operation};
+use crate::drive::{Client, Operation, new_histogram};
 use crate::query::{Change, Comparison, Direction, Kind, Query};
 use crate::random::{Random, Zipf};
 use crate::target::{Failure, Session, Target};
@@ -225,6 +227,23 @@ pub fn check_updates(context: &Context<'_>, shared: &Arc<Shared>) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Reads random records one after the other, each answer checked.
+pub fn read_cold(
+    context: &Context<'_>,
+    shared: &Arc<Shared>,
+    reads: u64,
+) -> Result<Histogram<u64>, Failure> {
+    let mut client = YcsbClient::new(context.target()?, shared.clone(), &MIXES[2])?;
+    let (mut latencies, mut random) = (new_histogram(), Random::of(context.seed, &[4]));
+    for _ in 0..reads {
+        let number = random.below(shared.loaded);
+        let asked = Instant::now();
+        client.read(number)?;
+        latencies.saturating_record(asked.elapsed().as_micros() as u64);
+    }
+    Ok(latencies)
 }
 
 /// Reads some of all records, to the last that was inserted.

@@ -17,6 +17,7 @@ use crate::collection::scan::Found;
 use crate::collection::update::ParsedUpdate;
 use crate::error::Error;
 use crate::large::recorder::{Recorder, all_chunks};
+use crate::large::stages::OutermostStages;
 use crate::large::{self, damaged};
 
 /// From so many bytes on that the store has already, it is synced instead of logging them again: a
@@ -82,16 +83,12 @@ impl CollectionWriter<'_> {
         update: &ParsedUpdate,
         filter: &Filter,
     ) -> Result<Option<bool>, Error> {
-        let (Some(before), BsonValue::Document(operators)) =
-            (found.large, update.source.as_value())
-        else {
-            return Ok(None);
-        };
+        let Some(before) = found.large else { return Ok(None) };
         if self.validator.is_some() {
             return Ok(None); // It looks at whole documents, before and after.
         }
         let context = update.context_of(filter, found);
-        let Some((after, chunks)) = self.pieces_after(&before, operators, update, &context)? else {
+        let Some((after, chunks)) = self.pieces_after(&before, update, &context)? else {
             return Ok(None);
         };
         if after.hash() == before.hash() {
@@ -121,7 +118,6 @@ impl CollectionWriter<'_> {
     fn pieces_after(
         &mut self,
         before: &LargeDocument,
-        operators: Document<'_>,
         update: &ParsedUpdate,
         context: &UpdateContext,
     ) -> Result<Option<(LargeDocument, Vec<Chunk>)>, Error> {
@@ -131,9 +127,20 @@ impl CollectionWriter<'_> {
         let opened = large::head_to_change(&store, format, &before.value())?;
         let opened = opened.ok_or_else(|| Error::internal("a large document without a head"))?;
         let recorder = Recorder::new(&store);
-        let filters = update.array_filters();
-        let after = large::update::apply(&recorder, &opened, operators, filters, context)
-            .map_err(|error| damaged(&before.value(), error))?;
+        let after = match update.source.as_value() {
+            BsonValue::Document(operators) => {
+                let filters = update.array_filters();
+                large::update::apply(&recorder, &opened, operators, filters, context)
+                    .map_err(|error| damaged(&before.value(), error))?
+            }
+            BsonValue::Array(stages) => match OutermostStages::of(stages) {
+                Some(stages) => stages.apply(&recorder, &opened, &|part| -> Result<_, Error> {
+                    Ok(update.update.apply(part, context)?)
+                })?,
+                None => None,
+            },
+            _ => None,
+        };
         let Some(after) = after else { return Ok(None) };
         if before.bytes() < after.bytes() {
             self.check_result(after.bytes())?;

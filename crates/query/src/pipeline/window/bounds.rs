@@ -68,27 +68,33 @@ impl Bounds {
     ) -> Result<Vec<(usize, usize)>, QueryError> {
         let count = partition.documents.len();
         match &self.0 {
-            Ends::Documents(low, high) => {
-                let clamp =
-                    |position: i64| usize::try_from(position.max(0)).unwrap_or(count).min(count);
-                let ranges = (0..count).map(|position| {
-                    let here = i64::try_from(position).unwrap_or(i64::MAX);
-                    let from = match low {
-                        Bound::Unbounded => 0,
-                        Bound::Distance(distance) => clamp(here.saturating_add(*distance)),
-                    };
-                    let to = match high {
-                        Bound::Unbounded => count,
-                        Bound::Distance(distance) => {
-                            clamp(here.saturating_add(*distance).saturating_add(1))
-                        }
-                    };
-                    (from, to.max(from))
-                });
-                Ok(ranges.collect())
+            Ends::Documents(..) => {
+                Ok((0..count).map(|position| self.range_of(position, count)).collect())
             }
             Ends::Range(low, high, unit) => near(partition, low, high, *unit),
         }
+    }
+
+    /// Whether the places of documents alone tell who is in a window.
+    pub(super) fn are_of_documents(&self) -> bool {
+        matches!(self.0, Ends::Documents(..))
+    }
+
+    /// The positions from the first in the window of the document at `position` to after the last, of
+    /// `count` documents, where places alone tell.
+    pub(super) fn range_of(&self, position: usize, count: usize) -> (usize, usize) {
+        let Ends::Documents(low, high) = &self.0 else { return (0, count) };
+        let clamp = |position: i64| usize::try_from(position.max(0)).unwrap_or(count).min(count);
+        let here = i64::try_from(position).unwrap_or(i64::MAX);
+        let from = match low {
+            Bound::Unbounded => 0,
+            Bound::Distance(distance) => clamp(here.saturating_add(*distance)),
+        };
+        let to = match high {
+            Bound::Unbounded => count,
+            Bound::Distance(distance) => clamp(here.saturating_add(*distance).saturating_add(1)),
+        };
+        (from, to.max(from))
     }
 }
 

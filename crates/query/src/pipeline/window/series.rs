@@ -94,29 +94,30 @@ pub(super) fn moving_average(
     let mut column = Vec::with_capacity(partition.documents.len());
     for value in partition.values(input)? {
         if let Some(number) = value.value().and_then(Number::of) {
-            average = Some(match average {
-                None => number,
-                Some(before) => {
-                    let weighted = |number: Number, weight: f64| {
-                        number.combine(
-                            Number::Double(weight),
-                            |_, _| None,
-                            |left, right| left * right,
-                            frond_doc::decimal::multiply,
-                        )
-                    };
-                    weighted(number, alpha).combine(
-                        weighted(before, 1.0 - alpha),
-                        |_, _| None,
-                        |left, right| left + right,
-                        frond_doc::decimal::add,
-                    )
-                }
-            });
+            average = Some(averaged(average, number, alpha));
         }
         column.push(average.map_or(Evaluated::NULL, Evaluated::from));
     }
     Ok(column)
+}
+
+/// The moving average after one more number.
+pub(super) fn averaged(before: Option<Number>, number: Number, alpha: f64) -> Number {
+    let Some(before) = before else { return number };
+    let weighted = |number: Number, weight: f64| {
+        number.combine(
+            Number::Double(weight),
+            |_, _| None,
+            |left, right| left * right,
+            frond_doc::decimal::multiply,
+        )
+    };
+    weighted(number, alpha).combine(
+        weighted(before, 1.0 - alpha),
+        |_, _| None,
+        |left, right| left + right,
+        frond_doc::decimal::add,
+    )
 }
 
 /// `$locf`: the last value that isn't null.

@@ -1,0 +1,158 @@
+//! `$out` behind stages that set or remove outermost fields, or behind none: a collection is copied within
+//! its repository.
+//!
+//! Large documents are copied as their pieces: of each only the fields that the stages ask for are read,
+//! and its outermost container is written again where they change one ([`crate::large::stages`]). So the
+//! copy follows the number of documents, not their bytes. Any other pipeline, or target, goes the way of all.
+
+use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_engine::Durability;
+use frond_query::expression::Variables;
+use frond_query::update::UpdateContext;
+use frond_query::{Filter, Update};
+use frond_store::ChunkStore;
+use frond_tree::TreeFormat;
+
+use crate::collection::Interrupt;
+use crate::collection::find::Search;
+use crate::collection::plan::Order;
+use crate::collection::replace::{Content, NewDocument};
+use crate::collection::scan::{Found, Scan};
+use crate::database::Database;
+use crate::error::Error;
+use crate::large;
+use crate::large::stages::{OutermostStages, only_field};
+use crate::reader::Reader;
+
+/// Whether to stop is asked once for so many documents.
+const CHECK_COUNT: usize = 64;
+
+/// A copy that a pipeline asks for.
+pub(super) struct Copy {
+    stages: OutermostStages,
+    update: Update,
+    context: UpdateContext,
+}
+
+impl Copy {
+    /// Reads a pipeline that ends in `$out`; `None` if it isn't such a copy. A leading `$match` is the
+    /// caller's.
+    pub(super) fn of(
+        pipeline: Array<'_>,
+        variables: &Variables,
+        context: UpdateContext,
+    ) -> Result<Option<Copy>, Error> {
+        let mut stages: Vec<Value<'_>> = pipeline.iter().collect();
+        let name_of = |stage: &Value<'_>| {
+            stage.as_document().and_then(|stage| Some(only_field(stage)?.0.to_owned()))
+        };
+        if stages.pop().as_ref().and_then(name_of).as_deref() != Some("$out") {
+            return Ok(None);
+        }
+        if stages.first().and_then(name_of).as_deref() == Some("$match") {
+            stages.remove(0);
+        }
+        // How strings compare may decide what an expression gives, or whether it is right.
+        if !variables.collation().is_simple() {
+            return Ok(None);
+        }
+        let middle = array_of(&stages);
+        let Some(stages) = middle.as_value().as_array() else { return Ok(None) };
+        let Some(outermost) = OutermostStages::of(stages) else { return Ok(None) };
+        let mut update = Update::parse(Value::Array(stages), None)?;
+        update.bind(variables, None)?;
+        Ok(Some(Copy { stages: outermost, update, context }))
+    }
+
+    /// A document as the copy has it.
+    fn copied(
+        &self,
+        reader: &Reader<'_>,
+        format: TreeFormat,
+        found: &Found,
+    ) -> Result<NewDocument, Error> {
+        let store = &**reader.store();
+        let Some(large) = &found.large else { return self.whole(found.document.clone()) };
+        let opened = large::head_to_change(store, format, &large.value())?;
+        let opened = opened.ok_or_else(|| Error::internal("a large document without a head"))?;
+        let changed = self.stages.apply(store, &opened, &|part| -> Result<_, Error> {
+            Ok(self.update.apply(part, &self.context)?)
+        })?;
+        match changed {
+            Some(changed) => Ok(NewDocument::Pieces(changed)),
+            None => self.whole(large::read(store as &dyn ChunkStore, large)?),
+        }
+    }
+
+    fn whole(&self, document: DocumentBuf) -> Result<NewDocument, Error> {
+        let changed = self.update.apply(document.view(), &self.context)?;
+        Ok(NewDocument::Whole(changed.unwrap_or(document)))
+    }
+}
+
+/// Where a copy comes from.
+pub(super) struct CopySource<'a> {
+    pub(super) reader: &'a Reader<'static>,
+    pub(super) collection: &'a str,
+    pub(super) filter: &'a Filter,
+    pub(super) hint: Option<&'a ValueBuf>,
+    pub(super) interrupt: &'a Interrupt,
+}
+
+impl Database {
+    /// Copies what passes the filter into a collection of `target`, and tells whether it did: not if
+    /// `target` is another repository, or the source is no collection.
+    pub(super) fn copy(
+        &self,
+        copy: &Copy,
+        source: &CopySource<'_>,
+        target: &Database,
+        collection: &str,
+    ) -> Result<bool, Error> {
+        // Another repository cuts otherwise.
+        if target.repository_name() != self.repository_name() {
+            return Ok(false);
+        }
+        // What the filter asks for must be read by it alone.
+        if source.filter.outermost_names().is_none() {
+            return Ok(false);
+        }
+        if self.view(source.reader, source.collection)?.is_some() {
+            return Ok(false);
+        }
+        let found = self.find_collection(source.reader, source.collection)?;
+        let search = Search::of(source.filter, source.hint);
+        let Some((found, access)) = self.access(source.reader, found, search)? else {
+            return Ok(false);
+        };
+        let format = target.begin_to_exist(target.writable_branch()?, Durability::Synced)?;
+        let _session = self.frond().engine().store().session();
+        let filter = source.filter.clone();
+        let scan = Scan::new(source.reader.clone(), &found, access, filter, &Order::Any);
+        let mut content = Content::new();
+        for (count, found) in scan.for_update(copy.stages.names()).enumerate() {
+            if count.is_multiple_of(CHECK_COUNT) {
+                source.interrupt.check()?;
+            }
+            let found = found?;
+            let document = copy.copied(source.reader, format, &found)?;
+            match &document {
+                NewDocument::Whole(document) => target.check_document(document.view())?,
+                NewDocument::Pieces(large) => target.check_size(large.bytes())?,
+            }
+            content.insert(found.id_key, document);
+        }
+        target.replace_content(collection, &content, Durability::Synced)?;
+        Ok(true)
+    }
+}
+
+fn array_of(values: &[Value<'_>]) -> ValueBuf {
+    let mut out = DocumentBuilder::new();
+    out.begin_array("");
+    for value in values {
+        out.push(*value);
+    }
+    out.end();
+    ValueBuf::from_only_field(out.build())
+}

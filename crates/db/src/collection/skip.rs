@@ -1,0 +1,62 @@
+//! Passing over the first documents without reading them.
+//!
+//! Where each entry within the ranges of one tree is a document that is found, and nothing lies over the tree, the
+//! tree's counts tell which entry is the first that is wanted: O(log n), however many are passed over.
+
+use frond_tree::{Bounds, Direction, Tree};
+
+use crate::catalog::Collection;
+use crate::collection::plan::Access;
+use crate::error::Error;
+use crate::reader::Reader;
+
+/// Cuts as many of the first `skip` documents off `access` as can be counted; answers how many are left to be
+/// passed over.
+pub(crate) fn pass_over(
+    reader: &Reader<'_>,
+    collection: &Collection,
+    access: &mut Access,
+    skip: u64,
+) -> Result<u64, Error> {
+    let is_exact = access.is_exact;
+    let [path] = &mut access.paths[..] else { return Ok(skip) };
+    if skip == 0 || !is_exact || !path.is_counted_by_ranges() {
+        return Ok(skip);
+    }
+    let Some(tree) = reader.settled(path.tree(collection))? else { return Ok(skip) };
+    let mut left = skip;
+    while left > 0 && !path.ranges.is_empty() {
+        let count = tree.count_range(&**reader.store(), &path.ranges[0])?;
+        if left < count {
+            path.ranges[0] = without_first(reader, tree, &path.ranges[0], path.direction, left)?;
+            return Ok(0);
+        }
+        path.ranges.remove(0);
+        left -= count;
+    }
+    // Nothing is left to be found where some were left to be passed over.
+    Ok(left)
+}
+
+/// A range without the first `count` entries that are met in it, which has more.
+fn without_first(
+    reader: &Reader<'_>,
+    tree: Tree,
+    range: &Bounds,
+    direction: Direction,
+    count: u64,
+) -> Result<Bounds, Error> {
+    let store = &**reader.store();
+    let position = match (direction, &range.start, &range.end) {
+        (Direction::Ascending, Some(start), _) => tree.rank(store, start)?.saturating_add(count),
+        (Direction::Ascending, None, _) => count,
+        (Direction::Descending, _, Some(end)) => tree.rank(store, end)?.saturating_sub(count),
+        (Direction::Descending, _, None) => tree.count(store)?.saturating_sub(count),
+    };
+    let entry = tree.select(store, position)?;
+    let key = entry.ok_or_else(|| Error::damaged("a tree has fewer entries than it counts"))?.key;
+    Ok(match direction {
+        Direction::Ascending => Bounds { start: Some(key), end: range.end.clone() },
+        Direction::Descending => Bounds { start: range.start.clone(), end: Some(key) },
+    })
+}

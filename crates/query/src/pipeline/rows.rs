@@ -1,0 +1,94 @@
+//! Documents on their way into a pipeline, lent one by one.
+//!
+//! Whoever only looks at documents (a filter, a group, a count) needs none of its own: copying or even
+//! sharing one costs more than looking at a field of it. So a source that can lend its documents is asked to
+//! show them one after the other ([`Rows::visit`]); stages that stand first and only look pass them on, or keep
+//! what they want of them. The first stage that needs its own documents gets an iterator.
+
+use frond_doc::{Document, DocumentBuf};
+
+use super::Documents;
+use crate::error::QueryError;
+
+/// Is shown a document; answers whether to go on.
+pub type Visit<'v> = dyn FnMut(Document<'_>) -> Result<bool, QueryError> + 'v;
+
+/// Documents that can be lent.
+pub trait Rows: Send {
+    /// Shows the documents that are left, until `visit` answers false or fails.
+    ///
+    /// # Errors
+    /// What reading failed with, and what `visit` fails with; nothing follows an error.
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), QueryError>;
+
+    /// The next document, to be kept.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError>;
+}
+
+/// What a stage reads.
+pub enum Input<'a> {
+    /// Documents of their own.
+    Documents(Documents<'a>),
+    /// Documents that are lent.
+    Rows(Box<dyn Rows + 'a>),
+}
+
+impl<'a> Input<'a> {
+    /// Shows each document.
+    pub(super) fn visit(self, visit: &mut Visit<'_>) -> Result<(), QueryError> {
+        match self {
+            Input::Documents(documents) => {
+                for document in documents {
+                    if !visit(document?.view())? {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+            Input::Rows(mut rows) => rows.visit(visit),
+        }
+    }
+
+    /// The documents, each its own.
+    pub fn into_documents(self) -> Documents<'a> {
+        match self {
+            Input::Documents(documents) => documents,
+            Input::Rows(mut rows) => Box::new(std::iter::from_fn(move || rows.next().transpose())),
+        }
+    }
+}
+
+impl<'a> From<Documents<'a>> for Input<'a> {
+    fn from(documents: Documents<'a>) -> Input<'a> {
+        Input::Documents(documents)
+    }
+}
+
+/// What a stage makes of one document, if anything.
+pub(super) trait Pass: Send {
+    /// Shows `visit` what `document` becomes.
+    fn pass(&self, document: Document<'_>, visit: &mut Visit<'_>) -> Result<bool, QueryError>;
+
+    /// What the next of `rows` that becomes anything becomes, to be kept.
+    fn next(&self, rows: &mut dyn Rows) -> Result<Option<DocumentBuf>, QueryError>;
+}
+
+/// Rows that pass a stage.
+pub(super) struct Passed<'a, P> {
+    pub(super) rows: Box<dyn Rows + 'a>,
+    pub(super) stage: P,
+}
+
+impl<P: Pass> Rows for Passed<'_, P> {
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), QueryError> {
+        let stage = &self.stage;
+        self.rows.visit(&mut |document| stage.pass(document, visit))
+    }
+
+    fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
+        self.stage.next(&mut *self.rows)
+    }
+}

@@ -1,0 +1,231 @@
+//! Talking with a client that is busy: read a message, answer it, write the answer, all on one thread.
+//!
+//! A thread stays with its client as long as that has something to say within [`QUIET`](crate::limits::QUIET), so that an
+//! operation costs one read, one write and one switch between threads, whatever happens in it. Who falls
+//! silent, inside a message too, or takes no more of its answer, is handed back with a [`Pause`].
+//!
+//! *Invariants*
+//! 1. One message of a connection is worked on at a time, so answers keep the order of requests.
+//! 2. A conversation that pauses holds no thread and no memory but what came in or is still to be written.
+
+use std::io;
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use crate::connection::incoming::Incoming;
+use crate::connection::outgoing::Outgoing;
+use crate::dispatch::{self, Wait};
+use crate::limits::{SCRATCH_BYTES, patience};
+use crate::shared::{Peer, Shared};
+
+/// One connection, as far as its messages are concerned.
+pub struct Conversation {
+    shared: Arc<Shared>,
+    peer: Peer,
+    stop: watch::Receiver<bool>,
+    incoming: Incoming,
+    outgoing: Option<Outgoing>,
+    closes: bool,
+    /// When it first paused inside the message or answer that is under way.
+    delayed_since: Option<Instant>,
+}
+
+/// Why a conversation doesn't go on.
+#[derive(Debug)]
+pub enum Pause {
+    /// The client says nothing.
+    Silent,
+    /// The client doesn't take its answer.
+    Full,
+    /// A `hello` waits for news; `request_id` names it.
+    Hello { wait: Wait, request_id: i32 },
+    /// It is over.
+    Closed,
+}
+
+impl Conversation {
+    /// A conversation that begins.
+    pub fn new(shared: Arc<Shared>, peer: Peer, stop: watch::Receiver<bool>) -> Conversation {
+        Conversation {
+            shared,
+            peer,
+            stop,
+            incoming: Incoming::default(),
+            outgoing: None,
+            closes: false,
+            delayed_since: None,
+        }
+    }
+
+    /// Talks over `stream`, which blocks for as long as a client may be silent, until there is a pause. A
+    /// command that runs when the server stops is still answered.
+    pub fn talk(&mut self, stream: &TcpStream) -> Pause {
+        let mut scratch = vec![0; SCRATCH_BYTES];
+        loop {
+            let pause = match self.step(stream, &mut scratch) {
+                Ok(None) => continue,
+                Ok(Some(pause)) => pause,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self.outgoing {
+                    Some(_) => Pause::Full,
+                    None => Pause::Silent,
+                },
+                // Whatever is wrong with the stream or a header, there is nobody left to tell.
+                Err(_) => Pause::Closed,
+            };
+            if self.is_inside() && self.delayed_since.is_none() {
+                self.delayed_since = Some(Instant::now());
+            }
+            return pause;
+        }
+    }
+
+    /// Writes what is to be written, then answers one message.
+    fn step(&mut self, mut stream: &TcpStream, scratch: &mut [u8]) -> io::Result<Option<Pause>> {
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.write(&mut stream)?;
+            (self.outgoing, self.delayed_since) = (None, None);
+        }
+        if self.closes {
+            // Otherwise the system may throw away the answer with what the client has yet to say.
+            let _ = stream.shutdown(Shutdown::Write);
+            return Ok(Some(Pause::Closed));
+        }
+        let stop = &self.stop;
+        let check = || match *stop.borrow() {
+            true => Err(io::ErrorKind::ConnectionAborted.into()),
+            false => Ok(()),
+        };
+        check()?;
+        let budget = &self.shared.messages;
+        let Some(received) = self.incoming.read(&mut stream, scratch, budget, check)? else {
+            return Ok(Some(Pause::Closed));
+        };
+        self.delayed_since = None;
+        let request_id = received.header.request_id;
+        let outcome = dispatch::answer(&self.shared, self.peer, received.header, received.message);
+        drop(received.share);
+        if let Some(wait) = outcome.wait {
+            return Ok(Some(Pause::Hello { wait, request_id }));
+        }
+        (self.outgoing, self.closes) = (outcome.reply, outcome.close);
+        Ok(None)
+    }
+
+    /// Whether it is inside a message or an answer.
+    pub fn is_inside(&self) -> bool {
+        self.has_more() || self.is_answering()
+    }
+
+    /// Whether an answer isn't written whole.
+    pub fn is_answering(&self) -> bool {
+        self.outgoing.is_some()
+    }
+
+    /// Whether the client has said something that wasn't answered yet.
+    pub fn has_more(&self) -> bool {
+        self.incoming.has_more()
+    }
+
+    /// Whether it keeps memory that somebody else waits for, and has taken longer than whoever reads and
+    /// writes all the time.
+    pub fn is_too_slow(&self, now: Instant) -> bool {
+        let Some(since) = self.delayed_since else { return false };
+        let answer_bytes = self.outgoing.as_ref().map_or(0, Outgoing::share_bytes);
+        let held = [
+            (&self.shared.messages, self.incoming.share_bytes()),
+            (&self.shared.answers, answer_bytes),
+        ];
+        held.iter().any(|(budget, bytes)| {
+            *bytes > 0 && budget.is_waited_for() && now.duration_since(since) >= patience(*bytes)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::time::Duration;
+
+    use frond_db::{Frond, FrondOptions};
+    use frond_doc::document;
+    use frond_testkit::SimDisk;
+
+    use super::*;
+    use crate::limits::MESSAGES_BYTES_MAX;
+    use crate::shared::MemberOptions;
+    use crate::wire::Message;
+
+    /// A conversation, its side of the connection, and the client's.
+    fn begin() -> (Conversation, TcpStream, TcpStream, watch::Sender<bool>) {
+        let frond = Frond::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
+        let frond = frond.expect("an empty disk opens");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let client = TcpStream::connect(address).expect("listens");
+        let (stream, _) = listener.accept().expect("it connected");
+        stream.set_read_timeout(Some(Duration::from_millis(5))).expect("a socket");
+        stream.set_write_timeout(Some(Duration::from_millis(5))).expect("a socket");
+        let member = MemberOptions::default();
+        let shared = Shared::new(frond, address, 1, Vec::new(), String::new(), member);
+        let (stop, stopped) = watch::channel(false);
+        let peer = Peer { id: 1, address };
+        (Conversation::new(Arc::new(shared), peer, stopped), stream, client, stop)
+    }
+
+    fn ping(text: &str) -> Vec<u8> {
+        let body = document! { "ping": 1_i32, "$db": "admin", "comment": text };
+        Message::new(body).encode(1, 0)
+    }
+
+    #[test]
+    fn a_conversation_goes_on_where_it_paused() {
+        let (mut conversation, stream, mut client, stop) = begin();
+        let ping = ping("");
+        for part in [&ping[..10], &ping[10..40]] {
+            client.write_all(part).expect("sends");
+            assert!(matches!(conversation.talk(&stream), Pause::Silent));
+            assert!(conversation.is_inside() && !conversation.is_answering());
+        }
+        client.write_all(&[&ping[40..], &ping, &ping].concat()).expect("sends");
+        assert!(matches!(conversation.talk(&stream), Pause::Silent));
+        assert!(!conversation.is_inside());
+        stop.send_replace(true);
+        assert!(matches!(conversation.talk(&stream), Pause::Closed));
+        drop((conversation, stream));
+        let mut answers = Vec::new();
+        client.read_to_end(&mut answers).expect("closed, not reset");
+        let bytes = i32::from_le_bytes(answers[..4].try_into().expect("four bytes")) as usize;
+        assert_eq!(answers.len(), 3 * bytes);
+    }
+
+    #[test]
+    fn who_keeps_others_waiting_has_to_go_on() {
+        let (mut conversation, stream, mut client, _stop) = begin();
+        let ping = ping(&"x".repeat(1 << 20));
+        client.write_all(&ping[..200_000]).expect("sends");
+        assert!(matches!(conversation.talk(&stream), Pause::Silent));
+        let (late, budget) =
+            (Instant::now() + patience(ping.len()), conversation.shared.messages.clone());
+        assert_eq!(budget.held(), ping.len());
+        assert!(!conversation.is_too_slow(late), "nobody waits");
+        std::thread::scope(|scope| {
+            let others = scope.spawn(|| budget.take(MESSAGES_BYTES_MAX, || Ok::<(), ()>(())));
+            while !budget.is_waited_for() {
+                std::thread::yield_now();
+            }
+            assert!(conversation.is_too_slow(late));
+            assert!(!conversation.is_too_slow(Instant::now()), "not at once");
+            // Its message is answered, and so others get the memory.
+            scope.spawn(|| client.write_all(&ping[200_000..]).expect("sends"));
+            while conversation.is_inside() {
+                assert!(matches!(conversation.talk(&stream), Pause::Silent));
+            }
+            assert!(others.join().expect("it doesn't panic").is_ok());
+        });
+        assert!(!conversation.is_too_slow(late));
+    }
+}

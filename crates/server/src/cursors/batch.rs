@@ -1,0 +1,113 @@
+//! Reading a cursor's documents into one answer after the other.
+//!
+//! A batch ends at so many documents, at about 16 MB, or where the server has no memory for more
+//! ([`crate::room`]): the client then asks for the next. To know whether a batch is the last one, one
+//! document more is read, and kept for the next batch. Where that takes too much memory too, the document
+//! goes into the batch that it was too much for.
+
+use frond_db::Error;
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::budget::Share;
+use crate::cursors::CursorFacts;
+use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
+use crate::operations::CurrentOperation;
+use crate::room::Room;
+
+/// What an element of a batch has beside its document: a type and a position.
+const ELEMENT_BYTES_MAX: usize = 16;
+
+/// What an answer has beside its batch, at most.
+const ANSWER_BYTES_MARGIN: usize = COMMAND_BYTES_MARGIN as usize;
+const ANSWER_BYTES_MAX: usize = REPLY_BYTES_MAX - ANSWER_BYTES_MARGIN;
+
+const NO_MEMORY_TO_KEEP: &str = "open cursors keep all the documents that may be kept: close some, or ask \
+                                 for batches with fewer documents";
+
+/// Where a cursor's documents come from.
+pub type Documents = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
+
+/// A cursor, taken from the table or not in it yet.
+pub struct OpenCursor {
+    /// What it is.
+    pub facts: CursorFacts,
+    /// Which command asks it now.
+    pub current: CurrentOperation,
+    documents: Documents,
+    /// A document that was read but didn't go into the last batch.
+    held: Option<Held>,
+}
+
+/// A document that waits for the next batch, with its memory if it is large.
+struct Held {
+    document: DocumentBuf,
+    _share: Option<Share>,
+}
+
+/// How much a batch may have.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchSize {
+    /// At most so many documents; `None`: as many as fit.
+    pub documents_max: Option<u64>,
+    /// Whether there is no other batch, so that this one waits for the memory that it needs.
+    pub is_single: bool,
+}
+
+impl OpenCursor {
+    /// A cursor over `documents`.
+    pub fn new(facts: CursorFacts, documents: Documents) -> OpenCursor {
+        OpenCursor { facts, current: CurrentOperation::default(), documents, held: None }
+    }
+
+    /// Reads at most so many documents and about 16 MB (one document at least) into the array that is
+    /// open in `answer`; tells whether the cursor has no more. Looks one document ahead, so that the last
+    /// batch says that it is the last.
+    pub fn next_batch(
+        &mut self,
+        answer: &mut DocumentBuilder,
+        size: BatchSize,
+        room: &Room<'_>,
+    ) -> Result<bool, Error> {
+        if size.documents_max == Some(0) {
+            return Ok(false);
+        }
+        let (mut count, mut largest, before) = (0_u64, 0, answer.bytes());
+        let is_last = loop {
+            room.operation.check()?;
+            let has_all = size.documents_max.is_some_and(|max| count >= max);
+            if has_all && !room.can_keep(largest) {
+                break false;
+            }
+            let next = match self.held.take() {
+                Some(held) => Some(held.document),
+                None => self.documents.next().transpose()?,
+            };
+            let Some(document) = next else { break true };
+            let document_bytes = document.as_bytes().len();
+            let bytes = answer.bytes() + document_bytes + ELEMENT_BYTES_MAX;
+            let is_full = has_all || count > 0 && bytes - before > BATCH_BYTES_MAX;
+            match (size.is_single, count) {
+                (true, _) if is_full => break false,
+                (true, _) => room.wait_for_batch(bytes)?,
+                (false, 0) => room.wait_for(bytes)?,
+                (false, _) => {}
+            }
+            let is_too_much = is_full || !room.fits(bytes);
+            if is_too_much && let Some(share) = room.keep(document_bytes) {
+                self.held = Some(Held { document, _share: share });
+                break false;
+            }
+            if is_too_much && (bytes > ANSWER_BYTES_MAX || !room.fits(bytes)) {
+                return Err(Error::invalid(Code::ExceededMemoryLimit, NO_MEMORY_TO_KEEP));
+            }
+            answer.push(Value::Document(document.view()));
+            if is_too_much {
+                break false;
+            }
+            (count, largest) = (count + 1, largest.max(document_bytes));
+        };
+        room.finish(answer.bytes() + ANSWER_BYTES_MARGIN);
+        Ok(is_last)
+    }
+}

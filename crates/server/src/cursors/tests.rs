@@ -1,0 +1,258 @@
+//! Batches of their sizes, owners, limits.
+
+use std::cell::RefCell;
+
+use frond_doc::{DocumentBuf, DocumentBuilder, document};
+
+use super::*;
+use crate::budget::{Budget, Share};
+use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES};
+use crate::operations::Operations;
+use crate::room::Room;
+
+fn facts(session: Option<SessionId>, connection: i32) -> CursorFacts {
+    let namespace = "test.c".to_owned();
+    CursorFacts { namespace, session, connection, transaction: None, no_timeout: false }
+}
+
+fn cursor(count: i32, session: Option<SessionId>) -> OpenCursor {
+    let documents = (0..count).map(|number| Ok(document! { "_id": number }));
+    OpenCursor::new(facts(session, 1), Box::new(documents))
+}
+
+/// Documents of so many bytes or a few more.
+fn texts(count: usize, bytes: usize) -> impl Iterator<Item = Result<DocumentBuf, Error>> {
+    let text = "x".repeat(bytes);
+    (0..count).map(move |_| Ok(document! { "text": &text }))
+}
+
+fn large(count: usize, bytes: usize) -> OpenCursor {
+    OpenCursor::new(facts(None, 1), Box::new(texts(count, bytes)))
+}
+
+/// The memory of a server.
+struct Memory {
+    answers: Budget,
+    cursors: Budget,
+    operations: Operations,
+}
+
+impl Memory {
+    fn new(answers: usize, cursors: usize) -> Memory {
+        let operations = Operations::default();
+        Memory { answers: Budget::new(answers), cursors: Budget::new(cursors), operations }
+    }
+
+    /// Reads a batch: how many documents, whether it is the last, and what the answer holds.
+    fn batch(
+        &self,
+        cursor: &mut OpenCursor,
+        documents_max: Option<u64>,
+        is_single: bool,
+    ) -> Result<(usize, bool, Option<Share>), i32> {
+        let running = self.operations.begin(1, "find", "test", None);
+        let share = RefCell::new(None);
+        let room = Room {
+            answers: &self.answers,
+            cursors: &self.cursors,
+            share: &share,
+            operation: &running.operation,
+        };
+        let mut answer = DocumentBuilder::new();
+        answer.begin_array("batch");
+        let size = BatchSize { documents_max, is_single };
+        let is_last = cursor.next_batch(&mut answer, size, &room);
+        let is_last = is_last.map_err(|error| error.code.number())?;
+        answer.end();
+        let answer = answer.build();
+        let batch = answer.get("batch").and_then(|batch| batch.as_array()).expect("an array");
+        Ok((batch.iter().count(), is_last, share.take()))
+    }
+}
+
+fn batch(cursor: &mut OpenCursor, max: Option<u64>) -> (usize, bool) {
+    let memory = Memory::new(64 << 20, 64 << 20);
+    let (count, is_last, share) = memory.batch(cursor, max, false).expect("no document fails");
+    drop(share);
+    assert_eq!(memory.answers.held(), 0);
+    (count, is_last)
+}
+
+#[test]
+fn batches_end_where_they_are_told() {
+    let mut five = cursor(5, None);
+    assert_eq!(batch(&mut five, Some(0)), (0, false));
+    assert_eq!(batch(&mut five, Some(2)), (2, false));
+    assert_eq!(batch(&mut five, Some(3)), (3, true));
+    assert_eq!(batch(&mut cursor(5, None), None), (5, true));
+    assert_eq!(batch(&mut cursor(0, None), Some(3)), (0, true));
+}
+
+#[test]
+fn batches_end_at_sixteen_megabytes() {
+    let mut cursor = large(4, 6 << 20);
+    assert_eq!(batch(&mut cursor, None), (2, false));
+    assert_eq!(batch(&mut cursor, None), (2, true));
+}
+
+#[test]
+fn batches_end_where_there_is_no_more_memory() {
+    let memory = Memory::new(BATCH_BYTES_MAX, 1 << 20);
+    let others = memory.answers.try_take(BATCH_BYTES_MAX - (2 << 20)).expect("free");
+    let mut cursor = large(20, 300_000);
+    let (count, is_last, share) = memory.batch(&mut cursor, None, false).expect("room for some");
+    assert!(!is_last && (5..7).contains(&count), "{count}");
+    assert_eq!(memory.cursors.held(), 300_016);
+    drop((others, share));
+    let (count, is_last, share) = memory.batch(&mut cursor, Some(4), false).expect("room for all");
+    assert_eq!((count, is_last), (4, false));
+    // What isn't needed is given back at once.
+    assert!(share.expect("it is large").bytes() < 4 * 300_000 + (64 << 10));
+    drop(cursor);
+    assert_eq!((memory.answers.held(), memory.cursors.held()), (0, 0));
+}
+
+#[test]
+fn small_answers_need_no_memory_of_others() {
+    let memory = Memory::new(BATCH_BYTES_MAX, 0);
+    let _others = memory.answers.try_take(BATCH_BYTES_MAX).expect("free");
+    let mut cursor = large(10, FREE_BYTES / 8);
+    let (count, is_last, _) = memory.batch(&mut cursor, None, false).expect("free memory");
+    assert!(!is_last && (5..8).contains(&count), "{count}");
+}
+
+#[test]
+fn what_cannot_be_kept_goes_out_or_is_refused() {
+    let memory = Memory::new(BATCH_BYTES_MAX, 0);
+    let mut cursor = large(3, 1 << 20);
+    // After a large document nobody looks ahead.
+    for expected in [(1, false), (1, false), (1, false), (0, true)] {
+        let (count, is_last, _) = memory.batch(&mut cursor, Some(1), false).expect("room");
+        assert_eq!((count, is_last), expected);
+    }
+    let documents = texts(1, 10).chain(texts(2, 1 << 20));
+    let mut cursor = OpenCursor::new(facts(None, 1), Box::new(documents));
+    for expected in [(2, false), (1, false), (0, true)] {
+        let (count, is_last, _) = memory.batch(&mut cursor, Some(1), false).expect("room");
+        assert_eq!((count, is_last), expected);
+    }
+    let _others = memory.answers.try_take(BATCH_BYTES_MAX - (2 << 20)).expect("free");
+    let mut cursor = large(3, 1 << 20);
+    assert_eq!(memory.batch(&mut cursor, None, false).err(), Some(146));
+}
+
+#[test]
+fn who_cannot_do_with_less_waits() {
+    let memory = Memory::new(BATCH_BYTES_MAX, 0);
+    for is_single in [false, true] {
+        let others = memory.answers.try_take(BATCH_BYTES_MAX).expect("free");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| memory.batch(&mut large(2, 1 << 20), None, is_single));
+            while !memory.answers.is_waited_for() {
+                std::thread::yield_now();
+            }
+            drop(others);
+            let batch = waiting.join().expect("it doesn't panic").expect("there was room");
+            assert_eq!((batch.0, batch.1), (2, true));
+        });
+    }
+    let _others = memory.answers.try_take(BATCH_BYTES_MAX).expect("free");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| memory.batch(&mut large(2, 1 << 20), None, true).err());
+        while !memory.answers.is_waited_for() {
+            std::thread::yield_now();
+        }
+        memory.operations.kill(memory.operations.list()[0].id);
+        assert_eq!(waiting.join().expect("it doesn't panic"), Some(11601));
+    });
+}
+
+#[test]
+fn a_cursor_belongs_to_its_session_and_namespace() {
+    let cursors = Cursors::default();
+    let (one, other) = (Some(SessionId([1; 16])), Some(SessionId([2; 16])));
+    let id = cursors.open(cursor(3, one), Instant::now()).expect("room");
+    let code = |id, namespace: &str, session| {
+        cursors.check_out(id, namespace, session, None).map(|_| ()).map_err(|e| e.code.number())
+    };
+    assert_eq!(code(id, "test.d", one), Err(13));
+    assert_eq!(code(id, "test.c", other), Err(50738));
+    assert_eq!(code(id, "test.c", None), Err(50737));
+    assert_eq!(code(id + 1, "test.c", one), Err(43));
+    let checked_out = cursors.check_out(id, "test.c", one, None).expect("mine");
+    assert_eq!(code(id, "test.c", one), Err(12051));
+    checked_out.check_in(Instant::now());
+    assert_eq!(code(id, "test.c", one), Ok(()));
+    // Checked out and dropped above: closed.
+    assert_eq!(code(id, "test.c", one), Err(43));
+}
+
+#[test]
+fn a_kill_reaches_a_cursor_in_use() {
+    let cursors = Cursors::default();
+    let id = cursors.open(cursor(3, None), Instant::now()).expect("room");
+    let checked_out = cursors.check_out(id, "test.c", None, None).expect("there");
+    assert!(!cursors.kill(id, "test.other"));
+    assert!(cursors.kill(id, "test.c"));
+    checked_out.check_in(Instant::now());
+    assert_eq!(cursors.counts().open, 0);
+    assert!(!cursors.kill(id, "test.c"));
+}
+
+#[test]
+fn idle_cursors_and_ended_sessions_let_go() {
+    let cursors = Cursors::default();
+    let start = Instant::now();
+    let session = SessionId([1; 16]);
+    cursors.open(cursor(3, Some(session)), start).expect("room");
+    let mut eternal = cursor(3, None);
+    eternal.facts.no_timeout = true;
+    cursors.open(eternal, start).expect("room");
+    cursors.open(cursor(3, None), start).expect("room");
+    cursors.kill_sessions(Some(&[SessionId([9; 16])]));
+    assert_eq!(cursors.counts().open, 3);
+    cursors.kill_sessions(Some(&[session]));
+    assert_eq!(cursors.counts().open, 2);
+    cursors.expire(start + CURSOR_IDLE_MAX);
+    let expected = CursorCounts { open: 1, no_timeout: 1, pinned: 0, timed_out: 1 };
+    assert_eq!(cursors.counts(), expected);
+}
+
+#[test]
+fn one_client_cannot_have_all() {
+    let (cursors, now) = (Cursors::default(), Instant::now());
+    let open = |session, connection| {
+        cursors.open(OpenCursor::new(facts(session, connection), Box::new(std::iter::empty())), now)
+    };
+    let session = |number: i32| {
+        let mut id = [0; 16];
+        id[..4].copy_from_slice(&number.to_le_bytes());
+        Some(SessionId(id))
+    };
+    // A client with many connections and one session, and one with one connection and many sessions.
+    let ids: Vec<i64> = (0..CURSORS_OF_CLIENT_MAX as i32)
+        .flat_map(|number| [open(session(1), number), open(session(number + 2), -1)])
+        .collect::<Result<_, _>>()
+        .expect("room");
+    assert!(open(session(1), -2).is_err());
+    assert!(open(None, -1).is_err());
+    open(session(-1), -2).expect("room for others");
+    assert!(cursors.kill(ids[0], "test.c"));
+    open(session(1), -2).expect("one was closed");
+    cursors.kill_sessions(None);
+    assert_eq!(cursors.counts().open, 0);
+    assert!(cursors.lock().counts.is_empty());
+}
+
+#[test]
+fn there_is_a_limit() {
+    let (cursors, now) = (Cursors::default(), Instant::now());
+    let open = |connection| {
+        let facts = facts(None, connection);
+        cursors.open(OpenCursor::new(facts, Box::new(std::iter::empty())), now)
+    };
+    for connection in 0..CURSORS_MAX as i32 {
+        open(connection).expect("room");
+    }
+    assert!(open(-1).is_err());
+}

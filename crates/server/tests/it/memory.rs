@@ -1,0 +1,163 @@
+//! Clients that want more memory than there is: they wait or get less at a time, and nobody is cut off.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use frond_doc::{DocumentBuf, Value, document};
+use frond_server::wire::{DocumentSequence, HEADER_BYTES, Header, Message};
+
+use crate::running::Running;
+
+const MEGABYTE: usize = 1 << 20;
+
+/// A server with four megabytes for messages and as many for answers.
+fn start() -> Running {
+    Running::with_memory(4 * MEGABYTE)
+}
+
+/// Fills a collection with documents of one megabyte.
+fn fill(server: &Running, count: i32) {
+    let text = "x".repeat(MEGABYTE);
+    for id in 0..count {
+        let insert = insert_of(id, &text);
+        server
+            .client()
+            .0
+            .command_with("test", document! { "insert": "c" }.view(), insert)
+            .expect("inserts");
+    }
+}
+
+fn insert_of(id: i32, text: &str) -> Vec<DocumentSequence> {
+    let documents = vec![document! { "_id": id, "text": text }];
+    vec![DocumentSequence { name: "documents".to_owned(), documents }]
+}
+
+fn message(body: DocumentBuf) -> Vec<u8> {
+    Message::new(body).encode(1, 0)
+}
+
+fn read(stream: &mut TcpStream) -> Message {
+    let mut bytes = vec![0; HEADER_BYTES];
+    stream.read_exact(&mut bytes).expect("a header");
+    let header = Header::decode(bytes[..].try_into().expect("its size")).expect("a header");
+    bytes.resize(header.bytes, 0);
+    stream.read_exact(&mut bytes[HEADER_BYTES..]).expect("the rest");
+    Message::decode(bytes.into()).expect("a message")
+}
+
+/// How many documents an answer has, and the cursor.
+fn batch(answer: &DocumentBuf) -> (usize, i64) {
+    let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document());
+    let cursor = cursor.unwrap_or_else(|| panic!("{answer:?}"));
+    let batch = cursor.get("firstBatch").or(cursor.get("nextBatch")).expect("a batch");
+    let id = cursor.get("id").and_then(|id| id.as_integer()).expect("an id");
+    (batch.as_array().expect("an array").iter().count(), id)
+}
+
+#[test]
+fn clients_that_read_late_hold_nobody_up() {
+    let server = start();
+    fill(&server, 9);
+    let find = message(document! { "find": "c", "$db": "test" });
+    let mut late: Vec<TcpStream> = (0..20).map(|_| server.stream()).collect();
+    for stream in &mut late {
+        stream.write_all(&find).expect("sends");
+    }
+    // Small answers need nothing of what the others hold.
+    server.client().check("test", r#"{"count": "c"}"#, r#"{"n": 9, "ok": 1.0}"#);
+    let small = r#"{"find": "c", "projection": {"_id": 1}}"#;
+    assert_eq!(batch(&server.client().ok("test", small)).0, 9);
+    // Each gets all, batch by batch, whoever began.
+    for stream in &mut late {
+        let (mut count, mut id) = batch(&read(stream).body);
+        assert!(count > 0);
+        while id != 0 {
+            let more = document! { "getMore": id, "collection": "c", "$db": "test" };
+            stream.write_all(&message(more)).expect("sends");
+            let (further, next) = batch(&read(stream).body);
+            (count, id) = (count + further, next);
+        }
+        assert_eq!(count, 9);
+    }
+}
+
+#[test]
+fn an_answer_that_has_to_be_single_waits_for_its_turn() {
+    let server = start();
+    fill(&server, 3);
+    let body = document! { "find": "c", "singleBatch": true, "$db": "test" };
+    let find = message(body);
+    let mut streams: Vec<TcpStream> = (0..8).map(|_| server.stream()).collect();
+    for stream in &mut streams {
+        stream.write_all(&find).expect("sends");
+    }
+    for stream in &mut streams {
+        assert_eq!(batch(&read(stream).body), (3, 0));
+    }
+}
+
+#[test]
+fn a_document_may_be_larger_than_the_budget() {
+    let server = start();
+    let insert = insert_of(1, &"x".repeat(6 * MEGABYTE));
+    let mut client = server.client();
+    client.0.command_with("test", document! { "insert": "c" }.view(), insert).expect("inserts");
+    assert_eq!(batch(&client.ok("test", r#"{"find": "c"}"#)), (1, 0));
+    let modify = r#"{"findAndModify": "c", "query": {"_id": 1}, "update": {"$set": {"a": 1}}}"#;
+    assert!(client.ok("test", modify).as_bytes().len() > 6 * MEGABYTE);
+}
+
+#[test]
+fn large_messages_wait_for_one_another() {
+    let server = start();
+    let text = "x".repeat(MEGABYTE);
+    let messages: Vec<Vec<u8>> = (0..12)
+        .map(|id| {
+            let body = document! { "insert": "c", "$db": "test" };
+            Message { sequences: insert_of(id, &text), ..Message::new(body) }.encode(1, 0)
+        })
+        .collect();
+    let mut streams: Vec<TcpStream> = messages.iter().map(|_| server.stream()).collect();
+    // All have sent a part before one has sent all.
+    for (stream, message) in streams.iter_mut().zip(&messages) {
+        stream.write_all(&message[..100_000]).expect("sends");
+    }
+    server.check();
+    std::thread::scope(|scope| {
+        for (stream, message) in streams.iter_mut().zip(&messages).rev() {
+            scope.spawn(move || {
+                stream.write_all(&message[100_000..]).expect("sends");
+                assert_eq!(read(stream).body.get("n"), Some(Value::Int32(1)));
+            });
+        }
+    });
+    server.client().check("test", r#"{"count": "c"}"#, r#"{"n": 12, "ok": 1.0}"#);
+}
+
+#[test]
+fn a_server_stops_while_clients_wait_for_memory() {
+    let server = start();
+    fill(&server, 4);
+    let find = message(document! { "find": "c", "singleBatch": true, "$db": "test" });
+    let insert = Message {
+        sequences: insert_of(9, &"x".repeat(MEGABYTE)),
+        ..Message::new(document! { "insert": "c", "$db": "test" })
+    };
+    let insert = insert.encode(1, 0);
+    let mut streams: Vec<TcpStream> = (0..20).map(|_| server.stream()).collect();
+    for (position, stream) in streams.iter_mut().enumerate() {
+        match position % 2 {
+            0 => stream.write_all(&find).expect("sends"),
+            _ => stream.write_all(&insert[..200_000]).expect("sends"),
+        }
+    }
+    server.check();
+    // Whoever waits for an answer reads it now: a server that stops doesn't cut it off.
+    std::thread::scope(|scope| {
+        for stream in &mut streams {
+            scope.spawn(|| while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {});
+        }
+        drop(server); // Asserts that the server stops well.
+    });
+}

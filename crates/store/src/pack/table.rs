@@ -1,0 +1,110 @@
+//! Where the chunks of a sealed pack lie: its index on disk, searched by position.
+//!
+//! 1. In memory stays one number a page of 102 chunks: the beginning of the page's first name (*fence*).
+//! 2. A search finds the page among the fences, takes it from the cache of pages or reads it from
+//!    the disk, checks it, and searches it. Names are hashes, so it is one page; two only where the
+//!    first eight bytes of names on both sides of a page's end are equal.
+
+pub(crate) mod format;
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use quick_cache::Weighter;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+
+use self::format::{PAGE_ENTRY_COUNT, check_page, page_place, search_page};
+use super::{Pack, PackNumber};
+use crate::chunk::ChunkHash;
+use crate::error::StoreError;
+use crate::index::PackedChunk;
+
+/// What an entry of the cache costs beside its bytes.
+const PAGE_ENTRY_COST: u64 = 100;
+const PAGE_BYTES_TYPICAL: u64 = 4 << 10;
+
+/// What stays in memory of a sealed pack's index.
+#[derive(Debug)]
+pub(crate) struct PackTable {
+    /// The pack's length, index included.
+    pub(crate) pack_bytes: u64,
+    index_offset: u32,
+    entry_count: u32,
+    fences: Vec<u64>,
+}
+
+impl PackTable {
+    /// Of the index at `index_offset` in a pack of `pack_bytes`, whose entries are `entries`, in their order.
+    pub(crate) fn new(pack_bytes: u64, index_offset: u32, entries: &[PackedChunk]) -> PackTable {
+        let fences = entries.chunks(PAGE_ENTRY_COUNT).map(|page| fence(page[0].hash)).collect();
+        let entry_count = u32::try_from(entries.len()).expect("an index counts in 32 bits");
+        PackTable { pack_bytes, index_offset, entry_count, fences }
+    }
+
+    /// The pages that may hold `hash`; most likely the last.
+    fn pages(&self, hash: ChunkHash) -> Range<usize> {
+        let key = fence(hash);
+        let first = self.fences.partition_point(|fence| *fence < key).saturating_sub(1);
+        first..self.fences.partition_point(|fence| *fence <= key)
+    }
+}
+
+fn fence(hash: ChunkHash) -> u64 {
+    hash.0.first_chunk().copied().map_or(0, u64::from_be_bytes)
+}
+
+impl Pack {
+    /// Finds a chunk of a sealed pack, and its position in the pack's index.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the page isn't what was written; [`StoreError::Io`].
+    pub(crate) fn search(
+        &self,
+        pages: &PageCache,
+        hash: ChunkHash,
+    ) -> Result<Option<(u32, PackedChunk)>, StoreError> {
+        let table = self.table.get().expect("whoever calls a pack sealed has set its table");
+        for page in table.pages(hash).rev() {
+            let entries = self.page(pages, table, page as u32)?;
+            if let Some((position, found)) = search_page(&entries, hash) {
+                let before = page * PAGE_ENTRY_COUNT;
+                return Ok(Some(((before + position) as u32, found)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn page(&self, pages: &PageCache, table: &PackTable, page: u32) -> Result<Bytes, StoreError> {
+        if let Some(entries) = pages.0.get(&(self.number, page)) {
+            return Ok(entries);
+        }
+        let (offset, bytes) = page_place(table.index_offset, table.entry_count, page);
+        let mut stored = self.read(offset, bytes)?;
+        let entries = check_page(&stored, offset).map_err(|what| self.damaged(offset, what))?;
+        let entries_bytes = entries.len();
+        stored.truncate(entries_bytes);
+        let entries = Bytes::from(stored);
+        pages.0.insert((self.number, page), entries.clone());
+        Ok(entries)
+    }
+}
+
+/// Pages of indexes that were read lately, without their checksums.
+pub(crate) struct PageCache(Cache<(PackNumber, u32), Bytes, ByBytes>);
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<(PackNumber, u32), Bytes> for ByBytes {
+    fn weight(&self, _page: &(PackNumber, u32), entries: &Bytes) -> u64 {
+        entries.len() as u64 + PAGE_ENTRY_COST
+    }
+}
+
+impl PageCache {
+    pub(crate) fn new(bytes_max: u64) -> PageCache {
+        let count = usize::try_from(bytes_max / PAGE_BYTES_TYPICAL).unwrap_or(usize::MAX);
+        let hasher = quick_cache::DefaultHashBuilder::default();
+        PageCache(Cache::with(count, bytes_max, ByBytes, hasher, DefaultLifecycle::default()))
+    }
+}

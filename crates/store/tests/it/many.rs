@@ -1,0 +1,98 @@
+//! More chunks than an open pack may hold: indexes of many pages, searched on disk.
+
+use std::collections::BTreeSet;
+
+use frond_store::io::Disk;
+use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{Chunk, ChunkStore, CollectOptions, Collection, StoreError};
+use frond_testkit::SimDisk;
+
+use crate::{assert_stored, blob, hashes};
+
+const CHUNK_COUNT: u32 = 40_000;
+const KEPT_EACH: usize = 10;
+
+fn chunks() -> Vec<Chunk> {
+    (0..CHUNK_COUNT).map(|number| blob(&number.to_le_bytes())).collect()
+}
+
+/// No chunk stays in memory, and few pages do.
+const OPTIONS: LocalOptions =
+    LocalOptions { cache_bytes: 0, index_cache_bytes: 20 << 10, pack_bytes_target: 256 << 20 };
+
+fn pack_count(disk: &SimDisk) -> usize {
+    disk.list().unwrap().iter().filter(|name| name.ends_with(".pack")).count()
+}
+
+#[test]
+fn chunks_of_many_pages_are_found_and_what_is_removed_is_not() {
+    let disk = SimDisk::new(1);
+    let all = chunks();
+    let store = LocalStore::open(&disk.machine(), OPTIONS).unwrap();
+    all.chunks(1_000).for_each(|some| store.put_many(some).unwrap());
+    assert_eq!(pack_count(&disk), 3, "packs end by their number of chunks, too");
+    let written = store.counters().chunks_written;
+    store.put_many(&all).unwrap();
+    assert_eq!(store.counters().chunks_written, written, "all are found");
+    drop(store);
+
+    let store = LocalStore::open(&disk.machine(), OPTIONS).unwrap();
+    assert_stored(&*store, &all[..300]);
+    assert_eq!(store.get_many(&hashes(&all)).unwrap(), all);
+    let absent = blob(b"absent").hash();
+    assert!(matches!(store.get(absent), Err(StoreError::Missing(hash)) if hash == absent));
+
+    let kept: Vec<Chunk> = all.iter().step_by(KEPT_EACH).cloned().collect();
+    let roots = hashes(&kept);
+    let collected = store
+        .collect(&mut Collection {
+            roots: &mut || Ok(roots.clone()),
+            pace: &mut |_| std::ops::ControlFlow::Continue(()),
+            options: CollectOptions::default(),
+        })
+        .unwrap();
+    assert_eq!(collected.chunks_live, kept.len() as u64);
+    assert_eq!(collected.chunks_dead, all.len() as u64 - collected.chunks_live);
+    let expected: BTreeSet<_> = roots.iter().copied().collect();
+    let is_kept: Vec<bool> = all.iter().map(|chunk| expected.contains(&chunk.hash())).collect();
+    assert_eq!(store.has_many(&hashes(&all)).unwrap(), is_kept);
+    store.put_many(&all).unwrap();
+    drop(store);
+    let store = LocalStore::open(&disk.machine(), OPTIONS).unwrap();
+    assert_eq!(store.get_many(&hashes(&all)).unwrap(), all);
+    assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+}
+
+/// A page that is torn while the store is open: what lies in it can't be read, and is named; the rest can.
+#[test]
+fn a_damaged_page_is_named_and_hides_only_its_own_chunks() {
+    let disk = SimDisk::new(1);
+    let all = chunks();
+    let store = LocalStore::open(&disk.machine(), OPTIONS).unwrap();
+    all.chunks(1_000).for_each(|some| store.put_many(some).unwrap());
+    let name = "00000000.pack";
+    let bytes = disk.contents(name).unwrap().len() as u64;
+    // The last page but a few: pages are 4,088 bytes long, and end 16 bytes before the file does.
+    let damaged_at = bytes - 16 - 5 * 4088;
+    disk.flip_bit(name, damaged_at * 8);
+    let mut lost = 0;
+    for chunk in &all {
+        match store.get(chunk.hash()) {
+            Ok(found) => assert_eq!(found, *chunk),
+            Err(StoreError::Damaged { file, offset, .. }) => {
+                assert_eq!(file, name);
+                assert!(damaged_at - 4088 < offset && offset <= damaged_at, "{offset}");
+                lost += 1;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!(lost, 102);
+    let found = store.verify(&mut |_| ()).unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    drop(store);
+    assert!(matches!(
+        LocalStore::open(&disk.machine(), OPTIONS),
+        Err(StoreError::Damaged { file, .. }) if file == name
+    ));
+}
