@@ -56,7 +56,7 @@ impl FrondOptions {
         FrondOptions {
             engine: frond_engine::EngineOptions::for_memory(bytes),
             stage_memory_bytes_max: Some(stage as usize),
-            document_bytes_max: None,
+            ..FrondOptions::default()
         }
     }
 }
