@@ -37,7 +37,7 @@ pub struct FrondOptions {
     /// serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
     pub document_bytes_max: Option<u64>,
     /// How many milliseconds a statement of a transaction of several requests waits for what another transaction has
-    /// claimed, before it fails with `WriteConflict`. `None`: 1,000.
+    /// claimed, before it fails with `WriteConflict`. `None`: 3,000.
     pub write_wait_millis_max: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ const DOCUMENT_BYTES_MAX: u64 = i32::MAX as u64;
 
 /// Longer than a transaction takes that isn't waiting for its client; and short enough for one client that has two
 /// transactions open, which are in each other's way, to be told.
-const WRITE_WAIT_MILLIS_MAX: u64 = 1_000;
+const WRITE_WAIT_MILLIS_MAX: u64 = 3_000;
 
 struct Inner {
     engine: Engine,
