@@ -126,8 +126,17 @@ impl Session for BrokenSession {
         self.inner.update(collection, id, changes)
     }
 
-    fn remove(&mut self, collection: &str, id: &Bson) -> Result<u64, Failure> {
-        self.inner.remove(collection, id)
+    fn modify(
+        &mut self,
+        collection: &str,
+        id: &Bson,
+        changes: &[Change],
+    ) -> Result<Option<Bytes>, Failure> {
+        self.inner.modify(collection, id, changes)
+    }
+
+    fn remove_first(&mut self, query: &Query) -> Result<Option<Bytes>, Failure> {
+        self.inner.remove_first(query)
     }
 
     fn copy(&mut self, from: &str, to: &str, change: &Change) -> Result<(), Failure> {

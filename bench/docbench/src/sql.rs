@@ -86,6 +86,11 @@ impl Dialect {
             _ => " for update",
         }
     }
+
+    /// Whether an update answers what it changed.
+    pub fn has_returning(self) -> bool {
+        matches!(self, Dialect::Postgres | Dialect::Sqlite)
+    }
 }
 
 /// A connection as SQL. Statements have `?` for each parameter, in order.

@@ -184,8 +184,20 @@ pub trait Session: Send {
     /// Changes the document called `id` in one durable step; answers how many there were.
     fn update(&mut self, collection: &str, id: &Bson, changes: &[Change]) -> Result<u64, Failure>;
 
-    /// Removes the document called `id`; answers how many there were.
-    fn remove(&mut self, collection: &str, id: &Bson) -> Result<u64, Failure>;
+    /// As `update`, of a target that isn't SQL: answers the document as it was before.
+    fn modify(
+        &mut self,
+        _collection: &str,
+        _id: &Bson,
+        _changes: &[Change],
+    ) -> Result<Option<Bytes>, Failure> {
+        Err(Failure::Unsupported("it doesn't answer what it changes".into()))
+    }
+
+    /// Removes the first document of a query, of a target that isn't SQL, and answers it.
+    fn remove_first(&mut self, _query: &Query) -> Result<Option<Bytes>, Failure> {
+        Err(Failure::Unsupported("it doesn't answer what it removes".into()))
+    }
 
     /// Copies a whole collection inside the database, with one change applied to each document.
     fn copy(&mut self, from: &str, to: &str, change: &Change) -> Result<(), Failure>;

@@ -1,10 +1,12 @@
-//! Transactions that run again by themselves when another was first.
+//! Transactions that run again by themselves when another was in the way.
 //!
-//! 1. A request's transaction runs optimistically. If its commit conflicts, it is run again from
-//!    the start, at a new snapshot, after a short wait that grows.
-//! 2. After [`OPTIMISTIC_ATTEMPTS`] it queues with the others that lost on the same collection, so
-//!    that a hundred updaters of one counter take turns instead of all losing to one.
-//! 3. After [`ATTEMPTS_MAX`] the conflict is the caller's.
+//! 1. A request's transaction runs optimistically. If its commit conflicts, it is run again from the start, at a new
+//!    snapshot, and claims from then on what it writes (`frond_engine::Manner`): whoever else wants to write that waits
+//!    until it is done, so that a hundred updaters of one counter take turns instead of all losing to one.
+//! 2. What somebody else has claimed, another such transaction or one of several requests, it waits for, as long as its
+//!    caller does ([`Interrupt`]), and has its turn in the order in which it came.
+//! 3. A conflict over whole trees, or over what it was found by, has no queue: it runs again after a short wait that grows.
+//! 4. After [`ATTEMPTS_MAX`] the conflict is the caller's.
 //!
 //! *Gates*: what replaces whole trees (an index build, a drop, `$out`) conflicts with every write to
 //! the collection and would lose for ever to busy writers. From its second attempt on it closes the
@@ -17,28 +19,32 @@
 //! database of that name. So every transaction passes its database's gate, and a removal closes it
 //! from its first attempt on.
 //!
-//! *Lock order*: queue, then the database's gate, then the collections' gates, these by rising stripe (a transaction of several requests,
-//! which passes the gates of all that it wrote when it commits, takes those of databases by rising stripe too). Whoever holds a gate waits for nothing
-//! else, so whoever keeps the queue over several attempts gets the gate each time. Both guard no
-//! data, so a panic while one is held leaves nothing by half. They are the only locks held across a sync: whoever waits for one would otherwise only
-//! find out later that it has lost.
+//! *Lock order*: the database's gate, then the collections' gates, these by rising stripe (a transaction of several requests,
+//! which passes the gates of all that it wrote when it commits, takes those of databases by rising stripe too). Whoever holds a
+//! gate waits for nothing else: for what somebody has claimed it waits outside, and keeps what it has claimed itself. Gates
+//! guard no data, so a panic while one is held leaves nothing by half. They are the only locks held across a sync: whoever waits
+//! for one would otherwise only find out later that it has lost.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
-use frond_engine::{Durability, Transaction};
+use frond_engine::{Durability, Manner, Transaction, Wait};
 
 use crate::catalog::cache::Moment;
+use crate::collection::Interrupt;
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
 use crate::system;
 
 const ATTEMPTS_MAX: u32 = 2_000;
-const OPTIMISTIC_ATTEMPTS: u32 = 3;
 const WAIT_MICROS_MIN: u64 = 20;
 const WAIT_MICROS_MAX: u64 = 2_000;
+/// How often one that waits asks whether it still may.
+const WAIT_STEP: Duration = Duration::from_millis(10);
+/// How long a request waits for what another transaction has claimed, if nobody ends the wait before.
+const WAIT_MILLIS_MAX: u64 = 300_000;
 /// Collections share gates by chance: this many make it rare.
 const STRIPES: usize = 64;
 
@@ -80,16 +86,10 @@ pub(crate) enum Role {
     Remover,
 }
 
-/// The gates and queues of a data directory.
+/// The gates of a data directory.
 pub(crate) struct Contention {
-    stripes: Vec<Stripe>,
+    collections: Vec<RwLock<()>>,
     databases: Vec<RwLock<()>>,
-}
-
-#[derive(Default)]
-struct Stripe {
-    gate: RwLock<()>,
-    queue: Mutex<()>,
 }
 
 /// A gate that was passed, or closed for everybody else.
@@ -102,7 +102,7 @@ impl Contention {
     /// Everything open.
     pub fn new() -> Contention {
         Contention {
-            stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
+            collections: (0..STRIPES).map(|_| RwLock::default()).collect(),
             databases: (0..STRIPES).map(|_| RwLock::default()).collect(),
         }
     }
@@ -118,8 +118,7 @@ impl Contention {
         debug_assert!(collections.is_sorted_by(|left, right| left < right));
         let mut gates = vec![gate(&self.databases[database], role == Role::Remover)];
         let closes = role != Role::Writer && attempt > 0;
-        let stripes = collections.iter().map(|stripe| &self.stripes[*stripe]);
-        gates.extend(stripes.map(|stripe| gate(&stripe.gate, closes)));
+        gates.extend(collections.iter().map(|stripe| gate(&self.collections[*stripe], closes)));
         gates
     }
 
@@ -128,14 +127,8 @@ impl Contention {
         let databases: BTreeSet<usize> = scopes.iter().map(|scope| scope.database).collect();
         let collections: BTreeSet<usize> = scopes.iter().map(|scope| scope.collection).collect();
         let databases = databases.iter().map(|stripe| gate(&self.databases[*stripe], false));
-        let collections = collections.iter().map(|stripe| gate(&self.stripes[*stripe].gate, false));
+        let collections = collections.iter().map(|stripe| gate(&self.collections[*stripe], false));
         databases.chain(collections).collect()
-    }
-
-    fn turn(&self, scope: Scope, attempt: u32) -> Option<MutexGuard<'_, ()>> {
-        (attempt >= OPTIMISTIC_ATTEMPTS).then(|| {
-            self.stripes[scope.collection].queue.lock().unwrap_or_else(PoisonError::into_inner)
-        })
     }
 }
 
@@ -145,6 +138,21 @@ fn gate(gate: &RwLock<()>, closes: bool) -> Gate<'_> {
     } else {
         Gate::Passed { _guard: gate.read().unwrap_or_else(PoisonError::into_inner) }
     }
+}
+
+/// Waits until a claim's turn has come, for so long at most; tells whether it has.
+///
+/// # Errors
+/// What `interrupt` says.
+pub(crate) fn wait(wait: &Wait, millis_max: u64, interrupt: &Interrupt) -> Result<bool, Error> {
+    let (begun, most) = (Instant::now(), Duration::from_millis(millis_max));
+    while begun.elapsed() < most {
+        if wait.wait(WAIT_STEP) {
+            return Ok(true);
+        }
+        interrupt.check()?;
+    }
+    Ok(false)
 }
 
 /// What the body of a transaction wants done with it.
@@ -160,6 +168,14 @@ impl<T> Outcome<T> {
     pub fn commit_if(changed: bool, answer: T) -> Outcome<T> {
         if changed { Outcome::Commit(answer) } else { Outcome::Discard(answer) }
     }
+}
+
+/// Whether a transaction that met a conflict has what it wanted, after a wait perhaps, and need only begin again.
+fn has_its_turn(transaction: &mut Transaction, interrupt: &Interrupt) -> Result<bool, Error> {
+    if let Some(blocked) = transaction.blocked() {
+        return Ok(wait(&blocked, WAIT_MILLIS_MAX, interrupt)? && transaction.unblock());
+    }
+    Ok(transaction.is_stale())
 }
 
 impl Frond {
@@ -187,18 +203,21 @@ impl Frond {
         durability: Durability,
         mut body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        self.attempt(scope, more, role, durability, |transaction, _| body(transaction))
+        let never = Interrupt::default();
+        self.attempt(scope, more, role, durability, &never, |transaction, _| body(transaction))
     }
 
-    /// As `transact`, where `body` is told the moment of the catalog that was noted before the
-    /// transaction began: what was known of the catalog at that moment is right in it.
+    /// As `transact`, for whom `interrupt` ends the wait for others, and where `body` is told the moment of the catalog
+    /// that was noted before the transaction began: what was known of the catalog at that moment is right in it.
     pub(crate) fn transact_noted<T>(
         &self,
         scope: Scope,
+        role: Role,
         durability: Durability,
+        interrupt: &Interrupt,
         body: impl FnMut(&mut Transaction, Option<Moment>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        self.attempt(scope, &[], Role::Writer, durability, body)
+        self.attempt(scope, &[], role, durability, interrupt, body)
     }
 
     fn attempt<T>(
@@ -207,6 +226,7 @@ impl Frond {
         more: &[Scope],
         role: Role,
         durability: Durability,
+        interrupt: &Interrupt,
         mut body: impl FnMut(&mut Transaction, Option<Moment>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         let contention = self.contention();
@@ -214,30 +234,52 @@ impl Frond {
             more.iter().chain([&scope]).map(|scope| scope.collection).collect();
         stripes.sort_unstable();
         stripes.dedup();
-        let mut turn = None;
+        let mut kept: Option<Transaction> = None;
         for attempt in 0..ATTEMPTS_MAX {
-            if turn.is_none() {
-                turn = contention.turn(scope, attempt);
-            }
             let gates = contention.gates(scope.database, &stripes, role, attempt);
             let moment = self.catalog_cache().moment();
-            let mut transaction = self.engine().begin();
+            let mut transaction = self.begin_attempt(kept.take(), attempt)?;
             let result = match body(&mut transaction, moment) {
                 Ok(Outcome::Commit(answer)) => {
                     self.commit(transaction, durability).map(|()| answer)
                 }
                 Ok(Outcome::Discard(answer)) => Ok(answer),
+                Err(error) if error.kind == ErrorKind::Conflict => {
+                    drop(gates);
+                    if has_its_turn(&mut transaction, interrupt)? {
+                        kept = Some(transaction);
+                        continue;
+                    }
+                    drop(transaction);
+                    std::thread::sleep(self.wait(attempt));
+                    continue;
+                }
                 Err(error) => Err(error),
             };
             match result {
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(gates);
-                    std::thread::sleep(self.wait(attempt));
+                    // Whoever was first may have to be synced yet: what is claimed now waits for that.
+                    if attempt > 0 {
+                        std::thread::sleep(self.wait(attempt));
+                    }
                 }
                 result => return result,
             }
         }
         Err(Error::write_conflict())
+    }
+
+    /// The transaction of an attempt: the one of the last, with what it has claimed, or a new one.
+    fn begin_attempt(&self, kept: Option<Transaction>, attempt: u32) -> Result<Transaction, Error> {
+        let manner = if attempt == 0 { Manner::Optimistic } else { Manner::Claiming };
+        match kept {
+            Some(mut transaction) => {
+                transaction.restart()?;
+                Ok(transaction)
+            }
+            None => Ok(self.engine().begin_as(manner)),
+        }
     }
 
     /// Commits a transaction: the one place where that happens.

@@ -8,6 +8,7 @@ use frond_store::ChunkHash;
 
 use crate::catalog::CatalogView;
 use crate::catalog::cache::{KnownDatabase, Moment};
+use crate::collection::Interrupt;
 use crate::contention::{Outcome, Role, Scope};
 use crate::error::Error;
 use crate::frond::{DatabaseInfo, Frond};
@@ -30,6 +31,8 @@ pub struct Database {
     context: Context,
     /// What was known of it when it was opened.
     known: Option<Arc<KnownDatabase>>,
+    /// Ends a write's wait for others.
+    interrupt: Interrupt,
 }
 
 /// What the requests on a database belong to.
@@ -93,18 +96,20 @@ impl Database {
             validates: true,
             context,
             known: None,
+            interrupt: Interrupt::default(),
         })
     }
 
     /// A database whose name was found before.
-    pub(crate) fn known(frond: &Frond, known: Arc<KnownDatabase>) -> Database {
+    pub(crate) fn known(frond: &Frond, known: Arc<KnownDatabase>, context: Context) -> Database {
         Database {
             frond: frond.clone(),
             name: Arc::clone(&known.name),
             target: known.target.clone(),
             validates: true,
-            context: Context::Alone,
+            context,
             known: Some(known),
+            interrupt: Interrupt::default(),
         }
     }
 
@@ -129,6 +134,11 @@ impl Database {
     /// The same, whose writes ask no validators: `bypassDocumentValidation`.
     pub fn without_validation(&self) -> Database {
         Database { validates: false, ..self.clone() }
+    }
+
+    /// The same, whose writes wait for those of others only as long as `interrupt` lets them.
+    pub fn interruptible(&self, interrupt: Interrupt) -> Database {
+        Database { interrupt, ..self.clone() }
     }
 
     pub(crate) fn validates(&self) -> bool {
@@ -228,8 +238,14 @@ impl Database {
             self.directly(transaction, &mut bytes, &mut body)
         };
         let answer = match &self.context {
-            Context::Within(transaction) => transaction.run(scope, role, body),
-            _ => self.frond.transact(scope, role, durability, body),
+            Context::Within(transaction) => transaction.run(scope, role, &self.interrupt, body),
+            _ => {
+                let mut body = body;
+                let body = |transaction: &mut frond_engine::Transaction, _: Option<Moment>| {
+                    body(transaction)
+                };
+                self.frond.transact_noted(scope, role, durability, &self.interrupt, body)
+            }
         }?;
         self.note_written(bytes);
         Ok(answer)
@@ -312,13 +328,19 @@ impl Database {
     ) -> Result<T, Error> {
         let mut bytes = 0;
         let answer = match &self.context {
-            // It may have changed the catalog itself.
-            Context::Within(transaction) => transaction.run(scope, Role::Writer, |transaction| {
-                self.directly(transaction, &mut bytes, &mut |transaction| body(transaction, None))
-            }),
-            _ => self.frond.transact_noted(scope, durability, |transaction, moment| {
-                self.directly(transaction, &mut bytes, &mut |transaction| body(transaction, moment))
-            }),
+            Context::Within(within) => {
+                within.run(scope, Role::Writer, &self.interrupt, |transaction| {
+                    let body =
+                        &mut |own: &mut frond_engine::Transaction| body(own, within.moment());
+                    self.directly(transaction, &mut bytes, body)
+                })
+            }
+            _ => {
+                let (role, interrupt) = (Role::Writer, &self.interrupt);
+                self.frond.transact_noted(scope, role, durability, interrupt, |own, moment| {
+                    self.directly(own, &mut bytes, &mut |own| body(own, moment))
+                })
+            }
         }?;
         self.note_written(bytes);
         Ok(answer)

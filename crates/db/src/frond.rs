@@ -36,6 +36,9 @@ pub struct FrondOptions {
     /// The largest document that is stored, in bytes of BSON. `None` is what BSON can be, 2 GiB: who
     /// serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
     pub document_bytes_max: Option<u64>,
+    /// How many milliseconds a statement of a transaction of several requests waits for what another transaction has
+    /// claimed, before it fails with `WriteConflict`. `None`: 3,000.
+    pub write_wait_millis_max: Option<u64>,
 }
 
 /// What a stage keeps in memory is at most this part of a budget: several run at once.
@@ -53,7 +56,7 @@ impl FrondOptions {
         FrondOptions {
             engine: frond_engine::EngineOptions::for_memory(bytes),
             stage_memory_bytes_max: Some(stage as usize),
-            document_bytes_max: None,
+            ..FrondOptions::default()
         }
     }
 }
@@ -74,6 +77,10 @@ const DOCUMENT_BYTES_MAX: u64 = i32::MAX as u64;
 /// Takes a line for the log.
 type NoticeSink = Box<dyn Fn(&str) + Send + Sync>;
 
+/// Longer than a transaction takes that isn't waiting for its client; and short enough for one client that has two
+/// transactions open, which are in each other's way, to be told.
+const WRITE_WAIT_MILLIS_MAX: u64 = 3_000;
+
 struct Inner {
     engine: Engine,
     machine: Machine,
@@ -86,6 +93,7 @@ struct Inner {
     /// Who is told of what nobody asked for.
     notices: OnceLock<NoticeSink>,
     stage_memory_bytes_max: usize,
+    write_wait_millis_max: u64,
     /// The middle five bytes of every ObjectId made here.
     object_id_process: [u8; 5],
     /// Its low 24 bits are the last three bytes of the next ObjectId.
@@ -135,6 +143,9 @@ impl Frond {
                 spill: Arc::new(spill),
                 notices: OnceLock::new(),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
+                write_wait_millis_max: options
+                    .write_wait_millis_max
+                    .unwrap_or(WRITE_WAIT_MILLIS_MAX),
                 object_id_process,
                 object_id_counter: AtomicU32::new(u32::from_le_bytes(counter)),
             }),
@@ -158,7 +169,7 @@ impl Frond {
         let cache = self.catalog_cache();
         let moment = cache.moment();
         if let Some(known) = moment.and_then(|moment| cache.database(moment, name)) {
-            return Ok(Database::known(self, known));
+            return Ok(Database::known(self, known, Context::Alone));
         }
         let database = Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)?;
         Ok(match moment.filter(|moment| cache.is_current(*moment)) {
@@ -269,6 +280,11 @@ impl Frond {
 
     pub(crate) fn contention(&self) -> &Contention {
         &self.inner.contention
+    }
+
+    /// How long a statement of a transaction waits for what another has claimed.
+    pub fn write_wait_millis_max(&self) -> u64 {
+        self.inner.write_wait_millis_max
     }
 
     pub(crate) fn chance(&self) -> &dyn Chance {

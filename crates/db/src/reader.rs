@@ -9,7 +9,7 @@ use bytes::Bytes;
 use frond_doc::DocumentBuf;
 use frond_doc::field_index::cache::{CACHE_BYTES, FieldIndexes};
 use frond_doc::pieces::LargeDocument;
-use frond_engine::{Engine, EntryCursor, Snapshot, Transaction, TreeId};
+use frond_engine::{Engine, EngineError, EntryCursor, Snapshot, Transaction, TreeId};
 use frond_store::ChunkStore;
 use frond_tree::{Bounds, Content, Cursor, Direction, Entry, EntryRef, Tree, Value};
 
@@ -65,7 +65,8 @@ impl Reader<'static> {
 
     /// Reads what a transaction of several requests sees, at each call anew.
     pub fn shared(engine: &Engine, transaction: SharedTransaction) -> Reader<'static> {
-        Reader { source: Source::Shared(transaction), store: engine.store().clone(), moment: None }
+        let moment = transaction.moment();
+        Reader { source: Source::Shared(transaction), store: engine.store().clone(), moment }
     }
 }
 
@@ -90,12 +91,25 @@ impl<'a> Reader<'a> {
     }
 
     /// The moment, without a transaction's own writes.
-    pub fn snapshot(&self) -> &Snapshot {
-        match &self.source {
-            Source::Snapshot(snapshot) => snapshot,
-            Source::Transaction(transaction) => transaction.snapshot(),
-            Source::Shared(transaction) => transaction.snapshot(),
-        }
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        Ok(match &self.source {
+            Source::Snapshot(snapshot) => snapshot.clone(),
+            Source::Transaction(own) => own.snapshot().clone(),
+            Source::Shared(transaction) => transaction.read(|own| Ok(own.snapshot().clone()))?,
+        })
+    }
+
+    /// Asks the snapshot, or the transaction, of a tree of the engine.
+    fn ask<T>(
+        &self,
+        snapshot: impl FnOnce(&Snapshot) -> Result<T, EngineError>,
+        own: impl FnOnce(&Transaction) -> Result<T, EngineError>,
+    ) -> Result<T, Error> {
+        Ok(match &self.source {
+            Source::Snapshot(found) => snapshot(found)?,
+            Source::Transaction(found) => own(found)?,
+            Source::Shared(transaction) => transaction.read(|found| Ok(own(found)?))?,
+        })
     }
 
     /// Whether what is read may change from one call to the next.
@@ -217,7 +231,7 @@ impl<'a> Reader<'a> {
     pub fn count(&self, tree: TreePlace) -> Result<u64, Error> {
         match self.place_to_count(tree)? {
             TreePlace::Committed(tree) => Ok(tree.count(&*self.store)?),
-            TreePlace::Live(id) => Ok(self.snapshot().count(id)?),
+            TreePlace::Live(id) => self.ask(|at| at.count(id), |own| own.count(id)),
         }
     }
 
@@ -225,7 +239,9 @@ impl<'a> Reader<'a> {
     pub fn estimate_range(&self, tree: TreePlace, bounds: &Bounds) -> Result<u64, Error> {
         match self.place_to_count(tree)? {
             TreePlace::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
-            TreePlace::Live(id) => Ok(self.snapshot().estimate_range(id, bounds)?),
+            TreePlace::Live(id) => {
+                self.ask(|at| at.estimate_range(id, bounds), |own| own.estimate_range(id, bounds))
+            }
         }
     }
 
@@ -236,7 +252,9 @@ impl<'a> Reader<'a> {
         }
         match self.place_to_count(tree)? {
             TreePlace::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
-            TreePlace::Live(id) => Ok(self.snapshot().count_range(id, bounds)?),
+            TreePlace::Live(id) => {
+                self.ask(|at| at.count_range(id, bounds), |own| own.count_range(id, bounds))
+            }
         }
     }
 
@@ -257,7 +275,7 @@ impl<'a> Reader<'a> {
                 let summary = tree.summary(&*self.store)?;
                 Ok(summary.key_bytes.saturating_add(summary.value_bytes))
             }
-            TreePlace::Live(id) => Ok(self.snapshot().bytes(id)?),
+            TreePlace::Live(id) => self.ask(|at| at.bytes(id), |own| own.tree_bytes(id)),
         }
     }
 
@@ -270,7 +288,9 @@ impl<'a> Reader<'a> {
         };
         match self.place_to_count(tree)? {
             TreePlace::Committed(tree) => Ok(own | tree.flags(&*self.store)?),
-            TreePlace::Live(id) => Ok(own | self.snapshot().flags(id)?),
+            TreePlace::Live(id) => {
+                Ok(own | self.ask(|at| at.flags(id), |transaction| transaction.flags(id))?)
+            }
         }
     }
 }

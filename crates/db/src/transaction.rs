@@ -7,30 +7,41 @@
 //!
 //! 1. A write is a statement on a savepoint of its own: one that fails is undone, the transaction goes
 //!    on. (Who speaks MongoDB's protocol ends it then.)
-//! 2. The first committer wins. A write of a document that somebody else has changed since the snapshot
-//!    fails at once with a conflict; whatever else conflicts is found when the transaction commits.
-//! 3. The commit passes the gates of all that was written (see [`crate::contention`]), so that whoever
+//! 2. What a statement writes is claimed until the transaction ends (`frond_engine::Manner::Interactive`). A write of a document
+//!    that another transaction has claimed waits for its end, no longer than [`Frond::write_wait_millis_max`]; of those that wait for
+//!    one another the youngest fails.
+//! 3. A statement that met what was written since the snapshot is undone and runs again at a newer one, if everything that
+//!    the statements before have read is unchanged there: all answers are those of one snapshot. If it isn't, the
+//!    statement fails with a conflict.
+//! 4. The commit passes the gates of all that was written (see [`crate::contention`]), so that whoever
 //!    removes a database either sees what this transaction added or makes it conflict.
 //!
 //! Making a collection, and indexes of one that is empty, takes part; whatever else changes the catalog
 //! is refused. The commands of versions take no part: they are refused where they would write.
 //!
-//! *Lock order*: the transaction, then what it has noted; never a gate while one of these is held for a
-//! statement, and the commit takes its gates after the transaction was taken out of its lock.
+//! *Lock order*: a statement's turn, the transaction, then what it has noted; the transaction isn't locked while a statement
+//! waits, so it can be read and ended. Never a gate while one of these is held for a statement, and the commit takes its gates
+//! after the transaction was taken out of its lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use frond_engine::{Durability, Snapshot, TreeId};
+use frond_engine::{Durability, Manner, TreeId, Wait};
 use frond_query::Code;
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::catalog::cache::Moment;
+use crate::collection::Interrupt;
+use crate::contention::{self, Outcome, Role, Scope};
 use crate::database::{Context, Database};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
 use crate::name::DatabaseName;
 use crate::reader::Reader;
 use crate::retry::{self, RetryKey};
+use crate::system;
+
+/// A statement runs again so often, because its snapshot moved each time, before it fails.
+const STATEMENT_ATTEMPTS_MAX: u32 = 100;
 
 /// A transaction of several requests. Cloning shares it; the last clone to go aborts it.
 ///
@@ -42,8 +53,8 @@ pub struct Transaction {
 
 struct Inner {
     frond: Frond,
-    /// Where it reads, without its own writes.
-    snapshot: Snapshot,
+    /// Held by the statement that runs, also while it waits.
+    turn: Mutex<()>,
     /// `None` once it has ended.
     own: RwLock<Option<frond_engine::Transaction>>,
     noted: Mutex<Noted>,
@@ -56,22 +67,48 @@ struct Noted {
     scopes: BTreeSet<Scope>,
     /// Flags that the transaction itself brought into indexes: which of their fields have arrays.
     flags: BTreeMap<TreeId, u8>,
+    /// Of the catalog, from before the snapshot was taken; `None` once the transaction has changed the catalog itself.
+    moment: Option<Moment>,
+}
+
+/// What came of an attempt to run a statement.
+enum Attempted<T> {
+    Done(T),
+    /// Another transaction has claimed what it writes.
+    Blocked(Wait),
+    /// The snapshot has moved.
+    Moved,
 }
 
 impl Transaction {
     pub(crate) fn begin(frond: &Frond) -> Transaction {
-        let own = frond.engine().begin();
-        let snapshot = own.snapshot().clone();
-        let own = RwLock::new(Some(own));
-        let inner = Inner { frond: frond.clone(), snapshot, own, noted: Mutex::default() };
+        let moment = frond.catalog_cache().moment();
+        let own = RwLock::new(Some(frond.engine().begin_as(Manner::Interactive)));
+        let noted = Mutex::new(Noted { moment, ..Noted::default() });
+        let inner = Inner { frond: frond.clone(), turn: Mutex::default(), own, noted };
         Transaction { inner: Arc::new(inner) }
     }
 
     /// The version of a database that `name` names, as this transaction sees it; what is read and
     /// written through it is read and written in the transaction.
     pub fn database(&self, name: &str) -> Result<Database, Error> {
-        let name = DatabaseName::parse(name)?;
-        Database::resolve(&self.inner.frond, name, Context::Within(self.clone()))
+        let frond = &self.inner.frond;
+        let context = Context::Within(self.clone());
+        let known = self.moment().and_then(|moment| frond.catalog_cache().database(moment, name));
+        if let Some(known) = known.filter(|known| frond.catalog_cache().is_current(known.moment)) {
+            return Ok(Database::known(frond, known, context));
+        }
+        let database = Database::resolve(frond, DatabaseName::parse(name)?, context)?;
+        let moment = self.moment().filter(|moment| frond.catalog_cache().is_current(*moment));
+        Ok(match moment {
+            Some(moment) => database.kept(moment, name),
+            None => database,
+        })
+    }
+
+    /// The moment of the catalog whose records this transaction sees.
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        self.noted().moment
     }
 
     /// Makes all writes visible and, if `durability` says so, durable; `remember` has it remembered
@@ -110,11 +147,6 @@ impl Transaction {
         Reader::shared(self.inner.frond.engine(), self.clone())
     }
 
-    /// Where it reads, without its own writes.
-    pub(crate) fn snapshot(&self) -> &Snapshot {
-        &self.inner.snapshot
-    }
-
     /// Calls `read` with the engine's transaction.
     ///
     /// # Errors
@@ -126,35 +158,107 @@ impl Transaction {
         read(self.own().as_ref().ok_or_else(ended)?)
     }
 
-    /// Runs one statement: what it wrote is undone if it fails or changed nothing.
+    /// Runs one statement: what it wrote is undone if it fails or changed nothing. `body` may run several times.
     pub(crate) fn run<T>(
         &self,
         scope: Scope,
         role: Role,
+        interrupt: &Interrupt,
         mut body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         if role != Role::Writer {
             return Err(not_in_transaction("this operation changes whole collections, and"));
         }
+        let _turn = self.inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let millis_max = self.inner.frond.write_wait_millis_max();
+        for _ in 0..STATEMENT_ATTEMPTS_MAX {
+            match self.attempt(scope, &mut body)? {
+                Attempted::Done(answer) => return Ok(answer),
+                Attempted::Moved => {}
+                Attempted::Blocked(wait) => {
+                    let waited = contention::wait(&wait, millis_max, interrupt);
+                    // First: who gives up leaves the queue.
+                    let has_its_turn = self.write(|own| Ok(own.unblock()))?;
+                    if !(waited? && has_its_turn) {
+                        return Err(Error::write_conflict());
+                    }
+                    self.catch_up()?;
+                }
+            }
+        }
+        Err(Error::write_conflict())
+    }
+
+    fn attempt<T>(
+        &self,
+        scope: Scope,
+        body: &mut impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<Attempted<T>, Error> {
         let mut own = self.inner.own.write().unwrap_or_else(PoisonError::into_inner);
         let own = own.as_mut().ok_or_else(ended)?;
-        let savepoint = own.savepoint();
+        let statement = own.begin_statement();
         match body(own) {
             Ok(Outcome::Commit(answer)) => {
-                self.noted().scopes.insert(scope);
+                let changes_catalog = system::changes_catalog(own);
+                let mut noted = self.noted();
+                noted.scopes.insert(scope);
+                noted.moment = noted.moment.filter(|_| !changes_catalog);
                 // The statement stays: what it replaced isn't needed any more.
                 own.forget_savepoints();
-                Ok(answer)
+                Ok(Attempted::Done(answer))
             }
             Ok(Outcome::Discard(answer)) => {
-                own.rollback_to(savepoint);
-                Ok(answer)
+                own.rollback_to(statement.savepoint());
+                Ok(Attempted::Done(answer))
+            }
+            Err(error) if error.kind == ErrorKind::Conflict => {
+                own.undo_statement(statement);
+                if let Some(wait) = own.blocked() {
+                    return Ok(Attempted::Blocked(wait));
+                }
+                if self.move_if_stale(own)? { Ok(Attempted::Moved) } else { Err(error) }
             }
             Err(error) => {
-                own.rollback_to(savepoint);
+                own.rollback_to(statement.savepoint());
                 Err(error)
             }
         }
+    }
+
+    /// After a wait: has the transaction see what it waited for.
+    ///
+    /// # Errors
+    /// `WriteConflict` if what it has read before has changed.
+    fn catch_up(&self) -> Result<(), Error> {
+        self.write(|own| {
+            if own.is_stale() && !self.move_if_stale(own)? {
+                return Err(Error::write_conflict());
+            }
+            Ok(())
+        })
+    }
+
+    /// Moves the snapshot of a transaction that met something newer; tells whether it did.
+    fn move_if_stale(&self, own: &mut frond_engine::Transaction) -> Result<bool, Error> {
+        if !own.is_stale() {
+            return Ok(false);
+        }
+        // Noted first: see the cache. What the transaction itself has changed stays so.
+        let moment = self.inner.frond.catalog_cache().moment();
+        let has_moved = own.move_snapshot()?;
+        if has_moved {
+            let mut noted = self.noted();
+            noted.moment = noted.moment.and(moment);
+        }
+        Ok(has_moved)
+    }
+
+    fn write<T>(
+        &self,
+        write: impl FnOnce(&mut frond_engine::Transaction) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut own = self.inner.own.write().unwrap_or_else(PoisonError::into_inner);
+        write(own.as_mut().ok_or_else(ended)?)
     }
 
     /// Notes that the transaction put an entry with these flags into an index.

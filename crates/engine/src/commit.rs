@@ -1,7 +1,7 @@
 //! Committing: one order for all transactions, one sync for many.
 //!
-//! 1. Under the queue's lock, which is held for microseconds: validate (the first committer wins),
-//!    take the next Sequence, line up for the log, join the group that forms (`group`).
+//! 1. Under the queue's lock, which is held for microseconds: validate (the first committer wins, and nobody
+//!    writes what another has claimed), take the next Sequence, line up for the log, join the group that forms (`group`).
 //! 2. Without it, all members at once: insert into the memtable.
 //! 3. Whoever finds no leader becomes the leader: takes all that waits, writes it with one write
 //!    and syncs once, with no lock held. What lines up meanwhile is the next group.
@@ -67,6 +67,13 @@ impl Shared {
         if let Some((tree, key)) = queue.conflicts.conflict(beginning, &record, &footprint) {
             Counters::count(&self.counters.conflicts);
             return Err(EngineError::Conflict { tree, key: key.to_vec() });
+        }
+        if let Some(owner) = beginning.without_claims {
+            let is_foreign = |fingerprint| self.intents.is_foreign(owner, fingerprint);
+            if let Some((tree, key)) = footprint.written_key(&record, is_foreign) {
+                Counters::count(&self.counters.conflicts);
+                return Err(EngineError::Conflict { tree, key: key.to_vec() });
+            }
         }
         let (sequence, member) = self.line_up(&mut queue, &record, &footprint, pending, durability);
         if let Some(member) = member {
@@ -226,6 +233,11 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Waits until what has a Sequence up to `upto` is visible.
+    pub fn await_visible(&self, upto: Sequence) -> Result<(), EngineError> {
+        if self.queue().visible < upto { self.settle(upto) } else { Ok(()) }
     }
 
     fn lead_or_wait<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {

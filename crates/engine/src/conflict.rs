@@ -14,6 +14,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::ids::{Sequence, TreeId};
+use crate::intents::Owner;
 use crate::log::record::Record;
 
 /// A generation has at least so many fingerprints before it is the older one: some 100 KB.
@@ -33,6 +34,8 @@ pub(crate) struct Beginning {
     /// Whether its writes may depend on what it saw there. One that saw nothing loses no update,
     /// whatever was put since.
     pub has_read: bool,
+    /// Who it is, if it hasn't claimed all that it writes: it must not write what others have claimed.
+    pub without_claims: Option<Owner>,
 }
 
 /// The fingerprints of what a transaction wrote and of what it wants unchanged.
@@ -55,16 +58,30 @@ impl Footprint {
         });
         Footprint { written: written.collect(), validated: validated.collect() }
     }
+
+    /// The first key of `record` whose fingerprint `is_meant`.
+    pub fn written_key<'a>(
+        &self,
+        record: &'a Record,
+        is_meant: impl Fn(u64) -> bool,
+    ) -> Option<(TreeId, &'a [u8])> {
+        let position = self.written.iter().position(|fingerprint| is_meant(*fingerprint))?;
+        let keys = record.writes.iter();
+        let mut keys =
+            keys.flat_map(|(tree, entries)| entries.iter().map(|(key, _)| (*tree, &key[..])));
+        keys.nth(position)
+    }
 }
 
-fn fingerprint(seed: u64, tree: TreeId, key: &[u8]) -> u64 {
+/// Names a key.
+pub(crate) fn fingerprint(seed: u64, tree: TreeId, key: &[u8]) -> u64 {
     // The tree is part of the seed: nothing has to be copied for hashing.
     xxh3_64_with_seed(key, seed.wrapping_add(tree.0.wrapping_mul(TREE_FACTOR)))
 }
 
 /// Fingerprints are hashes already.
 #[derive(Default)]
-struct AsItIs(u64);
+pub(crate) struct AsItIs(u64);
 
 impl Hasher for AsItIs {
     fn finish(&self) -> u64 {
@@ -138,12 +155,16 @@ impl ConflictTable {
         let validated = footprint.validated.iter();
         let validated = validated.map(|(tree, key, found)| ((*tree, &key[..]), *found));
         let mut all = keys.chain(validated);
-        all.find(|(_, fingerprint)| self.changed(*fingerprint, since)).map(|(key, _)| key)
+        all.find(|(_, fingerprint)| self.changed_at(*fingerprint, since).is_some())
+            .map(|(key, _)| key)
     }
 
-    fn changed(&self, fingerprint: u64, since: Sequence) -> bool {
-        let after = |writers: &Writers| writers.get(&fingerprint).is_some_and(|last| since < *last);
-        after(&self.younger) || (since < self.older_upto && after(&self.older))
+    /// The last that wrote a key, if that was after `since`.
+    pub fn changed_at(&self, fingerprint: u64, since: Sequence) -> Option<Sequence> {
+        let after =
+            |writers: &Writers| writers.get(&fingerprint).copied().filter(|last| since < *last);
+        let in_older = || (since < self.older_upto).then(|| after(&self.older)).flatten();
+        after(&self.younger).or_else(in_older)
     }
 
     /// Notes what the transaction `sequence`, the last so far, wrote.
@@ -188,6 +209,10 @@ mod tests {
 
     const SEED: u64 = 4;
     const TREE: TreeId = TreeId(8);
+
+    fn beginning(since: u64, has_read: bool) -> Beginning {
+        Beginning { sequence: Sequence(since), has_read, without_claims: None }
+    }
 
     fn writing(keys: &[&str]) -> Record {
         let entries = keys.iter().map(|key| (Bytes::copy_from_slice(key.as_bytes()), None));
@@ -234,16 +259,16 @@ mod tests {
         ];
         let table = sample();
         for (record, validated, has_read, since, expected) in cases {
-            let beginning = Beginning { sequence: Sequence(since), has_read };
+            let begun = beginning(since, has_read);
             let footprint = footprint(&record, validated);
-            let found = table.conflict(beginning, &record, &footprint);
+            let found = table.conflict(begun, &record, &footprint);
             let expected = expected.map(|key| (TREE, key.as_bytes()));
             assert_eq!(found, expected, "{record:?} {validated:?} {has_read} since {since}");
         }
         let elsewhere =
             Record { writes: vec![(TreeId(9), vec![("a".into(), None)])], ..writing(&[]) };
-        let beginning = Beginning { sequence: Sequence(0), has_read: true };
-        assert_eq!(table.conflict(beginning, &elsewhere, &footprint(&elsewhere, &[])), None);
+        let begun = beginning(0, true);
+        assert_eq!(table.conflict(begun, &elsewhere, &footprint(&elsewhere, &[])), None);
     }
 
     #[test]
@@ -252,9 +277,8 @@ mod tests {
         let keys: Vec<String> = (0..GENERATION_COUNT_MIN).map(|key| key.to_string()).collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let conflicts = |table: &ConflictTable, since| {
-            let beginning = Beginning { sequence: Sequence(since), has_read: true };
             let record = writing(&["7"]);
-            table.conflict(beginning, &record, &footprint(&record, &[])).is_some()
+            table.conflict(beginning(since, true), &record, &footprint(&record, &[])).is_some()
         };
         for round in 1..100 {
             note(&mut table, &writing(&keys), round);

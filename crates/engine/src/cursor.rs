@@ -11,6 +11,7 @@ use frond_tree::{Cursor, Direction, Entry, EntryRef};
 use crate::current::View;
 use crate::error::EngineError;
 use crate::overlay::interleave::{Interleave, precedes};
+use crate::reads::Reach;
 
 /// An iterator over a range of a tree in a snapshot or transaction. Owns what it needs, and goes on
 /// showing the tree as it was when the cursor was opened.
@@ -24,6 +25,8 @@ pub struct EntryCursor {
     direction: Direction,
     /// What is read, so that it stays as long as it may.
     view: Option<Arc<View>>,
+    /// Where it is noted how far it has come.
+    reach: Option<Arc<Reach>>,
 }
 
 /// Where a cursor stands.
@@ -44,7 +47,13 @@ impl EntryCursor {
         direction: Direction,
         view: Option<Arc<View>>,
     ) -> EntryCursor {
-        EntryCursor { overlay, overlay_key: None, base, at: At::Start, direction, view }
+        let (overlay_key, at) = (None, At::Start);
+        EntryCursor { overlay, overlay_key, base, at, direction, view, reach: None }
+    }
+
+    /// This cursor, not moved yet, which notes in `reach` how far it has come.
+    pub(crate) fn noting(self, reach: Option<Arc<Reach>>) -> EntryCursor {
+        EntryCursor { reach, ..self }
     }
 
     /// Moves to the next entry; false if there is none. Nothing follows an error.
@@ -55,6 +64,11 @@ impl EntryCursor {
         let mut moved = self.try_step();
         if self.view.as_ref().is_some_and(|view| view.state.expiry.is_expired()) {
             moved = Err(EngineError::SnapshotTooOld);
+        }
+        if let (Some(reach), Ok(_)) = (&self.reach, &moved) {
+            reach.note(
+                self.entry_ref().filter(|_| matches!(moved, Ok(true))).map(|entry| entry.key),
+            );
         }
         if !matches!(moved, Ok(true)) {
             // A caller that goes on after an error would miss entries.

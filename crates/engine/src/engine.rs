@@ -9,6 +9,7 @@ use frond_store::{ChunkStore, Collected};
 use frond_tree::{Tree, TreeFormat};
 
 use crate::background::Threads;
+use crate::claims::Manner;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::image::Image;
@@ -158,7 +159,12 @@ impl Engine {
 
     /// Begins a transaction at what is visible now.
     pub fn begin(&self) -> Transaction {
-        Transaction::begin(Arc::clone(&self.shared))
+        self.begin_as(Manner::Optimistic)
+    }
+
+    /// Begins a transaction that deals with others in this manner.
+    pub fn begin_as(&self, manner: Manner) -> Transaction {
+        Transaction::begin(Arc::clone(&self.shared), manner)
     }
 
     /// The Sequence of the last visible transaction.
@@ -234,6 +240,11 @@ impl Engine {
         EngineCounters {
             commits: shared.counters.commits.load(Ordering::Relaxed),
             conflicts: shared.counters.conflicts.load(Ordering::Relaxed),
+            intent_waits: shared.counters.intent_waits.load(Ordering::Relaxed),
+            waiting: shared.intents.waiting_count(),
+            deadlocks: shared.counters.deadlocks.load(Ordering::Relaxed),
+            snapshots_moved: shared.counters.snapshots_moved.load(Ordering::Relaxed),
+            snapshots_kept: shared.counters.snapshots_kept.load(Ordering::Relaxed),
             log_syncs: writer.syncs,
             log_bytes: writer.bytes,
             folds: shared.counters.folds.load(Ordering::Relaxed),
@@ -271,6 +282,16 @@ pub struct EngineCounters {
     pub commits: u64,
     /// Transactions refused because another was first.
     pub conflicts: u64,
+    /// Waits for a key that another transaction had claimed.
+    pub intent_waits: u64,
+    /// Transactions that wait for one now.
+    pub waiting: u64,
+    /// Transactions that lost because they waited for one another.
+    pub deadlocks: u64,
+    /// Snapshots of transactions that moved on, where these would have lost otherwise.
+    pub snapshots_moved: u64,
+    /// Those that could not, because what was read before had changed.
+    pub snapshots_kept: u64,
     /// Syncs of the log: `commits / log_syncs` is the mean size of a group.
     pub log_syncs: u64,
     /// Bytes written to the log.

@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
-//! [`transaction`], `conflict`, `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
+//! [`transaction`], `conflict`, `intents` and `claims` (who waits for whom), `reads` (when a snapshot may move), `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
 //! order of transactions, group commit), `flush`, `pace`, `work` (folding by key range, merging), `fold` (for
 //! version commits), `publish`, `age` (of snapshots), `opening`, `image` (all of it as
 //! a chunk), [`engine`]. This crate doesn't know what keys and values
@@ -16,6 +16,7 @@
 mod age;
 mod background;
 mod check;
+mod claims;
 mod commit;
 mod conflict;
 mod current;
@@ -27,6 +28,7 @@ mod fold;
 mod group;
 pub mod ids;
 mod image;
+mod intents;
 mod log;
 mod open_transactions;
 mod opening;
@@ -35,6 +37,7 @@ mod own_writes;
 mod pace;
 mod publish;
 mod queue;
+mod reads;
 mod reclaim;
 mod shared;
 pub mod snapshot;
@@ -44,6 +47,7 @@ mod steady;
 pub mod transaction;
 mod work;
 
+pub use claims::{Manner, Wait};
 pub use cursor::EntryCursor;
 pub use engine::{Engine, EngineCounters, EngineOptions};
 pub use error::EngineError;
@@ -52,4 +56,4 @@ pub use image::Image;
 pub use reclaim::ReclaimOptions;
 pub use snapshot::Snapshot;
 pub use statistics::Histogram;
-pub use transaction::{Durability, Savepoint, Transaction};
+pub use transaction::{Durability, Savepoint, Statement, Transaction};

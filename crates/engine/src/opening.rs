@@ -13,6 +13,7 @@ use crate::current::Current;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::intents::Intents;
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::record::Record;
 use crate::log::recovery::{LogEnd, replay};
@@ -197,6 +198,7 @@ fn assemble(
         queue_changed: Condvar::new(),
         conflict_seed: random(&*machine.chance),
         transactions: OpenTransactions::default(),
+        intents: Intents::default(),
         flusher: Mutex::new(Vec::new()),
         publisher: Mutex::new(publisher),
         work: Mutex::new(Work::default()),

@@ -208,6 +208,16 @@ impl OwnWrites {
         self.validated.iter().map(|(tree, key)| (*tree, &key[..]))
     }
 
+    /// The trees with writes.
+    pub fn written_trees(&self) -> impl Iterator<Item = TreeId> {
+        self.writes.keys().copied()
+    }
+
+    /// The trees that get another base, or go.
+    pub fn based_trees(&self) -> impl Iterator<Item = TreeId> {
+        self.bases.keys().copied()
+    }
+
     /// Turns the writes into what the log and the memtable take.
     pub fn into_record(self, next_tree_id: u64) -> Record {
         let writes = self.writes.into_iter().filter(|(_, writes)| !writes.is_empty());

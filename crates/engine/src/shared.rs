@@ -1,7 +1,7 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
 //! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`,
-//! `group` (its own), `transactions` (a lane's), `current`, `unpublished`, `work`, `signals`. None but the first two is
+//! `group` (its own), `transactions` (a lane's), `intents` (two of its own), `current`, `unpublished`, `work`, `signals`. None but the first two is
 //! held across a write or sync; these only keep two flushes, and two publications, apart, and no
 //! writer or reader waits for them.
 //!
@@ -16,10 +16,12 @@ use frond_store::io::Machine;
 use frond_store::{ChunkHash, ChunkStore, StoreError};
 use frond_tree::TreeFormat;
 
+use crate::conflict;
 use crate::current::Current;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
+use crate::intents::Intents;
 use crate::log::spares::Spares;
 use crate::open_transactions::OpenTransactions;
 use crate::overlay::memtable::Memtable;
@@ -52,6 +54,8 @@ pub(crate) struct Shared {
     pub conflict_seed: u64,
     /// Which transactions are open.
     pub transactions: OpenTransactions,
+    /// Which keys they have claimed.
+    pub intents: Intents,
     /// Held by the one flush that runs: memtables that were flushed and may still be read.
     pub flusher: Mutex<Vec<Arc<Memtable>>>,
     /// What is published; see `publish`.
@@ -97,6 +101,12 @@ pub(crate) struct Signals {
 pub(crate) struct Counters {
     pub commits: AtomicU64,
     pub conflicts: AtomicU64,
+    /// Waits for a key that another transaction had claimed, and those of them that were circles.
+    pub intent_waits: AtomicU64,
+    pub deadlocks: AtomicU64,
+    /// Snapshots that moved, and those that could not.
+    pub snapshots_moved: AtomicU64,
+    pub snapshots_kept: AtomicU64,
     pub folds: AtomicU64,
     pub flushes: AtomicU64,
     pub runs_written: AtomicU64,
@@ -168,6 +178,11 @@ impl Shared {
     /// Whether an id was reserved once.
     pub fn is_reserved(&self, tree: TreeId) -> bool {
         tree >= TreeId::SYSTEM && tree.0 < self.next_tree_id.load(Ordering::Relaxed)
+    }
+
+    /// Names a key among intents and conflicts.
+    pub fn fingerprint(&self, tree: TreeId, key: &[u8]) -> u64 {
+        conflict::fingerprint(self.conflict_seed, tree, key)
     }
 
     /// Changes the signals and wakes whoever waits for one.

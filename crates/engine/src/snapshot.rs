@@ -236,7 +236,6 @@ impl Snapshot {
         &self.view.store
     }
 
-    /// The era that `tree` is in, and its base.
     /// All trees, ascending.
     pub(crate) fn trees(&self) -> Vec<TreeId> {
         let trees = self.view.state.trees.iter().map(|(tree, _)| tree);
@@ -245,6 +244,7 @@ impl Snapshot {
         trees
     }
 
+    /// The era that `tree` is in, and its base.
     pub(crate) fn era(&self, tree: TreeId) -> Result<(&Era, &Base), EngineError> {
         self.view
             .state
@@ -322,6 +322,22 @@ impl Snapshot {
         let ascending = Direction::Ascending;
         sources.extend(run_sources(&self.view.store, &base.runs, &Bounds::all(), ascending));
         Interleave::new(sources, ascending)
+    }
+
+    /// Whether the memtables have an entry of `key` within `window`.
+    pub(crate) fn is_key_written(&self, tree: TreeId, key: &[u8], window: Window) -> bool {
+        self.view.state.memtables().any(|memtable| memtable.get(tree, key, window).is_some())
+    }
+
+    /// Whether the memtables have an entry within `bounds` and `window`.
+    pub(crate) fn is_range_written(
+        &self,
+        tree: TreeId,
+        bounds: &Bounds,
+        window: Window,
+    ) -> Result<bool, EngineError> {
+        let sources = self.memtable_sources(tree, window, bounds, Direction::Ascending);
+        Ok(Interleave::new(sources, Direction::Ascending).peek_key()?.is_some())
     }
 
     /// Whether the memtables have something to say over `base`.

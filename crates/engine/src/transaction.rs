@@ -1,13 +1,14 @@
 //! Transactions: private writes over a snapshot.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkStore, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Bounds, Direction, Tree, TreeError, Value};
 
+use crate::claims::{Claims, Manner, Wait};
 use crate::conflict::Beginning;
 use crate::cursor::EntryCursor;
 use crate::error::EngineError;
@@ -16,7 +17,8 @@ use crate::open_transactions::OpenTransaction;
 use crate::overlay::interleave::Interleave;
 use crate::overlay::run::DELETION_FLAG;
 use crate::own_writes::{OwnWrites, StoreWithOwn};
-use crate::shared::Shared;
+use crate::reads::{Reads, ReadsMark, TreeState};
+use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
 
 /// The most that a transaction may hold; what is larger replaces a tree's base.
@@ -42,12 +44,21 @@ pub enum Durability {
 /// *Blind writes*: as long as nothing was read (own writes aside), nothing that the transaction
 /// writes can depend on what others wrote. It is then as if it began when it commits: its puts and
 /// deletes are no conflict with earlier ones of the same keys, and share a sync with them.
+///
+/// *Others in the way*: a write of a key that another transaction has claimed ([`Manner`]) fails with
+/// [`EngineError::Conflict`], and this one stands in the key's queue ([`Transaction::blocked`]). Whoever has waited undoes the
+/// statement ([`Transaction::undo_statement`]), moves the snapshot if need be and if that is possible
+/// ([`Transaction::move_snapshot`]), and runs the statement again. If nobody was told anything yet, all of it can run again
+/// ([`Transaction::restart`]).
 pub struct Transaction {
     shared: Arc<Shared>,
     open: OpenTransaction,
     own: OwnWrites,
+    claims: Claims,
     /// Whether the caller may know something of the snapshot.
     has_read: AtomicBool,
+    /// What it may know, if the transaction is interactive.
+    reads: Option<Mutex<Reads>>,
     /// Protects from collection what is put for this transaction. Held until it is committed.
     _session: Session,
 }
@@ -56,18 +67,43 @@ pub struct Transaction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Savepoint(pub usize);
 
+/// Where a statement of a transaction began: its savepoint, and what had been read by then.
+#[derive(Clone, Copy, Debug)]
+pub struct Statement {
+    savepoint: Savepoint,
+    reads: Option<ReadsMark>,
+}
+
+impl Statement {
+    /// Its savepoint.
+    pub fn savepoint(&self) -> Savepoint {
+        self.savepoint
+    }
+}
+
 impl Transaction {
     /// Begins a transaction at what is visible now.
-    pub(crate) fn begin(shared: Arc<Shared>) -> Transaction {
+    pub(crate) fn begin(shared: Arc<Shared>, manner: Manner) -> Transaction {
         let open = shared.transactions.begin(&shared.current);
         let session = shared.store.session();
-        let (own, has_read) = (OwnWrites::default(), AtomicBool::new(false));
-        Transaction { shared, open, own, has_read, _session: session }
+        let claims = Claims::new(manner, shared.intents.owner());
+        let is_interactive = manner == Manner::Interactive;
+        Transaction {
+            shared,
+            open,
+            own: OwnWrites::default(),
+            claims,
+            has_read: AtomicBool::new(is_interactive),
+            reads: is_interactive.then(Mutex::default),
+            _session: session,
+        }
     }
 
-    /// What the transaction was begun at, without its own writes. Asking for it counts as reading.
+    /// Where the transaction reads, without its own writes. Asking for it counts as reading all of it: the snapshot
+    /// can't move any more.
     pub fn snapshot(&self) -> &Snapshot {
         self.note_read();
+        self.reading(Reads::anything);
         &self.open.snapshot
     }
 
@@ -76,9 +112,19 @@ impl Transaction {
         self.has_read.store(true, Ordering::Relaxed);
     }
 
+    /// Notes what is read; nothing unless the snapshot may have to move.
+    fn reading<T>(&self, note: impl FnOnce(&mut Reads) -> T) -> Option<T> {
+        self.reads.as_ref().map(|reads| note(&mut lock(reads)))
+    }
+
     /// Whether the tree exists, as this transaction sees it.
     pub fn has_tree(&self, tree: TreeId) -> bool {
-        self.own.base(tree).map_or_else(|| self.snapshot().has_tree(tree), |base| base.is_some())
+        if let Some(base) = self.own.base(tree) {
+            return base.is_some();
+        }
+        self.note_read();
+        self.reading(|reads| reads.tree(tree));
+        self.open.snapshot.has_tree(tree)
     }
 
     /// Fails if there is no such tree. That there is one isn't noted as read: a write to it is
@@ -89,6 +135,7 @@ impl Transaction {
             return Ok(());
         }
         self.note_read();
+        self.reading(|reads| reads.tree(tree));
         Err(EngineError::NoTree(tree))
     }
 
@@ -116,7 +163,11 @@ impl Transaction {
         match self.own.base(tree) {
             Some(Some(base)) => Ok(base.get(&**self.open.snapshot.store(), key)?),
             Some(None) => Err(EngineError::NoTree(tree)),
-            None => self.snapshot().get(tree, key),
+            None => {
+                self.note_read();
+                self.reading(|reads| reads.key(tree, key));
+                self.open.snapshot.get(tree, key)
+            }
         }
     }
 
@@ -135,8 +186,50 @@ impl Transaction {
                 Ok(EntryCursor::new(overlay, Some(base), direction, None))
             }
             Some(None) => Err(EngineError::NoTree(tree)),
-            None => self.snapshot().range_under(tree, bounds, direction, own),
+            None => {
+                self.note_read();
+                let reach = self.reading(|reads| reads.range(tree, &bounds, direction)).flatten();
+                let cursor = self.open.snapshot.range_under(tree, bounds, direction, own)?;
+                Ok(cursor.noting(reach))
+            }
         }
+    }
+
+    /// How many entries a tree has, own writes not counted.
+    pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
+        self.count_range(tree, &Bounds::all())
+    }
+
+    /// How many entries lie within `bounds`, own writes not counted.
+    pub fn count_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
+        self.note_read();
+        self.reading(|reads| reads.whole_range(tree, bounds));
+        match *bounds == Bounds::all() {
+            true => self.open.snapshot.count(tree),
+            false => self.open.snapshot.count_range(tree, bounds),
+        }
+    }
+
+    /// About how many entries lie within `bounds`, for choosing between ways to find them; own writes not counted.
+    /// No answer may depend on it: it doesn't keep the snapshot from moving.
+    pub fn estimate_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
+        self.note_read();
+        self.open.snapshot.estimate_range(tree, bounds)
+    }
+
+    /// Bytes of a tree's keys and values, own writes not counted.
+    pub fn tree_bytes(&self, tree: TreeId) -> Result<u64, EngineError> {
+        self.note_read();
+        self.reading(|reads| reads.whole_range(tree, &Bounds::all()));
+        self.open.snapshot.bytes(tree)
+    }
+
+    /// The OR of the flags of a tree's entries, own writes not counted.
+    pub fn flags(&self, tree: TreeId) -> Result<u8, EngineError> {
+        self.note_read();
+        let flags = self.open.snapshot.flags(tree)?;
+        self.reading(|reads| reads.flags(tree, flags));
+        Ok(flags)
     }
 
     /// Reads a value's bytes, wherever they lie (chunks put by this transaction included).
@@ -148,7 +241,8 @@ impl Transaction {
 
     /// The store as this transaction sees it: with the chunks that it put.
     pub fn store(&self) -> impl ChunkStore + '_ {
-        StoreWithOwn { own: &self.own, store: &**self.snapshot().store() }
+        self.note_read();
+        StoreWithOwn { own: &self.own, store: &**self.open.snapshot.store() }
     }
 
     /// Gives `key` a value. The highest of its flags is the engine's and must not be set.
@@ -174,8 +268,18 @@ impl Transaction {
         if key.len() > KEY_BYTES_MAX {
             return Err(TreeError::KeyTooLong { bytes: key.len(), max: KEY_BYTES_MAX }.into());
         }
+        // Nobody else knows a tree that has its base from here.
+        if self.own.base(tree).is_none() {
+            let since = self.since();
+            self.claims.claim(&self.shared, tree, &key, since)?;
+        }
         self.own.write(tree, key, value);
         self.check_size()
+    }
+
+    /// From when on no other may have written what this one writes; `None`: whoever has read nothing loses nothing.
+    fn since(&self) -> Option<Sequence> {
+        self.has_read.load(Ordering::Relaxed).then(|| self.open.snapshot.sequence())
     }
 
     /// Asks that `key` be unchanged since the snapshot when this commits: else
@@ -236,13 +340,111 @@ impl Transaction {
         self.own.rollback_to(savepoint.0);
     }
 
+    /// Marks the beginning of a statement.
+    pub fn begin_statement(&mut self) -> Statement {
+        Statement { savepoint: self.savepoint(), reads: self.reading(|reads| reads.mark()) }
+    }
+
+    /// Undoes what a statement wrote, and forgets what it read: nobody was told anything of it. What it claimed stays
+    /// claimed, as does its place in a queue.
+    pub fn undo_statement(&mut self, statement: Statement) {
+        self.own.rollback_to(statement.savepoint.0);
+        if let Some(mark) = statement.reads {
+            self.reading(|reads| reads.forget_since(mark));
+        }
+    }
+
+    /// The place in the queue of a key that another transaction has claimed, if a write of it was refused for that.
+    pub fn blocked(&self) -> Option<Wait> {
+        self.claims.blocked()
+    }
+
+    /// Ends the wait. Tells whether this transaction has the key now; if not, it waited too short, or it was the youngest of
+    /// those that waited for one another: it should end then, and so let the others go on.
+    pub fn unblock(&mut self) -> bool {
+        let since = self.since();
+        self.claims.unblock(&self.shared, since)
+    }
+
+    /// Whether a write was refused because the key was written since the snapshot: a newer one shows that.
+    pub fn is_stale(&self) -> bool {
+        self.claims.stale().is_some()
+    }
+
+    /// Goes on at what is visible now, with all that was written and claimed, if everything that was read is unchanged; tells
+    /// whether that is so. An interactive transaction sees the same as if it had begun now; any other can't do it.
+    ///
+    /// # Errors
+    /// As `commit`: what it has to see is not yet visible, and the engine was closed meanwhile.
+    pub fn move_snapshot(&mut self) -> Result<bool, EngineError> {
+        if let Some(stale) = self.claims.stale() {
+            self.shared.await_visible(stale)?;
+        }
+        let newer = self.shared.transactions.begin(&self.shared.current);
+        let moves = self.may_move_to(&newer.snapshot);
+        let ended = match moves {
+            Ok(true) => std::mem::replace(&mut self.open, newer),
+            _ => newer,
+        };
+        self.shared.transactions.end(&ended);
+        let counters = &self.shared.counters;
+        match moves? {
+            true => {
+                self.claims.refreshed();
+                Counters::count(&counters.snapshots_moved);
+                Ok(true)
+            }
+            false => {
+                Counters::count(&counters.snapshots_kept);
+                Ok(false)
+            }
+        }
+    }
+
+    fn may_move_to(&self, after: &Snapshot) -> Result<bool, EngineError> {
+        let before = &self.open.snapshot;
+        let Some(reads) = &self.reads else { return Ok(false) };
+        let is_other = |tree: TreeId| {
+            let from = |snapshot: &Snapshot| snapshot.era(tree).ok().map(|(era, _)| era.from);
+            from(before) != from(after)
+        };
+        let is_touched = |tree| TreeState::find(before, after, tree) != TreeState::Unchanged;
+        let is_changed = |(tree, key): (TreeId, &[u8])| match TreeState::find(before, after, tree) {
+            TreeState::Unchanged => false,
+            TreeState::Written(window) => after.is_key_written(tree, key, window),
+            TreeState::Unknown => true,
+        };
+        // What it wrote itself is claimed, so nobody else wrote that; but trees may have been replaced.
+        Ok(!self.own.written_trees().any(is_other)
+            && !self.own.based_trees().any(is_touched)
+            && !self.own.validated().any(is_changed)
+            && lock(reads).are_unchanged(before, after)?)
+    }
+
+    /// Begins again, at what is visible now and shows what was in its way; keeps what it has claimed.
+    ///
+    /// # Errors
+    /// As `move_snapshot`.
+    pub fn restart(&mut self) -> Result<(), EngineError> {
+        if let Some(stale) = self.claims.stale() {
+            self.shared.await_visible(stale)?;
+        }
+        self.claims.refreshed();
+        self.own = OwnWrites::default();
+        self.has_read = AtomicBool::new(self.reads.is_some());
+        self.reads = self.reads.take().map(|_| Mutex::default());
+        let newer = self.shared.transactions.begin(&self.shared.current);
+        self.shared.transactions.end(&std::mem::replace(&mut self.open, newer));
+        Ok(())
+    }
+
     /// Makes all writes visible and, if `durability` says so, durable. A transaction without
     /// writes costs nothing and returns its snapshot's Sequence.
     ///
     /// # Errors
     /// [`EngineError::Conflict`] if another transaction that wrote one of these keys committed
-    /// since the snapshot, and this one has read something; or if a tree that it writes to was
-    /// replaced or dropped since: nothing was written. [`EngineError::Store`] if the disk is full: nothing
+    /// since the snapshot, and this one has read something; or if another has claimed one; or if a tree
+    /// that it writes to was replaced or dropped since: nothing was written. [`EngineError::Store`] if the disk is full: nothing
     /// was written either. [`EngineError::Closed`] if a write or sync failed, now or before: only
     /// opening the directory again tells whether this transaction survived.
     pub fn commit(mut self, durability: Durability) -> Result<Sequence, EngineError> {
@@ -252,7 +454,11 @@ impl Transaction {
         }
         let own = std::mem::take(&mut self.own);
         let has_read = self.has_read.load(Ordering::Relaxed);
-        let beginning = Beginning { sequence: self.open.snapshot.sequence(), has_read };
+        let beginning = Beginning {
+            sequence: self.open.snapshot.sequence(),
+            has_read,
+            without_claims: (self.claims.manner == Manner::Optimistic).then_some(self.claims.owner),
+        };
         self.shared.commit(beginning, own, durability)
     }
 
@@ -267,6 +473,11 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
+        self.claims.release(&self.shared);
         self.shared.transactions.end(&self.open);
     }
+}
+
+fn lock(reads: &Mutex<Reads>) -> MutexGuard<'_, Reads> {
+    reads.lock().expect("no panic while the lock is held")
 }

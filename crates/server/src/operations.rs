@@ -78,6 +78,12 @@ impl Operation {
         }
         Ok(())
     }
+
+    /// What tells its writes not to wait any longer.
+    pub fn interrupt(self: &Arc<Operation>) -> Interrupt {
+        let operation = Arc::clone(self);
+        Interrupt::new(move || operation.check())
+    }
 }
 
 /// Which command asks a cursor now: the one that opened it, then one `getMore` after the other. So

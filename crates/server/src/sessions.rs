@@ -47,6 +47,8 @@ pub struct Slot {
     has_cursors: AtomicBool,
     /// How much memory its writes take, as far as it was added to the sum of all.
     bytes: AtomicU64,
+    /// The transaction, for whoever ends it while one of its statements holds the state.
+    transaction: Transaction,
     state: Mutex<State>,
 }
 
@@ -77,6 +79,12 @@ impl Slot {
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+
+    /// Ends the transaction under a statement that waits for another transaction, or as soon as the statement does
+    /// anything: it fails then. What has ended stays as it is.
+    pub fn cut_short(&self) {
+        self.transaction.abort();
     }
 
     /// Remembers that a cursor was opened in it.
@@ -210,13 +218,15 @@ impl Sessions {
                 );
                 return Err(Error::invalid(Code::ConflictingOperationInProgress, message));
             }
+            let transaction = begin();
             let slot = Arc::new(Slot {
                 session: id,
                 number,
                 began: now,
                 has_cursors: AtomicBool::new(false),
                 bytes: AtomicU64::new(0),
-                state: Mutex::new(State::Open(begin())),
+                transaction: transaction.clone(),
+                state: Mutex::new(State::Open(transaction)),
             });
             session.number = Some(number);
             let before = session.slot.replace(Arc::clone(&slot));

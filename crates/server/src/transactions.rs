@@ -5,7 +5,7 @@
 //! each command's fields is checked here; what a transaction is, in [`crate::sessions`]; how it works,
 //! in `frond_db::Transaction`.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use frond_db::{Durability, Error, RetryKey, Transaction, retry::NumberState};
@@ -279,7 +279,7 @@ pub fn commit(
 pub fn abort(server: &Shared, session: SessionId, number: i64) -> Result<(), Error> {
     let slot = server.sessions.find(session, number, Instant::now())?;
     let slot = slot.ok_or_else(|| no_transaction(number))?;
-    let mut state = slot.lock();
+    let mut state = lock_now(&slot);
     match &*state {
         State::Open(_) => {
             end(server, &slot, &mut state, State::Aborted);
@@ -290,9 +290,17 @@ pub fn abort(server: &Shared, session: SessionId, number: i64) -> Result<(), Err
     }
 }
 
-/// Aborts a transaction of which the server wants to be rid, once its statement has ended.
+/// Aborts a transaction of which the server wants to be rid; a statement of it that runs fails.
 pub fn abort_slot(server: &Shared, slot: &Arc<Slot>) {
-    abort_open(server, slot, &mut slot.lock());
+    abort_open(server, slot, &mut lock_now(slot));
+}
+
+/// Locks a slot for whoever aborts its transaction: a statement that waits for another transaction doesn't hold this up.
+fn lock_now(slot: &Slot) -> MutexGuard<'_, State> {
+    slot.try_lock().unwrap_or_else(|| {
+        slot.cut_short();
+        slot.lock()
+    })
 }
 
 /// The same, unless one of its statements runs now.

@@ -292,10 +292,6 @@ impl<S: SqlSession> Session for SqlDocuments<S> {
         self.sql.execute(&statement, &parameters)
     }
 
-    fn remove(&mut self, collection: &str, id: &Bson) -> Result<u64, Failure> {
-        self.sql.execute(&format!("delete from {collection} where id = ?"), &[scalar(id)])
-    }
-
     fn copy(&mut self, from: &str, to: &str, change: &Change) -> Result<(), Failure> {
         let mut parameters = Vec::new();
         let document = self.dialect().changed("doc", change, &mut parameters)?;

@@ -6,7 +6,7 @@ use bson::{Bson, Document, doc};
 use bytes::Bytes;
 use frond_db::catalog::IndexSpec as FrondIndex;
 use frond_db::{
-    AggregateRequest, Database, DeleteStatement, Durability as FrondDurability, Error, ErrorKind,
+    AggregateRequest, Database, Durability as FrondDurability, Error, ErrorKind, FindAndModify,
     FindRequest, Frond, FrondOptions, Transaction, UpdateStatement,
 };
 use frond_doc::{DocumentBuf, ValueBuf};
@@ -110,6 +110,30 @@ impl EmbeddedSession {
     fn database(&self) -> &Database {
         self.transaction.as_ref().map_or(&self.database, |(_, database)| database)
     }
+
+    /// Changes or removes the first document that is found.
+    fn find_and_modify(
+        &self,
+        collection: &str,
+        filter: &Document,
+        sort: Option<&Document>,
+        update: Option<&Document>,
+    ) -> Result<Option<Bytes>, Failure> {
+        let request = FindAndModify {
+            filter: buffer(filter)?,
+            sort: sort.map(buffer).transpose()?,
+            update: update.map(buffer).transpose()?.map(ValueBuf::from),
+            upsert: false,
+            return_new: false,
+            projection: None,
+            array_filters: None,
+            hint: None,
+            variables: None,
+            collation: None,
+        };
+        let done = self.database().find_and_modify(collection, &request, FrondDurability::Synced);
+        Ok(done.map_err(failure)?.value.map(DocumentBuf::into_bytes))
+    }
 }
 
 impl Session for EmbeddedSession {
@@ -200,22 +224,20 @@ impl Session for EmbeddedSession {
         }
     }
 
-    fn remove(&mut self, collection: &str, id: &Bson) -> Result<u64, Failure> {
-        let statement = DeleteStatement {
-            filter: buffer(&doc! { "_id": id.clone() })?,
-            only_first: true,
-            hint: None,
-            variables: None,
-            collation: None,
-        };
-        let done = self
-            .database()
-            .delete(collection, &[statement], true, FrondDurability::Synced)
-            .map_err(failure)?;
-        match done.errors.into_iter().next() {
-            Some(error) => Err(failure(error.error)),
-            None => Ok(done.count),
-        }
+    fn modify(
+        &mut self,
+        collection: &str,
+        id: &Bson,
+        changes: &[Change],
+    ) -> Result<Option<Bytes>, Failure> {
+        let (filter, update) = (doc! { "_id": id.clone() }, mongo_form::update(changes));
+        self.find_and_modify(collection, &filter, None, Some(&update))
+    }
+
+    fn remove_first(&mut self, query: &Query) -> Result<Option<Bytes>, Failure> {
+        let filter = mongo_form::filter(&query.conditions);
+        let sort = mongo_form::sort(query);
+        self.find_and_modify(&query.collection, &filter, sort.as_ref(), None)
     }
 
     fn copy(&mut self, from: &str, to: &str, change: &Change) -> Result<(), Failure> {

@@ -261,10 +261,25 @@ impl Session for MongoSession {
         Ok(done.matched_count)
     }
 
-    fn remove(&mut self, collection: &str, id: &Bson) -> Result<u64, Failure> {
-        let collection = self.collection(collection);
-        let done = run!(self, collection.delete_one(doc! { "_id": id.clone() }))?;
-        Ok(done.deleted_count)
+    fn modify(
+        &mut self,
+        collection: &str,
+        id: &Bson,
+        changes: &[Change],
+    ) -> Result<Option<Bytes>, Failure> {
+        let (collection, update) = (self.collection(collection), mongo_form::update(changes));
+        let found = run!(self, collection.find_one_and_update(doc! { "_id": id.clone() }, update))?;
+        Ok(found.map(|document| Bytes::from(document.into_bytes())))
+    }
+
+    fn remove_first(&mut self, query: &Query) -> Result<Option<Bytes>, Failure> {
+        let collection = self.collection(&query.collection);
+        let mut remove = collection.find_one_and_delete(mongo_form::filter(&query.conditions));
+        if let Some(sort) = mongo_form::sort(query) {
+            remove = remove.sort(sort);
+        }
+        let found = run!(self, remove)?;
+        Ok(found.map(|document| Bytes::from(document.into_bytes())))
     }
 
     fn copy(&mut self, from: &str, to: &str, change: &Change) -> Result<(), Failure> {

@@ -16,9 +16,8 @@ mod large;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_doc::pieces::HEAD_FLAG;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
-use frond_engine::{Engine, Snapshot, Transaction, TreeId};
+use frond_engine::{Engine, Transaction, TreeId};
 use frond_query::{Code, Collation, Filter};
 use frond_tree::{Bounds, Direction, Value};
 
@@ -59,9 +58,6 @@ pub(crate) struct CollectionWriter<'t> {
     collation: Collation,
     own: OwnFacts,
     writes: u64,
-    /// What is visible now, in a transaction of several requests: it finds out early that somebody
-    /// else was first.
-    latest: Option<Snapshot>,
     /// `shop.things`, for messages.
     namespace: String,
 }
@@ -139,7 +135,6 @@ impl<'t> CollectionWriter<'t> {
             _ => 0,
         };
         let own = OwnFacts { flags: indexes.iter().map(made_flags).collect() };
-        let latest = database.transaction().map(|_| database.frond().engine().snapshot());
         Ok(CollectionWriter {
             database,
             branch,
@@ -152,7 +147,6 @@ impl<'t> CollectionWriter<'t> {
             collation,
             own,
             writes: 0,
-            latest,
             namespace: database.namespace(name),
         })
     }
@@ -263,7 +257,6 @@ impl<'t> CollectionWriter<'t> {
             let id = document.get("_id").unwrap_or(BsonValue::Null);
             let id_key = checked_key(key::of_value(id), &writer.namespace, "_id_")?;
             let documents = writer.live()?.documents;
-            writer.check_first(documents, &id_key)?;
             if writer.transaction.get(documents, &id_key)?.is_some() {
                 return Err(duplicate::of_id(&writer.namespace, document.view()));
             }
@@ -282,7 +275,6 @@ impl<'t> CollectionWriter<'t> {
         self.ensure()?;
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
-            writer.check_first(documents, &found.id_key)?;
             let value = writer.store_document(after, found.large.as_ref())?;
             writer.transaction.put(documents, found.id_key.clone(), value)?;
             writer.note_replaced(&found.id_key, after.as_bytes().len() as u64)?;
@@ -296,34 +288,10 @@ impl<'t> CollectionWriter<'t> {
         self.ensure()?;
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
-            writer.check_first(documents, &found.id_key)?;
             writer.transaction.delete(documents, found.id_key.clone())?;
             writer.note_removed(&found.id_key)?;
             writer.change_indexes(&found.id_key, Some(found.document.view()), None)
         })
-    }
-
-    /// Whether nobody else has changed a document since the snapshot, in a transaction of several
-    /// requests: it would lose when it commits, so it needn't go on. Any other is about to commit.
-    fn check_first(&self, documents: TreeId, id_key: &[u8]) -> Result<(), Error> {
-        let Some(latest) = &self.latest else { return Ok(()) };
-        let began = self.transaction.snapshot();
-        if !began.has_tree(documents) || began.sequence() == latest.sequence() {
-            return Ok(());
-        }
-        if !latest.has_tree(documents) {
-            return Err(Error::write_conflict());
-        }
-        let (before, now) = (began.get(documents, id_key)?, latest.get(documents, id_key)?);
-        let is_first = match (&before, &now) {
-            // A fold meanwhile may have put the same bytes elsewhere: out of line, for instance.
-            (Some(before), Some(now)) if before != now => {
-                let is_large = (before.flags | now.flags) & HEAD_FLAG != 0;
-                !is_large && began.read(before)? == latest.read(now)?
-            }
-            _ => before == now,
-        };
-        if is_first { Ok(()) } else { Err(Error::write_conflict()) }
     }
 
     /// Refuses what the validator doesn't let through, or tells of it.

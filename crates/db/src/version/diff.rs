@@ -99,7 +99,7 @@ impl Database {
         // It is folded at the snapshot, so that a transaction's own writes would be missing.
         self.refuse_in_transaction("comparing a working state")?;
         let state = BranchState::read(reader, self.repository_name(), branch)?;
-        state.working_catalog(self.frond().engine(), reader.snapshot())
+        state.working_catalog(self.frond().engine(), &reader.snapshot()?)
     }
 
     /// The catalog of what `text` names: `WORKING`, `NOTHING`, a branch's working state, or a revision.

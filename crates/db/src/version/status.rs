@@ -26,7 +26,7 @@ impl Database {
         let state = self.branch_state(&reader)?;
         let store = reader.store();
         let head = state.head_catalog(&**store)?;
-        let working = state.working_catalog(self.frond().engine(), reader.snapshot())?;
+        let working = state.working_catalog(self.frond().engine(), &reader.snapshot()?)?;
         let mut collections = Vec::new();
         for changed in changed_collections(store, &head, &working)? {
             let mut status = CollectionStatus {

@@ -137,6 +137,62 @@ fn a_document_that_only_moved_is_no_conflict() {
 }
 
 #[test]
+fn documents_are_claimed_by_the_statement_that_writes_them() {
+    let frond = open();
+    let shop = frond.database("shop").expect("opens");
+    insert(&shop, "things", "[{'_id': 1, 'n': 0}, {'_id': 2, 'n': 0}]");
+    let spec = frond_db::catalog::IndexSpec::parse(json("{'key': {'n': 1}}").view());
+    shop.create_indexes("things", &[spec.expect("a proper index")]).expect("made");
+    let add = |id: i32| statement(&format!("{{'_id': {id}}}"), "{'$inc': {'n': 1}}");
+    let try_add = |database: &frond_db::Database, id| {
+        let done = database.update("things", &[add(id)], true, Durability::Relaxed);
+        done.map(|done| done.modified).map_err(|error| error.kind)
+    };
+    let (one, two) = (frond.begin(), frond.begin());
+    let (first, second) =
+        (one.database("shop").expect("opens"), two.database("shop").expect("opens"));
+    assert_eq!(try_add(&first, 1), Ok(1));
+    // Nobody ends the one: the other has waited for long enough. It goes on with something else.
+    assert_eq!(try_add(&second, 1), Err(ErrorKind::Conflict));
+    assert_eq!(try_add(&second, 2), Ok(1));
+    one.commit(Durability::Relaxed, None).expect("nobody else wrote it");
+    // The second has read nothing of the first document: it sees what the first one made of it.
+    assert_eq!(try_add(&second, 1), Ok(1));
+    assert_eq!(all(&second, "things"), "[{'_id':1,'n':2},{'_id':2,'n':1}]");
+    assert_eq!(
+        shop.count("things", Some(json("{'n': 1}").view()), 0, None, None).expect("a count"),
+        1
+    );
+    two.commit(Durability::Relaxed, None).expect("nobody else wrote it");
+    assert_eq!(all(&shop, "things"), "[{'_id':1,'n':2},{'_id':2,'n':1}]");
+}
+
+#[test]
+fn a_cursor_goes_on_where_it_began_when_the_snapshot_moves() {
+    let frond = open();
+    let shop = frond.database("shop").expect("opens");
+    insert(&shop, "things", "[{'_id': 1}, {'_id': 2}, {'_id': 3}]");
+    insert(&shop, "others", "[{'_id': 1, 'n': 0}]");
+    let add = || statement("{'_id': 1}", "{'$inc': {'n': 1}}");
+    for (changes_what_is_read, expected) in [(false, None), (true, Some(ErrorKind::Conflict))] {
+        let transaction = frond.begin();
+        let inside = transaction.database("shop").expect("opens");
+        let mut cursor = inside.find("things", &FindRequest::default()).expect("finds");
+        assert_eq!(text(&cursor.next().expect("a document").expect("reads")), "{'_id':1}");
+        update(&shop, "others", add());
+        if changes_what_is_read {
+            // Behind where the cursor is, but it may come there.
+            insert(&shop, "things", "[{'_id': 4}]");
+        }
+        let done = inside.update("others", &[add()], true, Durability::Relaxed);
+        assert_eq!(done.map(|done| done.modified).err().map(|error| error.kind), expected);
+        let rest: Vec<_> = cursor.map(|document| text(&document.expect("reads"))).collect();
+        assert_eq!(rest, ["{'_id':2}", "{'_id':3}"]);
+        transaction.abort();
+    }
+}
+
+#[test]
 fn commands_of_versions_are_no_part_of_a_transaction() {
     let frond = open();
     let outside = frond.database("shop").expect("opens");

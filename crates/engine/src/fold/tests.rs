@@ -7,6 +7,7 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_testkit::SimDisk;
 use frond_tree::{Tree, Value};
 
+use crate::claims::Manner;
 use crate::engine::EngineOptions;
 use crate::ids::{Sequence, TreeId};
 use crate::opening;
@@ -40,7 +41,7 @@ fn commit(
     durability: Durability,
     change: impl FnOnce(&mut Transaction),
 ) -> Sequence {
-    let mut transaction = Transaction::begin(Arc::clone(shared));
+    let mut transaction = Transaction::begin(Arc::clone(shared), Manner::default());
     change(&mut transaction);
     transaction.commit(durability).unwrap()
 }

@@ -3,6 +3,7 @@
 mod basics;
 mod concurrency;
 mod crashes;
+mod interactive;
 mod model;
 mod reclaim;
 mod recycling;

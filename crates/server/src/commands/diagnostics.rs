@@ -100,6 +100,11 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
     for (name, count) in [
         ("commits", engine.commits),
         ("conflicts", engine.conflicts),
+        ("claimWaits", engine.intent_waits),
+        ("waiting", engine.waiting),
+        ("deadlocks", engine.deadlocks),
+        ("snapshotsMoved", engine.snapshots_moved),
+        ("snapshotsKept", engine.snapshots_kept),
         ("logSyncs", engine.log_syncs),
         ("logBytes", engine.log_bytes),
         ("folds", engine.folds),

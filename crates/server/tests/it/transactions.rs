@@ -134,25 +134,116 @@ fn databases_and_branches_change_together_or_not_at_all() {
     plain_client.check("other", r#"{"count": "new"}"#, r#"{"n": 1, "ok": 1.0}"#);
 }
 
+/// A number that `serverStatus` tells of the engine.
+fn engine_count(server: &Running, name: &str) -> i64 {
+    let status = server.client().ok("admin", r#"{"serverStatus": 1}"#);
+    let engine = status.get("frond").and_then(|frond| frond.as_document()?.get("engine"));
+    let count = engine.and_then(|engine| engine.as_document()?.get(name)?.as_integer());
+    count.expect("it is told")
+}
+
+/// Waits until so many commands wait for a transaction.
+fn await_waiting(server: &Running, count: i64) {
+    while engine_count(server, "waiting") != count {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
-fn the_first_committer_wins() {
+fn who_meets_an_open_transaction_waits_for_its_end() {
     let server = Running::start();
     server.client().ok("shop", INSERT);
     let (mut one, mut two) = (Session::new(&server, 1), Session::new(&server, 2));
-    for session in [&mut one, &mut two] {
-        session.begin();
-        session.ok("shop", INCREMENT);
+    for (commits, expected) in [(true, 4), (false, 6)] {
+        one.begin();
+        one.ok("shop", INCREMENT);
+        std::thread::scope(|scope| {
+            // The one is a transaction as well, whose first statement this is; the other is by itself.
+            scope.spawn(|| {
+                two.begin();
+                two.ok("shop", INCREMENT);
+                two.commit();
+            });
+            scope.spawn(|| server.client().ok("shop", INCREMENT));
+            await_waiting(&server, 2);
+            if commits {
+                one.commit();
+            } else {
+                one.ok("admin", r#"{"abortTransaction": 1}"#);
+            }
+        });
+        let expected = format!(r#"{{"_id": 1, "a": {expected}}}"#);
+        server.client().check_documents("shop", r#"{"find": "c"}"#, &[&expected]);
     }
-    one.commit();
-    assert_eq!(two.error("admin", r#"{"commitTransaction": 1}"#), transient(112));
-    // Who meets what was committed since its snapshot is told at once.
-    two.begin();
-    assert_eq!(two.found("shop", r#"{"_id": 1}"#), [r#"{"_id":1,"a":2}"#]);
+    assert_eq!(engine_count(&server, "claimWaits"), 4);
+    assert!(engine_count(&server, "snapshotsMoved") > 0);
+}
+
+#[test]
+fn all_answers_of_a_transaction_are_of_one_moment() {
+    let server = Running::start();
+    server
+        .client()
+        .ok("shop", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}]}"#);
+    let mut session = Session::new(&server, 1);
+    // What it has read is unchanged: it goes on, and sees what was written meanwhile.
+    session.begin();
+    assert_eq!(session.found("shop", r#"{"_id": 2}"#), [r#"{"_id":2,"a":1}"#]);
     server.client().ok("shop", INCREMENT);
-    assert_eq!(two.found("shop", r#"{"_id": 1}"#), [r#"{"_id":1,"a":2}"#]);
+    session.ok("shop", INCREMENT);
+    assert_eq!(session.found("shop", r#"{"_id": 1}"#), [r#"{"_id":1,"a":3}"#]);
+    session.commit();
+    // What it has read was written: it can't.
+    session.begin();
+    assert_eq!(session.found("shop", r#"{"_id": 1}"#), [r#"{"_id":1,"a":3}"#]);
+    server.client().ok("shop", INCREMENT);
+    assert_eq!(session.found("shop", r#"{"_id": 1}"#), [r#"{"_id":1,"a":3}"#]);
+    assert_eq!(session.error("shop", INCREMENT), transient(112));
+    assert_eq!(session.error("shop", INCREMENT), transient(251));
+    let left = [r#"{"_id": 1, "a": 4}"#, r#"{"_id": 2, "a": 1}"#];
+    server.client().check_documents("shop", r#"{"find": "c"}"#, &left);
+}
+
+#[test]
+fn a_wait_ends_by_time_by_command_and_in_a_circle() {
+    let server = Running::start();
+    server
+        .client()
+        .ok("shop", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}]}"#);
+    let other = r#"{"update": "c", "updates": [{"q": {"_id": 2}, "u": {"$inc": {"a": 1}}}]}"#;
+    let (mut one, mut two) = (Session::new(&server, 1), Session::new(&server, 2));
+    one.begin();
+    one.ok("shop", INCREMENT);
+    let hasty = INCREMENT.replace(r#""c", "#, r#""c", "maxTimeMS": 30, "#);
+    assert_eq!(server.client().labels("shop", &hasty), plain(50));
+    two.begin();
+    assert_eq!(two.error("shop", &hasty), plain(50));
+    // Nobody ends it: the statement's own limit.
+    two.begin();
     assert_eq!(two.error("shop", INCREMENT), transient(112));
-    assert_eq!(two.error("shop", INCREMENT), transient(251));
-    server.client().check_documents("shop", r#"{"find": "c"}"#, &[r#"{"_id": 1, "a": 3}"#]);
+    // Another connection aborts the transaction under its statement.
+    two.begin();
+    let abort = two.retryable(r#"{"abortTransaction": 1}"#, two.number);
+    let abort = abort.replace(r#""txnNumber""#, r#""autocommit": false, "txnNumber""#);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| two.error("shop", INCREMENT));
+        await_waiting(&server, 1);
+        server.client().ok("admin", &abort);
+        assert_eq!(waits.join().expect("answered"), transient(251));
+    });
+    // The older one has what the younger wants, and wants what it has.
+    two.begin();
+    two.ok("shop", other);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| two.error("shop", INCREMENT));
+        await_waiting(&server, 1);
+        one.ok("shop", other);
+        assert_eq!(waits.join().expect("answered"), transient(112));
+    });
+    one.commit();
+    assert_eq!(engine_count(&server, "deadlocks"), 1);
+    let left = [r#"{"_id": 1, "a": 2}"#, r#"{"_id": 2, "a": 2}"#];
+    server.client().check_documents("shop", r#"{"find": "c"}"#, &left);
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //!
 //! Each transaction is one of the database, over several documents. Keys are numbers joined from their
 //! parts, so that a district's orders lie together and ascend.
+//!
+//! Statements stand in the order that suits a database which tells a transaction at once that another is in its way: what
+//! many write comes first, a document is changed and answered in one step (`findAndModify`), and what is only read comes last.
 
 mod load;
 
@@ -67,6 +70,18 @@ fn update(
         1 => Ok(()),
         count => Err(Failure::Wrong(format!("{count} of {id} in {collection} were updated"))),
     }
+}
+
+/// Changes a document; answers it as it was before.
+fn modify(
+    session: &mut dyn Session,
+    collection: &str,
+    id: i64,
+    changes: &[Change],
+) -> Result<Document, Failure> {
+    let found = session.modify(collection, &Bson::Int64(id), changes)?;
+    let bytes = found.ok_or_else(|| Failure::Wrong(format!("no {id} in {collection}")))?;
+    Ok(Document::from_reader(&bytes[..])?)
 }
 
 fn number(document: &Document, name: &str) -> Result<i64, Failure> {
@@ -185,40 +200,26 @@ fn new_order(
     time: i64,
 ) -> Result<bool, Failure> {
     let district = district_key(warehouse, district);
-    get(session, "warehouse", warehouse)?;
-    get(session, "customer", key_in_district(district, customer))?;
-    let order = number(&get(session, "district", district)?, "next")?;
-    update(session, "district", district, &[set("next", order + 1)])?;
+    let order = number(&modify(session, "district", district, &[add("next", 1)])?, "next")?;
     let items = find(session, &any_of("item", lines.iter().map(|line| line.item)))?;
     if items.len() < lines.len() {
         return Ok(false);
     }
-    let keys = lines.iter().map(|line| stock_key(line.supplier, line.item));
-    let stocks = find(session, &any_of("stock", keys))?;
     let mut embedded = Vec::new();
     for line in lines {
-        let with = |documents: &[Document], key: i64| -> Result<Document, Failure> {
-            let found = documents.iter().find(|one| number(one, "_id").is_ok_and(|id| id == key));
-            found.cloned().ok_or_else(|| Failure::Wrong(format!("{key} is missing")))
-        };
-        let price = number(&with(&items, line.item)?, "price")?;
-        let key = stock_key(line.supplier, line.item);
-        let stock = with(&stocks, key)?;
-        let quantity = stock_after(number(&stock, "quantity")?, line.quantity);
-        let mut changes =
-            vec![set("quantity", quantity), add("ytd", line.quantity), add("orders", 1)];
-        if line.supplier != warehouse {
-            changes.push(add("remote", 1));
-        }
-        update(session, "stock", key, &changes)?;
+        let item = items.iter().find(|item| number(item, "_id").is_ok_and(|id| id == line.item));
+        let item = item.ok_or_else(|| Failure::Wrong(format!("{} is missing", line.item)))?;
+        let stock = order_stock(session, warehouse, line)?;
         embedded.push(doc! {
             "item": line.item,
             "supplier": line.supplier,
             "quantity": line.quantity,
-            "amount": price * line.quantity,
+            "amount": number(item, "price")? * line.quantity,
             "dist": stock.get("dist").cloned().unwrap_or_default(),
         });
     }
+    get(session, "warehouse", warehouse)?;
+    get(session, "customer", key_in_district(district, customer))?;
     let id = key_in_district(district, order);
     let document = doc! {
         "_id": id,
@@ -232,6 +233,27 @@ fn new_order(
     insert(session, "orders", &document)?;
     insert(session, "new_order", &doc! { "_id": id, "number": order })?;
     Ok(true)
+}
+
+/// Takes what a line orders out of stock; answers the stock as it was before.
+fn order_stock(
+    session: &mut dyn Session,
+    warehouse: i64,
+    line: &Line,
+) -> Result<Document, Failure> {
+    let key = stock_key(line.supplier, line.item);
+    let mut changes =
+        vec![add("quantity", -line.quantity), add("ytd", line.quantity), add("orders", 1)];
+    if line.supplier != warehouse {
+        changes.push(add("remote", 1));
+    }
+    let stock = modify(session, "stock", key, &changes)?;
+    let before = number(&stock, "quantity")?;
+    let filled_up = stock_after(before, line.quantity) - (before - line.quantity);
+    if filled_up != 0 {
+        update(session, "stock", key, &[add("quantity", filled_up)])?;
+    }
+    Ok(stock)
 }
 
 /// The customer.
@@ -265,10 +287,8 @@ fn payment(session: &mut dyn Session, input: &Input) -> Result<(), Failure> {
         return Err(Failure::Other("not a payment".into()));
     };
     let home = district_key(*warehouse, *district);
-    get(session, "warehouse", *warehouse)?;
-    update(session, "warehouse", *warehouse, &[add("ytd", *amount)])?;
-    get(session, "district", home)?;
-    update(session, "district", home, &[add("ytd", *amount)])?;
+    modify(session, "warehouse", *warehouse, &[add("ytd", *amount)])?;
+    modify(session, "district", home, &[add("ytd", *amount)])?;
     let theirs = district_key(*customer_warehouse, *customer_district);
     let customer = customer_of(session, theirs, who)?;
     let key = number(&customer, "_id")?;
@@ -307,18 +327,13 @@ fn delivery(
 ) -> Result<(), Failure> {
     for district in 1..=DISTRICTS {
         let query = of_district("new_order", district_key(warehouse, district));
-        let query = query.sort("_id", Kind::Integer, Direction::Ascending).limit(1);
-        let found = find(session, &query)?;
-        let Some(oldest) = found.first() else {
+        let query = query.sort("_id", Kind::Integer, Direction::Ascending);
+        let Some(oldest) = session.remove_first(&query)? else {
             continue;
         };
-        let id = number(oldest, "_id")?;
-        // Somebody else may have been first.
-        if session.remove("new_order", &Bson::Int64(id))? == 0 {
-            return Err(Failure::Conflict("the new order was delivered by another".into()));
-        }
-        let order = get(session, "orders", id)?;
-        update(session, "orders", id, &[set("carrier", carrier), set("delivered", time)])?;
+        let id = number(&Document::from_reader(&oldest[..])?, "_id")?;
+        let changes = [set("carrier", carrier), set("delivered", time)];
+        let order = modify(session, "orders", id, &changes)?;
         let mut amount = 0;
         for line in order.get_array("lines").map_err(|error| Failure::Wrong(error.to_string()))? {
             amount += line.as_document().map_or(Ok(0), |line| number(line, "amount"))?;

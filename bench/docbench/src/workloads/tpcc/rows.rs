@@ -1,4 +1,5 @@
-//! TPC-C as rows in SQL: the specification's tables, prepared statements, row locks where there are any.
+//! TPC-C as rows in SQL: the specification's tables, prepared statements, row locks where there are any; what is changed and
+//! asked for is one statement where the dialect has `returning`, and an order's lines are inserted by one.
 //!
 //! Money is in cents, rates in ten-thousandths, so that sums are exact.
 
@@ -150,24 +151,13 @@ fn new_order(
     lines: &[Line],
     time: i64,
 ) -> Result<bool, Failure> {
-    let lock = sql.dialect().for_update();
     one(sql, "select w_tax from warehouse where w_id = ?", &[warehouse])?;
     one(
         sql,
         "select c_discount, c_last, c_credit from customer where c_w = ? and c_d = ? and c_id = ?",
         &[warehouse, district, customer],
     )?;
-    let found = one(
-        sql,
-        &format!("select d_next, d_tax from district where d_w = ? and d_id = ?{lock}"),
-        &[warehouse, district],
-    )?;
-    let order = at(&found, 0)?;
-    change(
-        sql,
-        "update district set d_next = ? where d_w = ? and d_id = ?",
-        &[order + 1, warehouse, district],
-    )?;
+    let order = next_order(sql, warehouse, district)?;
     change(
         sql,
         "insert into orders (o_w, o_d, o_id, o_c, o_entry, o_carrier, o_lines) \
@@ -179,41 +169,69 @@ fn new_order(
         "insert into new_orders (n_w, n_d, n_o) values (?, ?, ?)",
         &[warehouse, district, order],
     )?;
+    let mut values: Vec<SqlValue> = Vec::with_capacity(9 * lines.len());
     for (position, line) in lines.iter().enumerate() {
         let item = sql.row("select i_price from item where i_id = ?", &[line.item.into()])?;
         let Some(item) = item else {
             return Ok(false);
         };
-        let stock = one(
-            sql,
-            &format!("select s_quantity, s_dist from stock where s_w = ? and s_i = ?{lock}"),
-            &[line.supplier, line.item],
-        )?;
-        let remote = i64::from(line.supplier != warehouse);
-        change(
-            sql,
-            "update stock set s_quantity = ?, s_ytd = s_ytd + ?, s_orders = s_orders + 1, \
-             s_remote = s_remote + ? where s_w = ? and s_i = ?",
-            &[
-                stock_after(at(&stock, 0)?, line.quantity),
-                line.quantity,
-                remote,
-                line.supplier,
-                line.item,
-            ],
-        )?;
-        let values = [warehouse, district, order, position as i64 + 1, line.item];
+        let dist = order_stock(sql, warehouse, line)?;
+        let numbers = [warehouse, district, order, position as i64 + 1, line.item];
         let more = [line.supplier, line.quantity, at(&item, 0)? * line.quantity];
-        let mut values: Vec<SqlValue> =
-            values.iter().chain(&more).map(|value| (*value).into()).collect();
-        values.push(stock.get(1).cloned().unwrap_or(SqlValue::Null));
-        sql.execute(
-            "insert into order_line (l_w, l_d, l_o, l_number, l_i, l_supplier, l_quantity, \
-             l_amount, l_delivered, l_dist) values (?, ?, ?, ?, ?, ?, ?, ?, null, ?)",
-            &values,
-        )?;
+        values.extend(numbers.iter().chain(&more).map(|value| SqlValue::from(*value)));
+        values.push(dist);
     }
+    let rows = vec!["(?, ?, ?, ?, ?, ?, ?, ?, null, ?)"; lines.len()].join(", ");
+    sql.execute(
+        &format!(
+            "insert into order_line (l_w, l_d, l_o, l_number, l_i, l_supplier, l_quantity, \
+             l_amount, l_delivered, l_dist) values {rows}"
+        ),
+        &values,
+    )?;
     Ok(true)
+}
+
+/// Takes the next order's number of a district.
+fn next_order(sql: &mut dyn SqlSession, warehouse: i64, district: i64) -> Result<i64, Failure> {
+    let key = [warehouse, district];
+    let update = "update district set d_next = d_next + 1 where d_w = ? and d_id = ?";
+    if sql.dialect().has_returning() {
+        return at(&one(sql, &format!("{update} returning d_next - 1, d_tax"), &key)?, 0);
+    }
+    let lock = sql.dialect().for_update();
+    let select = format!("select d_next, d_tax from district where d_w = ? and d_id = ?{lock}");
+    let found = one(sql, &select, &key)?;
+    change(sql, update, &key)?;
+    at(&found, 0)
+}
+
+/// Takes what a line orders out of stock; answers the stock's text for the district.
+fn order_stock(sql: &mut dyn SqlSession, warehouse: i64, line: &Line) -> Result<SqlValue, Failure> {
+    let remote = i64::from(line.supplier != warehouse);
+    let rest = "s_ytd = s_ytd + ?, s_orders = s_orders + 1, s_remote = s_remote + ? \
+                where s_w = ? and s_i = ?";
+    let changed = [line.quantity, remote, line.supplier, line.item];
+    if sql.dialect().has_returning() {
+        // As `stock_after` has it.
+        let ordered = [line.quantity; 2];
+        let update = format!(
+            "update stock set s_quantity = s_quantity - ? + \
+             case when s_quantity >= ? + 10 then 0 else 91 end, {rest} returning s_dist"
+        );
+        let parameters: Vec<i64> = ordered.iter().chain(&changed).copied().collect();
+        return Ok(one(sql, &update, &parameters)?.into_iter().next().unwrap_or(SqlValue::Null));
+    }
+    let lock = sql.dialect().for_update();
+    let stock = one(
+        sql,
+        &format!("select s_quantity, s_dist from stock where s_w = ? and s_i = ?{lock}"),
+        &[line.supplier, line.item],
+    )?;
+    let parameters: Vec<i64> =
+        [stock_after(at(&stock, 0)?, line.quantity)].into_iter().chain(changed).collect();
+    change(sql, &format!("update stock set s_quantity = ?, {rest}"), &parameters)?;
+    Ok(stock.into_iter().nth(1).unwrap_or(SqlValue::Null))
 }
 
 /// The customer's number.
@@ -254,8 +272,13 @@ fn payment(sql: &mut dyn SqlSession, input: &Input) -> Result<(), Failure> {
         return Err(Failure::Other("not a payment".into()));
     };
     let lock = sql.dialect().for_update();
-    change(sql, "update warehouse set w_ytd = w_ytd + ? where w_id = ?", &[*amount, *warehouse])?;
-    one(sql, "select w_tax, w_name from warehouse where w_id = ?", &[*warehouse])?;
+    let update = "update warehouse set w_ytd = w_ytd + ? where w_id = ?";
+    if sql.dialect().has_returning() {
+        one(sql, &format!("{update} returning w_tax, w_name"), &[*amount, *warehouse])?;
+    } else {
+        change(sql, update, &[*amount, *warehouse])?;
+        one(sql, "select w_tax, w_name from warehouse where w_id = ?", &[*warehouse])?;
+    }
     change(
         sql,
         "update district set d_ytd = d_ytd + ? where d_w = ? and d_id = ?",

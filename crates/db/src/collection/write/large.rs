@@ -66,7 +66,6 @@ impl CollectionWriter<'_> {
             let id_key = key::of_value(id.get("_id").unwrap_or(BsonValue::Null));
             let id_key = checked_key(id_key, &writer.namespace, "_id_")?;
             let documents = writer.live()?.documents;
-            writer.check_first(documents, &id_key)?;
             if writer.transaction.get(documents, &id_key)?.is_some() {
                 return Err(duplicate::of_id(&writer.namespace, id));
             }
@@ -101,7 +100,6 @@ impl CollectionWriter<'_> {
         let mut changed = None;
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
-            writer.check_first(documents, &found.id_key)?;
             writer.transaction.put_chunks(&chunks);
             writer.transaction.put(documents, found.id_key.clone(), after.value())?;
             writer.note_replaced(&found.id_key, after.bytes())?;
