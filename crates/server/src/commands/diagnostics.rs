@@ -124,6 +124,14 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
     ] {
         answer.append(name, Value::Int64(reply::long(count)));
     }
+    answer.end().begin_document("memory");
+    for (name, budget) in [
+        ("messagesBytes", &server.messages),
+        ("answersBytes", &server.answers),
+        ("keptDocumentsBytes", &server.kept_documents),
+    ] {
+        answer.append(name, Value::Int64(reply::long(budget.held() as u64)));
+    }
     answer.end().end();
 }
 

@@ -68,6 +68,11 @@ fn clients_that_read_late_hold_nobody_up() {
     server.client().check("test", r#"{"count": "c"}"#, r#"{"n": 9, "ok": 1.0}"#);
     let small = r#"{"find": "c", "projection": {"_id": 1}}"#;
     assert_eq!(batch(&server.client().ok("test", small)).0, 9);
+    let status = server.client().ok("admin", r#"{"serverStatus": 1}"#);
+    let frond = status.get("frond").and_then(|frond| frond.as_document()).expect("a document");
+    let memory = frond.get("memory").and_then(|memory| memory.as_document()).expect("a document");
+    let held = memory.get("answersBytes").and_then(|held| held.as_integer()).expect("a count");
+    assert!((0..=4 * MEGABYTE as i64).contains(&held), "{held}");
     // Each gets all, batch by batch, whoever began.
     for stream in &mut late {
         let (mut count, mut id) = batch(&read(stream).body);
@@ -160,4 +165,16 @@ fn a_server_stops_while_clients_wait_for_memory() {
         }
         drop(server); // Asserts that the server stops well.
     });
+}
+
+#[test]
+fn a_batch_of_many_small_documents() {
+    let server = start();
+    let documents = (0..20_000).map(|id| document! { "_id": id }).collect();
+    let sequence = vec![DocumentSequence { name: "documents".to_owned(), documents }];
+    let mut client = server.client();
+    let answer = client.0.command_with("test", document! { "insert": "c" }.view(), sequence);
+    assert_eq!(answer.expect("inserts").get("n"), Some(Value::Int32(20_000)));
+    let find = document! { "find": "c", "batchSize": 7_000_i32 };
+    assert_eq!(client.0.documents("test", find.view()).expect("reads").len(), 20_000);
 }
