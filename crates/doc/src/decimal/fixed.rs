@@ -150,11 +150,12 @@ pub(super) fn sine_and_cosine(x: &BigInt, bits: u64) -> (BigInt, BigInt) {
         sum >> (inner - bits)
     };
     let (sine, cosine) = (series(rest.clone(), 2), series(one(inner), 1));
-    let quadrant: BigInt = ((count % 4) + 4) % 4;
-    match u8::try_from(&quadrant).unwrap_or(0) {
+    // What is left has the sign of the count.
+    let quadrant: BigInt = count % 4;
+    match i8::try_from(&quadrant).unwrap_or(0) {
         0 => (sine, cosine),
-        1 => (cosine, -sine),
-        2 => (-sine, -cosine),
+        1 | -3 => (cosine, -sine),
+        2 | -2 => (-sine, -cosine),
         _ => (-cosine, sine),
     }
 }

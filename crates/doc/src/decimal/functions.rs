@@ -274,12 +274,12 @@ enum Parity {
 
 /// Whether a number is whole, and then whether it is even.
 fn whole(number: Finite) -> Option<Parity> {
-    let parity = |units: u128| if units % 2 == 0 { Parity::Even } else { Parity::Odd };
+    let parity = |units: u128| if units.is_multiple_of(2) { Parity::Even } else { Parity::Odd };
     if number.exponent > 0 {
         return Some(Parity::Even);
     }
     let unit = 10_u128.checked_pow(number.exponent.unsigned_abs()).unwrap_or(u128::MAX);
-    (number.coefficient % unit == 0).then(|| parity(number.coefficient / unit))
+    number.coefficient.is_multiple_of(unit).then(|| parity(number.coefficient / unit))
 }
 
 /// Applies an odd function: of what is tiny, itself.
