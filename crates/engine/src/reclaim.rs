@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use frond_store::{ChunkHash, CollectOptions, Collected, Collection};
+use frond_store::{ChunkHash, CollectOptions, Collected, Collection, StoreError};
 use frond_tree::Content;
 
 use crate::background::wait;
@@ -57,6 +57,12 @@ pub struct ReclaimOptions {
 impl Shared {
     /// Removes what nobody needs; see the module.
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
+        let _no_spares = match options.purge {
+            true => Some(
+                self.spares.none().map_err(|error| StoreError::io("a spare of the log", error))?,
+            ),
+            false => None,
+        };
         if options.thorough || options.purge {
             // Bases that are published only because newer ones aren't yet would be kept.
             self.checkpoint()?;

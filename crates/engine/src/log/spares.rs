@@ -6,10 +6,10 @@
 //!
 //! A segment's file gets its name when its header is durable: so no crash leaves a segment without one. Until
 //! then, and between two segments, the file is called a spare; spares that an opening finds are
-//! removed.
+//! removed. Where bytes must be gone from the disk there are none meanwhile ([`Spares::none`]).
 
 use std::io::{self, ErrorKind};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use frond_store::io::{Disk, DiskFile};
 
@@ -23,7 +23,22 @@ const COUNT_MAX: usize = SEALED_COUNT_MAX;
 /// See the module.
 pub(crate) struct Spares {
     disk: Arc<dyn Disk>,
-    names: Mutex<Vec<String>>,
+    kept: Mutex<Kept>,
+}
+
+struct Kept {
+    names: Vec<String>,
+    /// 0 while old segments' bytes must go.
+    count_max: usize,
+}
+
+/// While it lives old segments are removed, and new ones get new files.
+pub(crate) struct NoSpares<'a>(&'a Spares);
+
+impl Drop for NoSpares<'_> {
+    fn drop(&mut self) {
+        self.0.kept().count_max = COUNT_MAX;
+    }
 }
 
 /// The name of the spare that was the file of `number`, or becomes it.
@@ -40,15 +55,32 @@ pub(crate) fn remove_spares(disk: &dyn Disk) -> io::Result<()> {
 
 impl Spares {
     pub fn new(disk: &Arc<dyn Disk>) -> Spares {
-        Spares { disk: Arc::clone(disk), names: Mutex::default() }
+        let kept = Kept { names: Vec::new(), count_max: COUNT_MAX };
+        Spares { disk: Arc::clone(disk), kept: Mutex::new(kept) }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().expect("no panic while the lock is held")
+    }
+
+    /// Removes all spares, and keeps none while the answer lives.
+    pub fn none(&self) -> io::Result<NoSpares<'_>> {
+        let mut kept = self.kept();
+        kept.count_max = 0;
+        let none = NoSpares(self);
+        let names = std::mem::take(&mut kept.names);
+        // Dropped before `none` is, which takes the lock.
+        drop(kept);
+        names.iter().try_for_each(|name| self.disk.remove(name))?;
+        Ok(none)
     }
 
     /// Takes the file of a segment that no opening needs any more.
     pub fn give(&self, number: SegmentNumber) -> io::Result<()> {
         let (name, spare) = (number.file_name(), spare_name(number));
-        let mut names = self.names.lock().expect("no panic while the lock is held");
-        let given = if names.len() < COUNT_MAX {
-            self.disk.rename(&name, &spare).map(|()| names.push(spare))
+        let mut kept = self.kept();
+        let given = if kept.names.len() < kept.count_max {
+            self.disk.rename(&name, &spare).map(|()| kept.names.push(spare))
         } else {
             self.disk.remove(&name)
         };
@@ -62,7 +94,7 @@ impl Spares {
     /// Makes the file of segment `number`, durably, with `header` at its beginning. Behind it lies what lay
     /// there before. On a failure the file isn't there.
     pub fn make(&self, number: SegmentNumber, header: &[u8]) -> Result<Arc<dyn DiskFile>, Failed> {
-        let spare = self.names.lock().expect("no panic while the lock is held").pop();
+        let spare = self.kept().names.pop();
         let (name, created) = match spare {
             Some(name) => (name.clone(), self.disk.open(&name)),
             None => (spare_name(number), self.disk.create(&spare_name(number))),
