@@ -279,28 +279,34 @@ pub fn commit(
 pub fn abort(server: &Shared, session: SessionId, number: i64) -> Result<(), Error> {
     let slot = server.sessions.find(session, number, Instant::now())?;
     let slot = slot.ok_or_else(|| no_transaction(number))?;
-    let mut state = lock_now(&slot);
+    let (mut state, has_cut_short) = lock_now(&slot);
     match &*state {
         State::Open(_) => {
             end(server, &slot, &mut state, State::Aborted);
             Ok(())
         }
         State::Committed => Err(committed(number)),
+        // The statement that failed because of us has ended it.
+        State::Aborted if has_cut_short => Ok(()),
         State::Aborted => Err(aborted(number)),
     }
 }
 
 /// Aborts a transaction of which the server wants to be rid; a statement of it that runs fails.
 pub fn abort_slot(server: &Shared, slot: &Arc<Slot>) {
-    abort_open(server, slot, &mut lock_now(slot));
+    abort_open(server, slot, &mut lock_now(slot).0);
 }
 
-/// Locks a slot for whoever aborts its transaction: a statement that waits for another transaction doesn't hold this up.
-fn lock_now(slot: &Slot) -> MutexGuard<'_, State> {
-    slot.try_lock().unwrap_or_else(|| {
-        slot.cut_short();
-        slot.lock()
-    })
+/// Locks a slot for whoever aborts its transaction: a statement that waits for another transaction doesn't hold this up,
+/// but fails. Tells whether there was a statement.
+fn lock_now(slot: &Slot) -> (MutexGuard<'_, State>, bool) {
+    match slot.try_lock() {
+        Some(state) => (state, false),
+        None => {
+            slot.cut_short();
+            (slot.lock(), true)
+        }
+    }
 }
 
 /// The same, unless one of its statements runs now.

@@ -58,7 +58,7 @@ pub(crate) fn is_capped(options: Document<'_>) -> bool {
 
 /// The limits of a collection with these options; `None` if it isn't capped.
 pub(crate) fn limits(options: Document<'_>) -> Option<Limits> {
-    let number = |name| options.get(name).and_then(|value: BsonValue<'_>| value.as_integer());
+    let number = |name| options.get(name).and_then(whole);
     let positive = |number: i64| u64::try_from(number).ok().filter(|number| *number > 0);
     is_capped(options).then(|| Limits {
         bytes: number("size").and_then(positive).unwrap_or(u64::MAX),
@@ -90,7 +90,7 @@ pub(crate) fn check(options: Document<'_>) -> Result<(), Error> {
     if options.get(crate::system::VERSIONED) == Some(BsonValue::Boolean(true)) {
         return refuse("a capped collection is in no version: 'versioned' can't be true");
     }
-    let Some(size) = size.and_then(|size| size.as_integer()) else {
+    let Some(size) = size.and_then(whole) else {
         return refuse("the 'size' field is required when 'capped' is true");
     };
     if !(1..=BYTES_MAX).contains(&size) {
@@ -99,12 +99,20 @@ pub(crate) fn check(options: Document<'_>) -> Result<(), Error> {
         );
         return Err(Error::invalid(Code::Location(51024), message));
     }
-    match max.and_then(|max| max.as_integer()) {
+    match max.and_then(whole) {
         Some(max) if max >= 1 << 31 => {
             let message = "max in a capped collection has to be < 2^31 or not set";
             Err(Error::invalid(Code::BadValue, message))
         }
         _ => Ok(()),
+    }
+}
+
+/// A number without its fraction, as MongoDB reads it here.
+fn whole(value: BsonValue<'_>) -> Option<i64> {
+    match value {
+        BsonValue::Double(number) => BsonValue::Double(number.trunc()).as_integer(),
+        other => other.as_integer(),
     }
 }
 

@@ -50,7 +50,7 @@ fn an_index_becomes_unique_once_its_duplicates_are_resolved() {
 }
 
 #[test]
-fn two_that_bring_one_key_to_a_prepared_index_at_once_conflict() {
+fn two_that_bring_one_key_to_a_prepared_index_take_turns() {
     const SESSION: &str = r#""lsid": {"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"}},
         "txnNumber": {"$numberLong": "1"}, "autocommit": false"#;
     let server = Running::start();
@@ -61,9 +61,12 @@ fn two_that_bring_one_key_to_a_prepared_index_at_once_conflict() {
     );
     let insert = r#"{"insert": "c", "documents": [{"_id": 1, "v": 1}]"#;
     client.ok("a", &format!(r#"{insert}, "startTransaction": true, {SESSION}}}"#));
-    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 2, "v": 1}]}"#);
-    let commit = format!(r#"{{"commitTransaction": 1, {SESSION}}}"#);
-    assert_eq!(client.error("admin", &commit).0, 112);
+    // The other waits until the first has ended, and finds its key then.
+    let hasty = r#"{"insert": "c", "documents": [{"_id": 2, "v": 1}], "maxTimeMS": 30}"#;
+    assert_eq!(client.error("a", hasty).0, 50);
+    client.ok("admin", &format!(r#"{{"commitTransaction": 1, {SESSION}}}"#));
+    let answer = client.ok("a", r#"{"insert": "c", "documents": [{"_id": 2, "v": 1}]}"#);
+    assert!(format!("{answer:?}").contains("E11000"), "{answer:?}");
 }
 
 #[test]
