@@ -25,7 +25,7 @@ use crate::large::{read_document, value_of};
 use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::{Prefer, merge_by_rules};
 use crate::version::merge_hold_back::Sides;
-use crate::version::merge_index::Duplicate;
+use crate::version::merge_index::{Duplicate, Refused};
 use crate::version::merge_rules::{DocumentRules, MergeRules, MergeSide};
 use crate::version::{ConflictKind, merge_index};
 
@@ -144,7 +144,7 @@ impl CollectionMerge<'_> {
     fn leave_out(
         &self,
         specs: &mut Vec<IndexSpec>,
-        duplicates: Vec<(IndexSpec, Duplicate)>,
+        duplicates: Vec<Refused>,
         schema: &mut Vec<StoredConflict>,
     ) -> Option<String> {
         let names: BTreeSet<&str> = duplicates.iter().map(|(spec, _)| &spec.name[..]).collect();
@@ -378,7 +378,7 @@ impl CollectionMerge<'_> {
         specs: &[IndexSpec],
         sides: [&CatalogEntry; 2],
         documents: &Tree,
-    ) -> Result<(Vec<Tree>, Vec<(IndexSpec, Duplicate)>), Error> {
+    ) -> Result<(Vec<Tree>, Vec<Refused>), Error> {
         let mut trees: Vec<Option<Tree>> = vec![None; specs.len()];
         let mut duplicates = Vec::new();
         for side in sides {

@@ -30,7 +30,7 @@ use crate::version::ConflictKind;
 use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::Prefer;
 use crate::version::merge_collection::CollectionMerge;
-use crate::version::merge_index::Duplicate;
+use crate::version::merge_index::Refused;
 
 /// The documents of a collection while it is merged: base, ours, theirs, and what they are merged to.
 pub(crate) struct Sides {
@@ -41,7 +41,7 @@ pub(crate) struct Sides {
 }
 
 /// The trees of indexes, in the order of their specifications; or what can't be helped.
-pub(crate) type MergedIndexes = Result<Vec<Tree>, Vec<(IndexSpec, Duplicate)>>;
+pub(crate) type MergedIndexes = Result<Vec<Tree>, Vec<Refused>>;
 
 /// Options that make a validator what it is.
 const VALIDATING: &[&str] = &["validator", "validationLevel", "validationAction"];

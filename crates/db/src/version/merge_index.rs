@@ -37,6 +37,9 @@ pub(crate) struct Duplicate {
     pub other: Bytes,
 }
 
+/// A unique index, and two documents that it won't have together.
+pub(crate) type Refused = (IndexSpec, Duplicate);
+
 /// What happens to one key of an index.
 #[derive(Default)]
 struct Slot {

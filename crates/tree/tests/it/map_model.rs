@@ -367,7 +367,9 @@ fn many_changes_are_merged_and_applied_by_several_threads() {
     let format = TreeFormat::new(5);
     let key = |number: u32| number.to_be_bytes().to_vec();
     let model = |step: u32, text: &[u8]| -> Model {
-        let value = |number: u32| if number % step == 0 { text.to_vec() } else { b"base".to_vec() };
+        let value = |number: u32| {
+            if number.is_multiple_of(step) { text.to_vec() } else { b"base".to_vec() }
+        };
         (0..20_000).map(|number| (key(number), (0, value(number)))).collect()
     };
     let (base, ours, theirs) = (model(1, b"base"), model(5, b"ours"), model(7, b"theirs"));

@@ -1,3 +1,5 @@
+//! Sends each option of each command a wrong type, null, undefined, and a field that nobody knows.
+
 use frond_db::{Frond, FrondOptions};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document, extended_json};
 use frond_testkit::SimDisk;
