@@ -205,6 +205,7 @@ impl Segment {
         if self.end < self.bytes {
             self.check_torn()?;
             io(self.number, self.file.set_bytes(self.end))?;
+            self.bytes = self.end;
         }
         let unsynced = self.read(self.synced, self.end.saturating_sub(self.synced))?;
         if let Some(unsynced) = unsynced.filter(|bytes| !bytes.is_empty()) {

@@ -4,7 +4,7 @@
 //! held others. The power fails at a random operation; what the opening finds is every
 //! acknowledged transaction, at most the one that was tried besides, and nothing older.
 
-use frond_engine::{Durability, Engine, TreeId};
+use frond_engine::{Durability, Engine, EngineOptions, TreeId};
 use frond_store::io::Disk;
 use frond_testkit::SimDisk;
 use frond_testkit::random::for_seeds;
@@ -59,5 +59,26 @@ fn what_old_segments_left_in_a_file_is_not_read() {
             engine.check().unwrap();
             last = found;
         }
+    });
+}
+
+/// An opening reads the log in windows of a megabyte, and cuts off what a file has beyond its records: whatever both
+/// lengths are.
+#[test]
+fn logs_of_several_windows_are_read_after_a_kill() {
+    for_seeds(12, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let engine = open(&disk, EngineOptions::default()).unwrap();
+        let tree = make_trees(&engine, 1).unwrap()[0];
+        let count = 10 + random.below(30) as u64;
+        for number in 1..=count {
+            let mut transaction = engine.begin();
+            put(&mut transaction, tree, KEY, &number.to_string());
+            put(&mut transaction, tree, "content", &"x".repeat(60_000 + random.below(60_000)));
+            transaction.commit(Durability::Synced).unwrap();
+        }
+        drop(engine);
+        let engine = open(&disk.kill(), EngineOptions::default()).unwrap();
+        assert_eq!(found(&engine, tree), count);
     });
 }
