@@ -119,7 +119,6 @@ fn measure(
         clients.push(Box::new(client));
     }
     let case = Case::new()
-        .with("form", form.name())
         .with("warehouses", sizes.warehouses)
         .with("divisor", sizes.divisor)
         .with("clients", count)
