@@ -33,6 +33,7 @@ use crate::overlay::memtable::Memtable;
 use crate::own_writes::OwnWrites;
 use crate::queue::{Queue, Refusal};
 use crate::shared::{Counters, Shared};
+use crate::slow::{Stage, Stopwatch};
 use crate::state::{Base, Era, Sealed};
 use crate::transaction::Durability;
 
@@ -48,7 +49,8 @@ impl Shared {
         durability: Durability,
     ) -> Result<Sequence, EngineError> {
         let bytes = own.bytes();
-        self.wait_for_room(bytes)?;
+        let mut watch = Stopwatch::start();
+        self.wait_for_room(bytes, &mut watch)?;
         let validated: Vec<(TreeId, Vec<u8>)> =
             own.validated().map(|(tree, key)| (tree, key.to_vec())).collect();
         let next_tree_id = self.next_tree_id.load(Ordering::Relaxed);
@@ -61,6 +63,7 @@ impl Shared {
         }
         let pending = PendingRecord::new(record.encode());
         let footprint = Footprint::new(self.conflict_seed, &record, validated);
+        watch.lap(Stage::Prepare);
 
         let mut queue = self.queue();
         queue.check_open()?;
@@ -80,16 +83,19 @@ impl Shared {
             let writer = queue.writer.take();
             drop(queue);
             drop(record);
-            self.go_with_group(member, writer, sequence, durability)?;
+            watch.lap(Stage::Queue);
+            self.go_with_group(member, writer, sequence, durability, &mut watch)?;
         } else {
             let many = queue.pending_bytes >= PENDING_BYTES_MAX;
             let writer = queue.writer.take_if(|_| many);
             drop(queue);
+            watch.lap(Stage::Queue);
             if let Some(writer) = writer {
-                self.lead(writer, Durability::Relaxed);
+                self.lead(writer, Durability::Relaxed, &mut watch);
             }
             self.want_sync();
         }
+        self.slowest.note(&watch, bytes);
         Counters::count(&self.counters.commits);
         self.counters.bytes_given.fetch_add(bytes, Ordering::Relaxed);
         Ok(sequence)
@@ -178,23 +184,27 @@ impl Shared {
         writer: Option<Writer>,
         sequence: Sequence,
         durability: Durability,
+        watch: &mut Stopwatch,
     ) -> Result<(), EngineError> {
         let Member { memtable, payload, arrival } = member;
         memtable.insert(sequence, &payload);
         // Before the group ends: whoever writes it gives it back alone then.
         drop((memtable, payload));
         let group = arrival.arrive();
+        watch.lap(Stage::Insert);
         if let Some(writer) = writer {
-            self.lead(writer, Durability::Synced);
+            self.lead(writer, Durability::Synced, watch);
         }
         loop {
-            match group.wait() {
+            let call = group.wait();
+            watch.lap(Stage::Group);
+            match call {
                 Call::End(Outcome::Durable) => return Ok(()),
                 Call::End(Outcome::Look) => return self.look(sequence, durability),
                 Call::Lead => {
                     let writer = self.queue().writer.take();
                     if let Some(writer) = writer {
-                        self.lead(writer, Durability::Synced);
+                        self.lead(writer, Durability::Synced, watch);
                     }
                 }
             }
@@ -243,7 +253,7 @@ impl Shared {
     fn lead_or_wait<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
         if let Some(writer) = queue.writer.take() {
             drop(queue);
-            self.lead(writer, Durability::Synced);
+            self.lead(writer, Durability::Synced, &mut Stopwatch::start());
             return self.queue();
         }
         queue.watchers += 1;
@@ -253,7 +263,7 @@ impl Shared {
     }
 
     /// Writes what is pending and, if asked, syncs; with no lock held meanwhile.
-    fn lead(&self, mut writer: Writer, durability: Durability) {
+    fn lead(&self, mut writer: Writer, durability: Durability, watch: &mut Stopwatch) {
         let _panics = PoisonOnPanic(self);
         let mut queue = self.queue();
         if queue.closed.is_some() {
@@ -267,17 +277,18 @@ impl Shared {
         let (group, members) = queue.close_group();
         queue.in_hand = Some(Arc::clone(&group));
         drop(queue);
-        let begun = self.machine.clock.now_micros();
+        watch.lap(Stage::Wake);
         let written = writer.write(&records);
+        let wrote = watch.lap(Stage::Write);
         let unknown = matches!(written, Err(WriteError::Unknown(_)));
         let synced = match durability {
             Durability::Synced if !unknown => writer.sync(),
             _ => Ok(()),
         };
-        let took = self.micros_since(begun);
+        let took = wrote + watch.lap(Stage::Sync);
         group.await_members(members);
         if durability == Durability::Synced {
-            self.counters.sync_micros.add(took);
+            self.counters.sync_micros.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
             self.counters.group_sizes.add(records.len() as u64);
         }
 
@@ -312,6 +323,7 @@ impl Shared {
             outcome = Outcome::Look;
         }
         self.hand_over(queue, &group, outcome);
+        watch.lap(Stage::Wake);
     }
 
     /// Finds the next group a leader, and tells the one that was led what became of it.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::EngineError;
 use crate::shared::Shared;
+use crate::slow::{Stage, Stopwatch};
 
 /// With so many sealed memtables writers stop until one is flushed.
 pub(crate) const SEALED_COUNT_MAX: usize = 3;
@@ -95,7 +96,7 @@ impl Pace {
 
 impl Shared {
     /// Delays a commit of `bytes` as the pressure demands.
-    pub fn wait_for_room(&self, bytes: u64) -> Result<(), EngineError> {
+    pub fn wait_for_room(&self, bytes: u64, watch: &mut Stopwatch) -> Result<(), EngineError> {
         if self.options.fold_threads == 0 {
             while self.flush_sealed()? {}
             while self.work_once()? {}
@@ -107,12 +108,12 @@ impl Shared {
         let allowed = self.options.memtable_bytes_max.max(1) * (SEALED_COUNT_MAX as u64 + 1);
         drop(view);
         let delay = self.pace.delay(bytes, waiting.saturating_mul(1000) / allowed);
-        let begun = Instant::now();
         if !delay.is_zero()
             && let Some(wait) = self.pace.line_up(delay)
         {
             std::thread::sleep(wait);
         }
+        let waited = watch.lap(Stage::Delay);
         let failures_before = self.signals().flush_failure_count;
         while sealed_count() >= SEALED_COUNT_MAX {
             let signals = self.signals();
@@ -127,9 +128,9 @@ impl Shared {
                 return Err(refusal.error());
             }
         }
+        let waited = waited + watch.lap(Stage::Stop);
         if !delay.is_zero() {
-            let waited = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-            self.counters.delay_micros.add(waited);
+            self.counters.delay_micros.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         }
         Ok(())
     }

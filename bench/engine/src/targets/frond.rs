@@ -46,6 +46,21 @@ impl Frond {
             trees.push(tree);
         }
         transaction.commit(Durability::Synced)?;
+        let sampled = engine.clone();
+        std::thread::spawn(move || {
+            let begun = std::time::Instant::now();
+            let mut next = 0;
+            loop {
+                std::thread::sleep(Duration::from_millis(20));
+                let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+                let rss: u64 = text.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096;
+                let counters = sampled.counters();
+                if begun.elapsed().as_millis() as u64 >= next {
+                    next += 250;
+                    eprintln!("mem {:.2} s: rss {} memtables {} filters {} runs {} flushes {} delays {:.2}", begun.elapsed().as_secs_f64(), rss >> 20, counters.memtable_bytes >> 20, counters.filter_bytes >> 20, counters.run_bytes >> 20, counters.flushes, counters.delay_micros.sum as f64 / 1e6);
+                }
+            }
+        });
         let description = format!(
             "Frond {}: nodes of {} KB, memtable {} MB",
             env!("CARGO_PKG_VERSION"),
@@ -108,6 +123,20 @@ impl Target for Frond {
 
     fn counters(&self) -> Vec<(String, f64)> {
         let (engine, store) = (self.engine.counters(), self.engine.store().counters());
+        for slow in self.engine.slowest_commits() {
+            let stages: Vec<String> = frond_engine::Stage::ALL
+                .iter()
+                .map(|stage| (stage, slow.in_stage(*stage).as_secs_f64() * 1e3))
+                .filter(|(_, millis)| *millis >= 0.5)
+                .map(|(stage, millis)| format!("{stage:?} {millis:.1}"))
+                .collect();
+            eprintln!(
+                "at {:6.2} s: {:6.1} ms: {}",
+                slow.begun.as_secs_f64(),
+                slow.took.as_secs_f64() * 1e3,
+                stages.join(", ")
+            );
+        }
         vec![
             ("log MB".to_owned(), engine.log_bytes as f64 / 1e6),
             ("folds".to_owned(), engine.folds as f64),
@@ -139,6 +168,18 @@ struct FrondSession<'a>(&'a Frond);
 
 impl FrondSession<'_> {
     fn try_write(&self, puts: &[Put]) -> Result<(), EngineError> {
+        let (begun, before) = (std::time::Instant::now(), sched());
+        let done = self.try_write_(puts);
+        let took = begun.elapsed();
+        if took.as_millis() > 40 {
+            let after = sched();
+            eprintln!("  write {:.1} ms: ran {:.1}, runnable {:.1}, faults {}", took.as_secs_f64() * 1e3,
+                (after.0 - before.0) as f64 / 1e6, (after.1 - before.1) as f64 / 1e6, after.2 - before.2);
+        }
+        done
+    }
+
+    fn try_write_(&self, puts: &[Put]) -> Result<(), EngineError> {
         let mut transaction = self.0.engine.begin();
         for put in puts {
             let tree = self.0.trees[put.tree];
@@ -203,4 +244,13 @@ impl Session for FrondSession<'_> {
         }
         Ok(())
     }
+}
+
+fn sched() -> (u64, u64, u64) {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    let mut fields = text.split_whitespace().map(|field| field.parse::<u64>().unwrap());
+    let (ran, waited) = (fields.next().unwrap(), fields.next().unwrap());
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    let faults = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(7).unwrap().parse().unwrap();
+    (ran, waited, faults)
 }
