@@ -23,8 +23,8 @@ use crate::open_transactions::OpenTransactions;
 use crate::pace::Pace;
 use crate::publish::{ROOT_NAME, swap_root};
 use crate::queue::Queue;
-use crate::slow::Slowest;
 use crate::shared::{Counters, Publisher, Shared, Signals};
+use crate::slow::Slowest;
 use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
 };

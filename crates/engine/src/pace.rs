@@ -1,7 +1,7 @@
 //! Slowing writers down to the speed of flushing and folding, smoothly and long before they must stop.
 //!
 //! *Pressure* is what waits against what may wait: bytes of memtables, the active one among them,
-//! against their allowance, and bytes of runs beyond their share of their trees against that share. A commit is delayed in
+//! against those with which writers stop, and bytes of runs beyond their share of their trees against that share. A commit is delayed in
 //! proportion to its bytes, to the pressure, and to the time that a flush takes for a byte, so that
 //! at some pressure below the limit writing is exactly as fast as the work behind it. There the
 //! pressure stays, however many threads write: their delays stand in one line.
@@ -20,15 +20,15 @@ use crate::slow::{Stage, Stopwatch};
 pub(crate) const SEALED_COUNT_MAX: usize = 3;
 /// The share of the allowance from which commits are delayed, in thousandths: a memtable that fills
 /// while another is flushed is as it should be.
-const PRESSURE_FREE: u64 = 500;
+const PRESSURE_FREE: u64 = 600;
 /// At full pressure by memtables a byte is delayed so many times as long as its flush takes, in
 /// thousandths: the work's own time would do, the rest makes up for bad measurements.
-const FLUSH_TIMES_MAX: u64 = 2_000;
+const FLUSH_TIMES_MAX: u64 = 3_000;
 /// The same for runs: folding a byte takes several times as long as flushing it, since it rewrites
 /// what lies around it.
 const FOLD_TIMES_MAX: u64 = 10_000;
 /// No commit is delayed longer than this by pressure.
-const DELAY_MAX: Duration = Duration::from_millis(25);
+const DELAY_MAX: Duration = Duration::from_millis(40);
 /// Less is not slept, but counted for the next commit.
 const DELAY_MIN: Duration = Duration::from_micros(300);
 /// How often a writer that was stopped looks again.
@@ -105,7 +105,7 @@ impl Shared {
         let sealed_count = || self.current.view().0.state.sealed.len();
         let (view, _) = self.current.view();
         let waiting: u64 = view.state.memtables().map(|memtable| memtable.bytes()).sum();
-        let allowed = self.options.memtable_bytes_max.max(1) * (SEALED_COUNT_MAX as u64 + 1);
+        let allowed = self.options.memtable_bytes_max.max(1) * SEALED_COUNT_MAX as u64;
         drop(view);
         let delay = self.pace.delay(bytes, waiting.saturating_mul(1000) / allowed);
         if !delay.is_zero()

@@ -47,6 +47,21 @@ impl Stage {
         Stage::Sync,
         Stage::Wake,
     ];
+
+    /// What it is called where it is shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Delay => "delayed",
+            Stage::Stop => "stopped",
+            Stage::Prepare => "preparing",
+            Stage::Queue => "queue",
+            Stage::Insert => "inserting",
+            Stage::Group => "group",
+            Stage::Write => "writing the log",
+            Stage::Sync => "syncing the log",
+            Stage::Wake => "waking members",
+        }
+    }
 }
 
 /// A commit that took long.
@@ -101,11 +116,7 @@ pub(crate) struct Slowest {
 
 impl Default for Slowest {
     fn default() -> Slowest {
-        Slowest {
-            opened: Instant::now(),
-            least: AtomicU64::new(0),
-            kept: Mutex::default(),
-        }
+        Slowest { opened: Instant::now(), least: AtomicU64::new(0), kept: Mutex::default() }
     }
 }
 

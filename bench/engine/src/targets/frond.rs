@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_engine::{Durability, Engine, EngineError, EngineOptions, TreeId};
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, Stage, TreeId};
 use frond_store::io::Machine;
 use frond_tree::{Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, Value};
 
@@ -15,6 +15,10 @@ use crate::target::{
 
 /// How long a transaction waits that lost against another.
 const CONFLICT_PAUSE: Duration = Duration::from_micros(20);
+
+/// The slowest commits are shown with the stages that took at least so long.
+const SLOW_COUNT: usize = 3;
+const SLOW_MILLIS: f64 = 1.0;
 
 /// Background threads that use less than this in such a time are at rest.
 const QUIET: Duration = Duration::from_millis(300);
@@ -46,21 +50,6 @@ impl Frond {
             trees.push(tree);
         }
         transaction.commit(Durability::Synced)?;
-        let sampled = engine.clone();
-        std::thread::spawn(move || {
-            let begun = std::time::Instant::now();
-            let mut next = 0;
-            loop {
-                std::thread::sleep(Duration::from_millis(20));
-                let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-                let rss: u64 = text.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096;
-                let counters = sampled.counters();
-                if begun.elapsed().as_millis() as u64 >= next {
-                    next += 250;
-                    eprintln!("mem {:.2} s: rss {} memtables {} filters {} runs {} flushes {} delays {:.2}", begun.elapsed().as_secs_f64(), rss >> 20, counters.memtable_bytes >> 20, counters.filter_bytes >> 20, counters.run_bytes >> 20, counters.flushes, counters.delay_micros.sum as f64 / 1e6);
-                }
-            }
-        });
         let description = format!(
             "Frond {}: nodes of {} KB, memtable {} MB",
             env!("CARGO_PKG_VERSION"),
@@ -123,21 +112,7 @@ impl Target for Frond {
 
     fn counters(&self) -> Vec<(String, f64)> {
         let (engine, store) = (self.engine.counters(), self.engine.store().counters());
-        for slow in self.engine.slowest_commits() {
-            let stages: Vec<String> = frond_engine::Stage::ALL
-                .iter()
-                .map(|stage| (stage, slow.in_stage(*stage).as_secs_f64() * 1e3))
-                .filter(|(_, millis)| *millis >= 0.5)
-                .map(|(stage, millis)| format!("{stage:?} {millis:.1}"))
-                .collect();
-            eprintln!(
-                "at {:6.2} s: {:6.1} ms: {}",
-                slow.begun.as_secs_f64(),
-                slow.took.as_secs_f64() * 1e3,
-                stages.join(", ")
-            );
-        }
-        vec![
+        let mut counters = vec![
             ("log MB".to_owned(), engine.log_bytes as f64 / 1e6),
             ("folds".to_owned(), engine.folds as f64),
             ("sync of a group, p99, ms".to_owned(), engine.sync_micros.quantile(0.99) as f64 / 1e3),
@@ -160,7 +135,15 @@ impl Target for Frond {
             ("chunk MB written".to_owned(), store.bytes_written as f64 / 1e6),
             ("chunks read".to_owned(), store.chunks_read as f64),
             ("chunks fetched".to_owned(), store.chunks_fetched as f64),
-        ]
+        ];
+        for (position, slow) in self.engine.slowest_commits().iter().take(SLOW_COUNT).enumerate() {
+            for stage in Stage::ALL {
+                let millis = slow.in_stage(stage).as_secs_f64() * 1e3;
+                let name = format!("slow commit {}: {}, ms", position + 1, stage.name());
+                counters.extend((SLOW_MILLIS <= millis).then_some((name, millis)));
+            }
+        }
+        counters
     }
 }
 
@@ -168,18 +151,6 @@ struct FrondSession<'a>(&'a Frond);
 
 impl FrondSession<'_> {
     fn try_write(&self, puts: &[Put]) -> Result<(), EngineError> {
-        let (begun, before) = (std::time::Instant::now(), sched());
-        let done = self.try_write_(puts);
-        let took = begun.elapsed();
-        if took.as_millis() > 40 {
-            let after = sched();
-            eprintln!("  write {:.1} ms: ran {:.1}, runnable {:.1}, faults {}", took.as_secs_f64() * 1e3,
-                (after.0 - before.0) as f64 / 1e6, (after.1 - before.1) as f64 / 1e6, after.2 - before.2);
-        }
-        done
-    }
-
-    fn try_write_(&self, puts: &[Put]) -> Result<(), EngineError> {
         let mut transaction = self.0.engine.begin();
         for put in puts {
             let tree = self.0.trees[put.tree];
@@ -244,13 +215,4 @@ impl Session for FrondSession<'_> {
         }
         Ok(())
     }
-}
-
-fn sched() -> (u64, u64, u64) {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    let mut fields = text.split_whitespace().map(|field| field.parse::<u64>().unwrap());
-    let (ran, waited) = (fields.next().unwrap(), fields.next().unwrap());
-    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-    let faults = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(7).unwrap().parse().unwrap();
-    (ran, waited, faults)
 }
