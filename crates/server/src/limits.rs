@@ -17,6 +17,13 @@ pub const CONNECTIONS_WAITING_MAX: u32 = 4_096;
 /// Threads that do nothing but what comes up from time to time, beside one for each connection.
 pub const THREADS_EXTRA: usize = 16;
 
+/// Writes outside of transactions that run at one time; others wait, first come, first served. The system shares the
+/// processors among threads in slices of some milliseconds, which is dozens of writes: with hundreds of threads that all
+/// may run, some did thirty times as much in a second as others. Enough to share a sync.
+pub const TURNS: usize = 64;
+/// Who waits for another's transaction, or takes long otherwise, lets others have its turn after so long.
+pub const TURN_MAX: Duration = Duration::from_millis(20);
+
 /// How long a client may say nothing before the thread that serves it leaves it. With hundreds of clients
 /// more than the processors can serve, each is silent for a good part of a second.
 pub const QUIET: Duration = Duration::from_secs(2);
@@ -24,6 +31,9 @@ pub const QUIET: Duration = Duration::from_secs(2);
 /// How long a message that has begun may make no progress, either way, before its connection is
 /// closed. Between messages a connection may be idle for as long as it likes.
 pub const STALL_MAX: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether a client whose command runs is still there.
+pub const GONE_STEP: Duration = Duration::from_secs(1);
 
 /// How often a stalled connection is looked at.
 pub const STALL_STEP: Duration = Duration::from_secs(1);

@@ -7,6 +7,10 @@ use std::time::{Duration, Instant};
 use frond_db::{Error, Interrupt};
 use frond_query::Code;
 
+use crate::budget::{Budget, Share};
+use crate::common::Common;
+use crate::limits::TURN_MAX;
+
 /// One command that runs.
 #[derive(Debug)]
 pub struct Operation {
@@ -14,6 +18,8 @@ pub struct Operation {
     pub id: i32,
     /// The connection on which it came.
     pub connection: i32,
+    /// Whether the client waits for its answer.
+    is_awaited: bool,
     /// The command's name.
     pub command: &'static str,
     /// The database's name.
@@ -22,6 +28,8 @@ pub struct Operation {
     deadline: Option<Instant>,
     is_killed: AtomicBool,
     progress: Mutex<Option<Progress>>,
+    /// Of a write that takes turns with others, and since when.
+    turn: Mutex<Option<(Share, Instant)>>,
 }
 
 /// How far a long command is.
@@ -49,7 +57,7 @@ impl Operation {
     /// Whether it must stop, however long it runs.
     ///
     /// # Errors
-    /// `Interrupted` (11601) after `killOp`.
+    /// `Interrupted` (11601) after `killOp`, and when the client is gone.
     pub fn check_killed(&self) -> Result<(), Error> {
         if self.is_killed.load(Ordering::Relaxed) {
             return Err(Error::invalid(Code::Interrupted, "operation was interrupted"));
@@ -70,7 +78,7 @@ impl Operation {
     /// Whether it must stop: asked between documents.
     ///
     /// # Errors
-    /// `Interrupted` (11601) after `killOp`, `MaxTimeMSExpired` (50).
+    /// As [`Operation::check_killed`], and `MaxTimeMSExpired` (50).
     pub fn check(&self) -> Result<(), Error> {
         self.check_killed()?;
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -79,10 +87,33 @@ impl Operation {
         Ok(())
     }
 
-    /// What tells its writes not to wait any longer.
+    /// Waits for its turn, of which `turns` gives so many at a time, in the order in which they were asked for.
+    ///
+    /// # Errors
+    /// As [`Operation::check`].
+    pub fn take_turn(&self, turns: &Budget) -> Result<(), Error> {
+        let turn = turns.take(1, || self.check())?;
+        *self.turn() = Some((turn, Instant::now()));
+        Ok(())
+    }
+
+    /// Its turn is somebody else's from here on.
+    pub fn give_up_turn(&self) {
+        self.turn().take();
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Option<(Share, Instant)>> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What tells its writes not to wait any longer. Who asks does something that takes its time: if that is too long,
+    /// since it waits for another transaction perhaps, others have its turn.
     pub fn interrupt(self: &Arc<Operation>) -> Interrupt {
         let operation = Arc::clone(self);
-        Interrupt::new(move || operation.check())
+        Interrupt::new(move || {
+            operation.turn().take_if(|(_, since)| since.elapsed() >= TURN_MAX);
+            operation.check()
+        })
     }
 }
 
@@ -133,24 +164,26 @@ pub struct Running<'a> {
 }
 
 impl Operations {
-    /// Enters a command; it may run for `time_max`.
+    /// Enters a command, with what it says of its time and its answer.
     pub fn begin(
         &self,
         connection: i32,
         command: &'static str,
         database: &str,
-        time_max: Option<Duration>,
+        common: &Common,
     ) -> Running<'_> {
         let started = Instant::now();
         let operation = Arc::new(Operation {
             id: self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & i32::MAX,
             connection,
+            is_awaited: common.acknowledged,
             command,
             database: database.to_owned(),
             started,
-            deadline: time_max.map(|time_max| started + time_max),
+            deadline: common.time_max.map(|time_max| started + time_max),
             is_killed: AtomicBool::new(false),
             progress: Mutex::new(None),
+            turn: Mutex::new(None),
         });
         self.list_of(operation.id).push(Arc::clone(&operation));
         Running { operations: self, operation }
@@ -160,6 +193,16 @@ impl Operations {
     pub fn kill(&self, id: i32) {
         for operation in self.list_of(id).iter().filter(|operation| operation.id == id) {
             operation.is_killed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells the command of a connection that is lost to stop, unless nobody ever wanted its answer.
+    pub fn abandon(&self, connection: i32) {
+        for list in &self.lists {
+            let lost = |operation: &&Arc<Operation>| operation.connection == connection;
+            for operation in lock(list).iter().filter(lost).filter(|lost| lost.is_awaited) {
+                operation.is_killed.store(true, Ordering::Relaxed);
+            }
         }
     }
 
@@ -200,9 +243,11 @@ mod tests {
     fn operations_end_when_killed_late_or_dropped() {
         let operations = Operations::default();
         let code = |running: &Running<'_>| running.operation.check().map_err(|e| e.code.number());
-        let slow = operations.begin(1, "find", "test", Some(Duration::ZERO));
+        let mut common = Common::default();
+        common.time_max = Some(Duration::ZERO);
+        let slow = operations.begin(1, "find", "test", &common);
         assert_eq!(code(&slow), Err(50));
-        let running = operations.begin(1, "find", "test", None);
+        let running = operations.begin(1, "find", "test", &Common::default());
         assert_eq!(code(&running), Ok(()));
         operations.kill(running.operation.id + 1);
         assert_eq!(code(&running), Ok(()));
@@ -211,5 +256,13 @@ mod tests {
         assert_eq!(operations.list().len(), 2);
         drop((slow, running));
         assert_eq!(operations.list().len(), 0);
+        let mut common = Common::default();
+        let awaited = operations.begin(7, "insert", "test", &common);
+        common.acknowledged = false;
+        let unanswered = operations.begin(7, "insert", "test", &common);
+        operations.abandon(8);
+        assert_eq!((code(&awaited), code(&unanswered)), (Ok(()), Ok(())));
+        operations.abandon(7);
+        assert_eq!((code(&awaited), code(&unanswered)), (Err(11601), Ok(())));
     }
 }
