@@ -8,15 +8,12 @@
 //! first and wait for the second, never the other way round, and whoever waits for a budget holds nothing
 //! of it: so nobody waits in a circle.
 //!
-//! Writes take turns by the same means: a share is a turn.
-//!
 //! *Invariants*
 //! 1. Free bytes and all shares add up to what the budget began with.
 //! 2. Shares are given in the order in which they were asked for: a large one is never passed by small
 //!    ones for ever.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
@@ -176,12 +173,6 @@ impl Share {
         let more = self.bytes.saturating_sub(bytes);
         self.bytes -= more;
         self.budget.give_back(more);
-    }
-}
-
-impl fmt::Debug for Share {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Share").field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 

@@ -269,22 +269,10 @@ fn run_part(command: &Command, mut request: Request<'_>) -> Answer {
         }
         Some(Part::Write { session, number }) => {
             transactions::note_write(server, session, number)?;
-            run_alone(command, &request)
+            run_handler(command, &request)
         }
-        _ => run_alone(command, &request),
+        _ => run_handler(command, &request),
     }
-}
-
-/// Runs a command that is no part of a transaction. Writes take turns; those of transactions must not, since others
-/// may wait for them, turn in hand.
-fn run_alone(command: &Command, request: &Request<'_>) -> Answer {
-    if !command.retryable {
-        return run_handler(command, request);
-    }
-    request.operation.take_turn(&request.server.turns)?;
-    let answer = run_handler(command, request);
-    request.operation.give_up_turn();
-    answer
 }
 
 fn run_handler(command: &Command, request: &Request<'_>) -> Answer {

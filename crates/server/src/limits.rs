@@ -17,13 +17,6 @@ pub const CONNECTIONS_WAITING_MAX: u32 = 4_096;
 /// Threads that do nothing but what comes up from time to time, beside one for each connection.
 pub const THREADS_EXTRA: usize = 16;
 
-/// Writes outside of transactions that run at one time; others wait, first come, first served. The system shares the
-/// processors among threads in slices of some milliseconds, which is dozens of writes: with hundreds of threads that all
-/// may run, some did thirty times as much in a second as others. Enough to share a sync.
-pub const TURNS: usize = 64;
-/// Who waits for another's transaction, or takes long otherwise, lets others have its turn after so long.
-pub const TURN_MAX: Duration = Duration::from_millis(20);
-
 /// How long a client may say nothing before the thread that serves it leaves it. With hundreds of clients
 /// more than the processors can serve, each is silent for a good part of a second.
 pub const QUIET: Duration = Duration::from_secs(2);

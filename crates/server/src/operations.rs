@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use frond_db::{Error, Interrupt};
 use frond_query::Code;
 
-use crate::budget::{Budget, Share};
 use crate::common::Common;
-use crate::limits::TURN_MAX;
 
 /// One command that runs.
 #[derive(Debug)]
@@ -28,8 +26,6 @@ pub struct Operation {
     deadline: Option<Instant>,
     is_killed: AtomicBool,
     progress: Mutex<Option<Progress>>,
-    /// Of a write that takes turns with others, and since when.
-    turn: Mutex<Option<(Share, Instant)>>,
 }
 
 /// How far a long command is.
@@ -87,33 +83,10 @@ impl Operation {
         Ok(())
     }
 
-    /// Waits for its turn, of which `turns` gives so many at a time, in the order in which they were asked for.
-    ///
-    /// # Errors
-    /// As [`Operation::check`].
-    pub fn take_turn(&self, turns: &Budget) -> Result<(), Error> {
-        let turn = turns.take(1, || self.check())?;
-        *self.turn() = Some((turn, Instant::now()));
-        Ok(())
-    }
-
-    /// Its turn is somebody else's from here on.
-    pub fn give_up_turn(&self) {
-        self.turn().take();
-    }
-
-    fn turn(&self) -> MutexGuard<'_, Option<(Share, Instant)>> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What tells its writes not to wait any longer. Who asks does something that takes its time: if that is too long,
-    /// since it waits for another transaction perhaps, others have its turn.
+    /// What tells its writes not to wait any longer.
     pub fn interrupt(self: &Arc<Operation>) -> Interrupt {
         let operation = Arc::clone(self);
-        Interrupt::new(move || {
-            operation.turn().take_if(|(_, since)| since.elapsed() >= TURN_MAX);
-            operation.check()
-        })
+        Interrupt::new(move || operation.check())
     }
 }
 
@@ -183,7 +156,6 @@ impl Operations {
             deadline: common.time_max.map(|time_max| started + time_max),
             is_killed: AtomicBool::new(false),
             progress: Mutex::new(None),
-            turn: Mutex::new(None),
         });
         self.list_of(operation.id).push(Arc::clone(&operation));
         Running { operations: self, operation }

@@ -9,7 +9,7 @@ use frond_doc::{ObjectId, Timestamp};
 
 use crate::budget::Budget;
 use crate::cursors::Cursors;
-use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX, TURNS};
+use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX};
 use crate::operations::Operations;
 use crate::places::Places;
 use crate::sessions::Sessions;
@@ -49,8 +49,6 @@ pub struct Shared {
     pub cursors: Cursors,
     /// The commands that run.
     pub operations: Operations,
-    /// Turns that writes take.
-    pub turns: Budget,
     /// What large messages hold until they are answered.
     pub messages: Budget,
     /// What large answers hold until the client has them.
@@ -128,7 +126,6 @@ impl Shared {
             connections_max,
             cursors: Cursors::default(),
             operations: Operations::default(),
-            turns: Budget::new(TURNS),
             messages: Budget::new(MESSAGES_BYTES_MAX),
             answers: Budget::new(ANSWERS_BYTES_MAX),
             kept_documents: Budget::new(CURSORS_BYTES_MAX),
