@@ -215,9 +215,8 @@ mod tests {
     fn operations_end_when_killed_late_or_dropped() {
         let operations = Operations::default();
         let code = |running: &Running<'_>| running.operation.check().map_err(|e| e.code.number());
-        let mut common = Common::default();
-        common.time_max = Some(Duration::ZERO);
-        let slow = operations.begin(1, "find", "test", &common);
+        let hasty = Common { time_max: Some(Duration::ZERO), ..Common::default() };
+        let slow = operations.begin(1, "find", "test", &hasty);
         assert_eq!(code(&slow), Err(50));
         let running = operations.begin(1, "find", "test", &Common::default());
         assert_eq!(code(&running), Ok(()));
@@ -228,10 +227,9 @@ mod tests {
         assert_eq!(operations.list().len(), 2);
         drop((slow, running));
         assert_eq!(operations.list().len(), 0);
-        let mut common = Common::default();
-        let awaited = operations.begin(7, "insert", "test", &common);
-        common.acknowledged = false;
-        let unanswered = operations.begin(7, "insert", "test", &common);
+        let awaited = operations.begin(7, "insert", "test", &Common::default());
+        let unacknowledged = Common { acknowledged: false, ..Common::default() };
+        let unanswered = operations.begin(7, "insert", "test", &unacknowledged);
         operations.abandon(8);
         assert_eq!((code(&awaited), code(&unanswered)), (Ok(()), Ok(())));
         operations.abandon(7);
