@@ -217,6 +217,7 @@ impl Database {
         let variables = self.parse_variables(None)?;
         let variables = variables.with_collation(view.collation.clone());
         let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
+        let left = pipeline.append_filter(filter);
         let input = if pipeline.is_source() {
             Input::Documents(Box::new(std::iter::empty()))
         } else {
@@ -224,7 +225,7 @@ impl Database {
             self.stream(reader, &view.on, Search::of(&own, None), &context)?.0
         };
         let documents = pipeline.run_over(input, variables, Arc::new(context))?;
-        let filter = filter.clone();
+        let Some(filter) = left else { return Ok(documents) };
         Ok(Box::new(documents.filter_map(move |document| match document {
             Ok(document) => match filter.try_matches(document.view()) {
                 Ok(passes) => passes.then_some(Ok(document)),
@@ -300,12 +301,19 @@ fn geo_path(
     }
     let indexes = collection.map_or(&[][..], |collection| &collection.indexes);
     let fields = indexes.iter().flat_map(|index| index.shape.fields());
-    let mut paths: Vec<&str> = fields
-        .filter(|field| field.kind == FieldKind::Sphere && near.is_on_sphere())
-        .map(|field| field.path.as_str())
-        .collect();
-    paths.sort_unstable();
-    paths.dedup();
+    let of_kind = |kind: FieldKind| {
+        let fields = fields.clone().filter(move |field| field.kind == kind);
+        let mut paths: Vec<&str> = fields.map(|field| field.path.as_str()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    };
+    // As in MongoDB a 2d index is asked first, whether it suits or not.
+    let planes = of_kind(FieldKind::Plane);
+    let (kind, paths) = match planes.is_empty() {
+        true => ("2dsphere", of_kind(FieldKind::Sphere)),
+        false => ("2d", planes),
+    };
     match (&paths[..], collection) {
         ([path], _) => Ok((*path).to_owned()),
         // Nothing is found in it.
@@ -316,7 +324,7 @@ fn geo_path(
         }
         _ => {
             let message = format!(
-                "There is more than one 2dsphere index on {namespace}; unsure which to use for $geoNear"
+                "There is more than one {kind} index on {namespace}; unsure which to use for $geoNear"
             );
             Err(Error::invalid(Code::IndexNotFound, message))
         }
