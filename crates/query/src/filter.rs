@@ -198,6 +198,13 @@ impl Filter {
         self.with_root(Node::And(vec![field, (*self.root).clone()]))
     }
 
+    /// This filter, whose `$near` is another.
+    pub fn with_near(&self, near: &Near) -> Filter {
+        let mut root = (*self.root).clone();
+        geo::replace_near(&mut root, &Arc::new(near.clone()));
+        Filter { root: root.into(), ..self.clone() }
+    }
+
     /// The `$near` by which what is found is ordered, and its path.
     pub fn near(&self) -> Option<(&str, &Near)> {
         let near = geo::find_near(&self.root).expect("checked when it was parsed");

@@ -124,9 +124,30 @@ impl Database {
             Some(collection) if let Some(near) = pipeline.take_geo_near() => {
                 let path = geo_path(found.as_deref(), &near, &self.namespace(collection))?;
                 let filter = near.filter(&path, &variables);
-                let search = Search::of(&filter, request.hint.as_ref());
-                let (places, _) = self.stream(reader, collection, search, &context)?;
-                near.run(&path, places.into_documents(), &context.resources).into()
+                let hint = request.hint.as_ref();
+                let wanted = match pipeline.leading_order() {
+                    (None, limit) => limit.and_then(|limit| u64::try_from(limit).ok()),
+                    (Some(_), _) => None,
+                };
+                let is_view = self.view(reader, collection)?.is_some();
+                let found = found.filter(|_| wanted.is_some() && !is_view);
+                let nearest = match self.access(reader, found, Search::of(&filter, hint))? {
+                    Some((found, access)) => {
+                        let by = (&filter, hint);
+                        self.nearest(reader, (&found, &access), by, wanted, &context.interrupt)?
+                    }
+                    None => None,
+                };
+                let places: Documents<'static> = match nearest {
+                    Some(nearest) => {
+                        Box::new(nearest.found.into_iter().map(|found| Ok(found.document)))
+                    }
+                    None => {
+                        let search = Search::of(&filter, hint);
+                        self.stream(reader, collection, search, &context)?.0.into_documents()
+                    }
+                };
+                near.run(&path, places, &context.resources).into()
             }
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());

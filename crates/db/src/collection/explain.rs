@@ -21,11 +21,13 @@ use crate::collection::FindRequest;
 use crate::collection::covered::Cover;
 use crate::collection::distinct::{Values, scan_keys, scanned_part};
 use crate::collection::find::{Detail, Query};
+use crate::collection::nearest::Nearest;
 use crate::collection::plan::{Access, AccessPath, Order, Source};
 use crate::collection::scan::Scan;
 use crate::collection::walk::Walk;
 use crate::database::Database;
 use crate::error::Error;
+use crate::reader::Reader;
 use stage::{Stage, number, parsed_query};
 
 /// Whether to run the query, or only to plan it.
@@ -113,6 +115,9 @@ impl Database {
                         done.returned += reader.count_range(path.tree(collection), range)?;
                     }
                 }
+            } else if let Some(nearest) = self.explained_nearest(&reader, &query, request)? {
+                let Nearest { keys, documents, found } = nearest;
+                done = vec![Done { keys, documents, returned: found.len() as u64 }];
             } else {
                 let (filter, order) = (query.filter.clone(), &query.order);
                 let mut scan = Scan::new(reader, collection, access.clone(), filter, order);
@@ -149,6 +154,23 @@ impl Database {
             rejected.push(purposed(plan, purpose));
         }
         Ok(answer(&namespace, filter, (&plan, &rejected), effort, total, millis))
+    }
+}
+
+impl Database {
+    /// What is found outward from a `$near`, if it is.
+    fn explained_nearest(
+        &self,
+        reader: &Reader<'static>,
+        query: &Query,
+        request: &FindRequest,
+    ) -> Result<Option<Nearest>, Error> {
+        let (Order::Near(_), Some((collection, access))) = (&query.order, &query.collection) else {
+            return Ok(None);
+        };
+        let wanted = request.limit.map(|limit| limit.saturating_add(request.skip));
+        let by = (&query.filter, request.hint.as_ref());
+        self.nearest(reader, (collection, access), by, wanted, &request.interrupt)
     }
 }
 

@@ -80,7 +80,7 @@ impl Search<'_> {
     ///
     /// # Errors
     /// `BadValue` for a hint on an index that it hasn't.
-    fn on(&self, collection: &Collection) -> Result<plan::Request<'_>, Error> {
+    pub(crate) fn on(&self, collection: &Collection) -> Result<plan::Request<'_>, Error> {
         let hint = match self.hint {
             Some(hint) => Hint::parse(hint, collection)?,
             None => None,
@@ -112,6 +112,14 @@ impl Database {
         let Some((collection, mut access)) = collection else {
             return Ok(Cursor::empty());
         };
+        let wanted = request.limit.map(|limit| limit.saturating_add(request.skip));
+        let nearest = match order {
+            Order::Near(_) => {
+                let by = (&filter, request.hint.as_ref());
+                self.nearest(&reader, (&collection, &access), by, wanted, &request.interrupt)?
+            }
+            _ => None,
+        };
         let in_order = access.gives_order;
         let is_sorted = match order {
             Order::By(_) => !in_order,
@@ -142,6 +150,10 @@ impl Database {
             };
             Ok(if tells_key { with_record_id(&projected, &document) } else { projected })
         };
+        if let Some(nearest) = nearest {
+            let found = nearest.found.into_iter().skip(skip).take(limit);
+            return Ok(Cursor::new(found.map(move |found| project(found.document))));
+        }
         match order {
             Order::By(_) | Order::Near(_) if is_sorted => {
                 let resources = self.frond().resources(request.in_memory_only);

@@ -337,3 +337,45 @@ fn the_plane_by_an_index_or_by_a_scan() {
         assert_eq!(found(&shop, "{'p': {'$near': [0, 0]}}", Some(9)), expected);
     });
 }
+
+/// Goal: the first few, read outward, are the first few of all, on the sphere and in the plane.
+#[test]
+fn the_first_few_are_read_outward() {
+    let shop = shop();
+    let mut random = frond_testkit::Random::new(11);
+    let mut part = |reach: f64| (random.below(20_001) as f64 / 10_000.0 - 1.0) * reach;
+    let documents: Vec<String> = (0..1_500)
+        .map(|id| {
+            let pair = format!("[{:?}, {:?}]", part(3.0), part(3.0));
+            let far = format!("[{:?}, {:?}]", part(170.0), part(80.0));
+            let places = if id % 3 == 0 { format!("[{pair}, {far}]") } else { pair };
+            format!("{{'_id': {id}, 'p': {places}, 'n': {}}}", id % 40)
+        })
+        .collect();
+    insert(&shop, "places", &format!("[{}]", documents.join(",")));
+    for kind in ["2d", "2dsphere"] {
+        index(&shop, &format!("{{'name': '{kind}', 'key': {{'p': '{kind}'}}}}"));
+        for condition in [
+            "{'p': {'$nearSphere': [1, 1]}}",
+            "{'p': {'$nearSphere': [1, 1], '$minDistance': 0.02}}",
+            "{'p': {'$nearSphere': [1, 1], '$maxDistance': 0.01}, 'n': 7}",
+            "{'p': {'$nearSphere': [-120, 40]}, 'n': {'$lt': 3}}",
+        ] {
+            let hint = Some(value(&format!("'{kind}'")));
+            let all = FindRequest { hint: hint.clone(), ..request(condition) };
+            let all = ids(&run(&shop, "places", &all).expect("found"));
+            let few = FindRequest { hint, limit: Some(9), skip: 2, ..request(condition) };
+            let found = ids(&run(&shop, "places", &few).expect("found"));
+            assert_eq!(found, all[2.min(all.len())..11.min(all.len())], "{kind} {condition}");
+        }
+    }
+    let near = FindRequest { limit: Some(5), ..request("{'p': {'$near': [1, 1]}}") };
+    let told = shop.explain("places", &near).expect("explained");
+    let stats = told.get("executionStats").and_then(|stats| stats.as_document()).expect("stats");
+    let read = stats.get("totalDocsExamined").and_then(|read| read.as_integer()).expect("a count");
+    assert!(read < 500, "{read} documents were read for five");
+    let stages = "[{'$geoNear': {'near': [1, 1], 'key': 'p', 'distanceField': 'd'}}, {'$limit': 7},
+        {'$project': {'_id': 1}}]";
+    let few = ids(&aggregate(&shop, Some("places"), stages).expect("the pipeline is right"));
+    assert_eq!(few, found(&shop, "{'p': {'$near': [1, 1]}}", None)[..7]);
+}

@@ -15,7 +15,12 @@ use super::planar::{self, Position};
 use super::sphere::{EARTH_RADIUS_METRES, Point};
 use super::{Geometry, Part, cells};
 use crate::expression::number::Number;
-use crate::index::FieldKind;
+use crate::index::{FieldKind, IndexShape};
+
+/// How much wider a ring is than the one within.
+const RING_GROWTH: u8 = 4;
+/// So many rings reach from about a metre on the Earth to all of it.
+const RINGS_MAX: i32 = 13;
 
 /// From where, and how far.
 #[derive(Clone, Debug)]
@@ -145,6 +150,34 @@ impl Near {
             _ => {}
         }
         Ok(())
+    }
+
+    /// This, ring by ring from the least distance to the greatest: the places of one ring are no farther than
+    /// those of the next. `shape` is that of an index of places.
+    pub fn rings(&self, shape: &IndexShape) -> Vec<Near> {
+        let widest = match self.centre {
+            Centre::Metres(_) => std::f64::consts::PI * EARTH_RADIUS_METRES,
+            Centre::Radians(_) => std::f64::consts::PI,
+            Centre::Plane(centre) => {
+                let (min, max) = shape.grid().limits();
+                let reach = |at: f64| (at - min).abs().max((max - at).abs());
+                reach(centre.x).hypot(reach(centre.y))
+            }
+        };
+        let mut rings = Vec::new();
+        let mut least = self.least;
+        for step in (0..RINGS_MAX).rev() {
+            let most = widest / f64::from(RING_GROWTH).powi(step);
+            if step == 0 || self.most <= most {
+                rings.push(Near { least, ..self.clone() });
+                break;
+            }
+            if least < most {
+                rings.push(Near { least, most, ..self.clone() });
+                least = most;
+            }
+        }
+        rings
     }
 
     /// Whether an index's field of this kind files all places that have a distance.
