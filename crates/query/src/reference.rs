@@ -65,7 +65,6 @@ impl Family {
 
 /// What works otherwise than in MongoDB: family, name, how.
 const DIFFERS: &[(&str, &str, &str)] = &[
-    (FILTERS, "$near", "a legacy pair needs a 2d index, which isn't there: 291"),
     (FILTERS, "$regex", "Rust's syntax with look-around and back-references, not PCRE's"),
     (STAGES, "$densify", "gives one partition after the other"),
     (STAGES, "$geoNear", "not over views"),
