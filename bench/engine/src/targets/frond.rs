@@ -6,8 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use frond_engine::{Durability, Engine, EngineError, EngineOptions, Stage, TreeId};
 use frond_store::io::Machine;
-use frond_tree::{Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, Value};
+use frond_tree::{Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, TreeFormat, Value};
 
+use crate::document;
 use crate::measure;
 use crate::target::{
     Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue, WRITE_BUFFER_BYTES,
@@ -43,9 +44,9 @@ impl Frond {
         let engine = Engine::open(&Machine::system(settings.directory)?, options)?;
         let mut trees = Vec::new();
         let mut transaction = engine.begin();
-        for _ in 0..settings.tree_count {
+        for position in 0..settings.tree_count {
             let tree = engine.reserve_tree_id();
-            let empty = Tree::empty(&**engine.store(), engine.local_format())?;
+            let empty = Tree::empty(&**engine.store(), format_of(&engine, position))?;
             transaction.set_base(tree, empty)?;
             trees.push(tree);
         }
@@ -67,6 +68,14 @@ impl Frond {
     /// The trees.
     pub fn trees(&self) -> &[TreeId] {
         &self.trees
+    }
+}
+
+/// As collections choose them: trees that hold documents, and indexes.
+fn format_of(engine: &Engine, position: usize) -> TreeFormat {
+    match position {
+        document::PRIMARY | document::CLUSTERED => engine.local_format(),
+        _ => engine.local_format().for_scattered_edits(),
     }
 }
 
@@ -104,7 +113,7 @@ impl Target for Frond {
         let store = &**self.engine.store();
         // Begun first: it keeps what is built from being collected before it is a base.
         let mut transaction = self.engine.begin();
-        let base = Tree::load(store, self.engine.local_format(), &mut entries)?;
+        let base = Tree::load(store, format_of(&self.engine, tree), &mut entries)?;
         transaction.set_base(self.trees[tree], base)?;
         transaction.commit(Durability::Synced)?;
         Ok(())
