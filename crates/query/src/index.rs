@@ -18,6 +18,7 @@ pub mod decode;
 mod hashed;
 pub mod partial;
 mod sphere;
+mod terms;
 mod wildcard;
 
 use frond_doc::{Document, Value};
@@ -27,6 +28,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::keys;
+use crate::search::TextSpec;
 use crate::sort::SortField;
 use wildcard::Wildcard;
 
@@ -34,6 +36,11 @@ use wildcard::Wildcard;
 pub const FLAG_MULTIKEY: u8 = 1;
 /// Fields from this one on share the last flag.
 const FLAGGED_FIELDS: usize = 6;
+
+/// The first and the second part of the terms of a text index, as its key is told.
+pub const TERMS_FIRST: &str = "_fts";
+/// See [`TERMS_FIRST`].
+pub const TERMS_SECOND: &str = "_ftsx";
 
 /// What is filed of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +54,8 @@ pub enum FieldKind {
     /// All leaves below the path (all of the document, where it is empty): each leaf's path, ascending,
     /// and its value: two parts.
     Wildcard,
+    /// The terms of texts, and what each counts: two parts.
+    Text,
 }
 
 /// One field of an index.
@@ -71,6 +80,7 @@ pub struct IndexShape {
     sparse: bool,
     partial: Option<Filter>,
     wildcard: Option<Wildcard>,
+    text: Option<TextSpec>,
     /// The part that is a wildcard's path, which no collation touches.
     path_part: Option<usize>,
     collation: Collation,
@@ -103,8 +113,21 @@ pub struct ShapeOptions<'a> {
     pub partial: Option<Document<'a>>,
     /// `wildcardProjection`.
     pub wildcard_projection: Option<Document<'a>>,
+    /// Which texts a text index files.
+    pub text: Option<TextOptions<'a>>,
     /// By which its keys of strings are ordered.
     pub collation: Collation,
+}
+
+/// Which texts a text index files.
+#[derive(Clone, Copy, Debug)]
+pub struct TextOptions<'a> {
+    /// `weights`
+    pub weights: Document<'a>,
+    /// `default_language`
+    pub default_language: &'a str,
+    /// `language_override`
+    pub language_override: &'a str,
 }
 
 impl IndexShape {
@@ -115,8 +138,12 @@ impl IndexShape {
     pub fn parse(key: Document<'_>, options: ShapeOptions<'_>) -> Result<IndexShape, QueryError> {
         let mut fields = Vec::new();
         for (path, value) in key.iter() {
-            fields.push(field(path, value)?);
+            // The second part of the terms, which stands behind them.
+            if path != TERMS_SECOND || !fields.last().is_some_and(is_text) {
+                fields.push(field(path, value)?);
+            }
         }
+        let text = text(&fields, &options)?;
         let partial = options.partial.map(partial::parse).transpose()?;
         let hashed = fields.iter().filter(|field| field.kind == FieldKind::Hashed).count();
         if hashed > 1 {
@@ -129,8 +156,9 @@ impl IndexShape {
         }
         let wildcard = Wildcard::of_fields(&fields, options.wildcard_projection)?;
         let partial = partial.map(|partial| partial.with_collation(&options.collation));
-        let shape = IndexShape::new(fields, options.sparse, partial, wildcard);
-        Ok(IndexShape { collation: options.collation, ..shape })
+        let sparse = options.sparse || text.is_some();
+        let shape = IndexShape::new(fields, sparse, partial, wildcard);
+        Ok(IndexShape { collation: options.collation, text, ..shape })
     }
 
     /// An index of values.
@@ -155,6 +183,8 @@ impl IndexShape {
             if field.kind == FieldKind::Wildcard {
                 path_part = Some(parts.len());
                 parts.push(false);
+            } else if field.kind == FieldKind::Text {
+                parts.push(false);
             }
             parts.push(field.descending);
         }
@@ -164,7 +194,8 @@ impl IndexShape {
         };
         let plain = fields.iter().map(plain).collect();
         let collation = Collation::SIMPLE;
-        IndexShape { fields, plain, parts, sparse, partial, wildcard, path_part, collation }
+        let text = None;
+        IndexShape { fields, plain, parts, sparse, partial, wildcard, text, path_part, collation }
     }
 
     /// By which its keys of strings are ordered.
@@ -207,6 +238,11 @@ impl IndexShape {
         self.fields.iter().all(|field| field.kind == FieldKind::Value)
     }
 
+    /// Which texts it files, if it is a text index.
+    pub fn text(&self) -> Option<&TextSpec> {
+        self.text.as_ref()
+    }
+
     /// Whether a wildcard takes leaves at `path`.
     pub fn wildcard_takes(&self, path: &str) -> bool {
         self.wildcard.as_ref().is_some_and(|wildcard| wildcard.takes(path))
@@ -221,6 +257,9 @@ impl IndexShape {
             |path: &'_ str| path.len() - path.split_once('.').map_or(0, |(_, rest)| rest.len() + 1);
         let mut names: Vec<&[u8]> =
             self.fields.iter().map(|field| &field.path.as_bytes()[..first(&field.path)]).collect();
+        if let Some(text) = &self.text {
+            names.extend(text.outermost_names()?);
+        }
         if let Some(partial) = &self.partial {
             names.extend(partial.outermost_names()?);
         }
@@ -248,7 +287,9 @@ impl IndexShape {
             any_present |= values.iter().any(Option::is_some);
             found.push(self.key_of(values));
         };
-        let arrays = if self.has_kind(FieldKind::Sphere) {
+        let arrays = if let Some(text) = &self.text {
+            terms::for_each(&self.fields, text, document, &mut emit)?
+        } else if self.has_kind(FieldKind::Sphere) {
             sphere::for_each(&self.fields, document, &mut emit)?
         } else if let Some(wildcard) = &self.wildcard {
             wildcard.for_each(&self.fields, &self.plain, document, &mut emit)?
@@ -292,6 +333,31 @@ fn flags(arrays: u64) -> u8 {
     flags
 }
 
+fn is_text(field: &IndexField) -> bool {
+    field.kind == FieldKind::Text
+}
+
+/// Which texts are filed, if the key asks for terms.
+fn text(
+    fields: &[IndexField],
+    options: &ShapeOptions<'_>,
+) -> Result<Option<TextSpec>, QueryError> {
+    let refuse = |message: &str| Err(QueryError::new(Code::CannotCreateIndex, message));
+    let TextOptions { weights, default_language, language_override } =
+        match (fields.iter().filter(|field| is_text(field)).count(), options.text) {
+            (0, _) => return Ok(None),
+            (1, Some(text)) => text,
+            _ => return refuse("the key of a text index has its terms at one place"),
+        };
+    if !options.collation.is_simple() {
+        return refuse("Index plugins do not support collation: text");
+    }
+    if !fields.iter().all(|field| matches!(field.kind, FieldKind::Text | FieldKind::Value)) {
+        return refuse("expected value 1 or -1 for non-text key in compound index");
+    }
+    TextSpec::new(weights, default_language, language_override).map(Some)
+}
+
 /// Reads one field of an index's key pattern.
 fn field(path: &str, value: Value<'_>) -> Result<IndexField, QueryError> {
     let refuse = |message: String| Err(QueryError::new(Code::CannotCreateIndex, message));
@@ -302,6 +368,9 @@ fn field(path: &str, value: Value<'_>) -> Result<IndexField, QueryError> {
             }
             "2dsphere" => {
                 Ok(IndexField { path: path.to_owned(), descending: false, kind: FieldKind::Sphere })
+            }
+            "text" => {
+                Ok(IndexField { path: path.to_owned(), descending: false, kind: FieldKind::Text })
             }
             _ => refuse(format!("Unknown index plugin '{kind}'")),
         };

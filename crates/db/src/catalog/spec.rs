@@ -7,8 +7,9 @@
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
 use frond_query::collation::DATA_VERSION;
 use frond_query::index::{FieldKind, IndexShape, ShapeOptions};
-use frond_query::{Code, Collation};
+use frond_query::{Code, Collation, search};
 
+use crate::catalog::text::{self, TextOptions};
 use crate::error::Error;
 
 /// The index that every collection has without asking: the documents' own tree.
@@ -26,16 +27,12 @@ const UNSUPPORTED_OPTIONS: &[&str] = &[
     "bits",
     "bucketSize",
     "clustered",
-    "default_language",
-    "language_override",
     "max",
     "min",
     "storageEngine",
-    "textIndexVersion",
-    "weights",
 ];
 /// Kinds of index that MongoDB has and we don't yet.
-const UNSUPPORTED_KINDS: &[&str] = &["2d", "columnstore", "geoHaystack", "text"];
+const UNSUPPORTED_KINDS: &[&str] = &["2d", "columnstore", "geoHaystack"];
 
 /// An index as it was asked for.
 #[derive(Clone, PartialEq, Debug)]
@@ -64,6 +61,8 @@ pub struct IndexSpec {
     pub include: Vec<String>,
     /// Whether the entries hold whole documents.
     pub clustering: bool,
+    /// Which texts a text index files.
+    pub text: Option<TextOptions>,
 }
 
 impl IndexSpec {
@@ -87,6 +86,7 @@ impl IndexSpec {
             wildcard_projection: None,
             include: Vec::new(),
             clustering: false,
+            text: None,
         }
     }
 
@@ -116,6 +116,7 @@ impl IndexSpec {
         if spec.get("name").is_none() {
             parsed.name = default_name(parsed.key.view());
         }
+        parsed.key = text::settle(parsed.key, &mut parsed.text)?;
         parsed.check_name()?;
         parsed.check()?;
         Ok(parsed)
@@ -160,6 +161,7 @@ impl IndexSpec {
                 }
                 self.collation = Some(Collation::parse(specification)?);
             }
+            _ if text::take(&mut self.text, option, value)? => {}
             _ if UNSUPPORTED_OPTIONS.contains(&option) => return Err(unsupported(option)),
             _ => return Ok(false),
         }
@@ -175,6 +177,7 @@ impl IndexSpec {
             sparse: self.sparse,
             partial: self.partial.as_ref().map(DocumentBuf::view),
             wildcard_projection: self.wildcard_projection.as_ref().map(DocumentBuf::view),
+            text: self.text.as_ref().map(TextOptions::shape),
             collation: self.collation.clone().unwrap_or_default(),
         };
         Ok(IndexShape::parse(self.key.view(), options)?)
@@ -206,7 +209,7 @@ impl IndexSpec {
                 return Err(refused(message));
             }
         }
-        if self.expire_after_seconds.is_some() && shape.fields().len() > 1 {
+        if self.expire_after_seconds.is_some() && self.key.iter().count() > 1 {
             let message =
                 "TTL indexes are single-field indexes, compound indexes do not support TTL";
             return Err(refused(message.to_owned()));
@@ -289,6 +292,7 @@ impl IndexSpec {
         self.expire_after_seconds == other.expire_after_seconds
             && self.include == other.include
             && self.clustering == other.clustering
+            && self.text == other.text
     }
 
     /// The form that `listIndexes` answers: `{v: 2, key, name, unique?, ...}`.
@@ -320,6 +324,9 @@ impl IndexSpec {
         if self.collation.as_ref().is_some_and(|collation| !collation.is_simple()) {
             builder.append(COLLATION_DATA, Value::String(DATA_VERSION));
         }
+        if self.text.is_some() {
+            builder.append(text::DATA, Value::String(search::DATA_VERSION));
+        }
     }
 
     /// Appends those of the rarer options that are there.
@@ -344,6 +351,9 @@ impl IndexSpec {
         }
         if let Some(projection) = &self.wildcard_projection {
             builder.append("wildcardProjection", Value::from(projection));
+        }
+        if let Some(text) = &self.text {
+            text.append(builder);
         }
         if !self.include.is_empty() {
             builder.begin_array("include");
@@ -370,8 +380,9 @@ impl IndexSpec {
             );
             return Err(Error::invalid(Code::IncompatibleCollationVersion, message));
         }
+        text::check_data(name, stored)?;
         let is_known = |(option, value): (&str, Value<'_>)| {
-            matches!(option, "name" | "key" | "tree" | COLLATION_DATA)
+            matches!(option, "name" | "key" | "tree" | COLLATION_DATA | text::DATA)
                 || spec.take_option(option, value).unwrap_or(false)
         };
         if !stored.iter().all(is_known) || spec.shape().is_err() {

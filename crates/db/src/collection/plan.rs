@@ -4,6 +4,10 @@
 //! the documents' own tree *is* the index of `_id`, so a sort by `_id`, in either direction, costs
 //! nothing wherever the documents' tree is scanned.
 
+mod text;
+
+pub(crate) use text::no_index as no_text_index;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,6 +35,8 @@ pub(crate) struct Access {
     pub gives_order: bool,
     /// Whether everything that is found passes the filter.
     pub is_exact: bool,
+    /// The filter as it is to be asked, if that isn't how it was given.
+    pub filter: Option<Filter>,
 }
 
 /// Ranges of one tree.
@@ -165,6 +171,14 @@ pub(crate) struct OwnFacts {
 impl Order {
     /// Parses a `sort`; an empty one asks for nothing.
     pub fn parse(sort: Option<Document<'_>>) -> Result<Order, Error> {
+        if let Some(sort) = sort.filter(|sort| sort.get("$natural").is_none()) {
+            SortPattern::parse(sort)?;
+        }
+        Order::parse_search(sort)
+    }
+
+    /// As [`Order::parse`], by what a search knows of documents, too.
+    pub fn parse_search(sort: Option<Document<'_>>) -> Result<Order, Error> {
         let Some(sort) = sort.filter(|sort| !sort.is_empty()) else {
             return Ok(Order::Any);
         };
@@ -176,7 +190,7 @@ impl Order {
                 }
                 Ok(Order::Natural(natural_direction(direction)?))
             }
-            None => Ok(Order::By(SortPattern::parse(sort)?)),
+            None => Ok(Order::By(SortPattern::parse_search(sort)?)),
         }
     }
 
@@ -273,6 +287,10 @@ fn choose_trees(
     request: Request<'_>,
 ) -> Result<Access, Error> {
     let Request { filter, order, hint, .. } = request;
+    if let Some((search, place)) = filter.text() {
+        return text::choose(reader, collection, own, request, (search, place));
+    }
+    text::check_hint(collection, hint)?;
     let natural = match (order, hint) {
         (_, Some(Hint::Natural(direction))) => Some(direction),
         (Order::Natural(direction), None) => Some(*direction),
@@ -315,17 +333,7 @@ fn choose_trees(
         None => candidates,
     };
     let needs = asked(request);
-    let mut facts = Vec::with_capacity(candidates.len());
-    for position in &candidates {
-        let index = &collection.indexes[*position];
-        let flags = own.flags.get(*position).copied().unwrap_or(0) | reader.flags(index.tree)?;
-        facts.push(IndexFacts {
-            name: index.spec.name.clone(),
-            shape: Arc::clone(&index.shape),
-            flags,
-            covers: Cover::of(index, flags, &needs) != Cover::Nothing,
-        });
-    }
+    let facts = facts_of(reader, collection, own, &candidates, &needs)?;
     let indexes = &collection.indexes;
     let found = Found { indexes, candidates: &candidates, facts: &facts, needs: &needs };
     if let Some(Hint::Index(position)) = hint {
@@ -350,6 +358,28 @@ fn choose_trees(
         Some(error) => Err(error),
         None => Ok(found.access(plan, request)),
     }
+}
+
+/// What the planner is to know of the candidates.
+fn facts_of(
+    reader: &Reader<'_>,
+    collection: &Collection,
+    own: &OwnFacts,
+    candidates: &[usize],
+    needs: &Needs,
+) -> Result<Vec<IndexFacts>, Error> {
+    let mut facts = Vec::with_capacity(candidates.len());
+    for position in candidates {
+        let index = &collection.indexes[*position];
+        let flags = own.flags.get(*position).copied().unwrap_or(0) | reader.flags(index.tree)?;
+        facts.push(IndexFacts {
+            name: index.spec.name.clone(),
+            shape: Arc::clone(&index.shape),
+            flags,
+            covers: Cover::of(index, flags, needs) != Cover::Nothing,
+        });
+    }
+    Ok(facts)
 }
 
 /// Those of the candidates that file the places at `path`.
@@ -444,7 +474,7 @@ impl Found<'_> {
                 let branches = branches.into_iter().map(|branch| self.scan(branch, request));
                 let paths: Vec<AccessPath> = branches.flat_map(|branch| branch.paths).collect();
                 let gives_order = is_merged || request.order.pattern().is_none();
-                Access { paths, is_merged, gives_order, is_exact: false }
+                Access { paths, is_merged, gives_order, is_exact: false, filter: None }
             }
         }
     }
@@ -480,11 +510,17 @@ impl Found<'_> {
         };
         let is_exact = scan.is_exact;
         if !scan.is_merged {
-            return Access { paths: vec![path], is_merged: false, gives_order, is_exact };
+            return Access {
+                paths: vec![path],
+                is_merged: false,
+                gives_order,
+                is_exact,
+                filter: None,
+            };
         }
         let one = |range: &Bounds| AccessPath { ranges: vec![range.clone()], ..path.clone() };
         let paths = path.ranges.iter().map(one).collect();
-        Access { paths, is_merged: true, gives_order, is_exact }
+        Access { paths, is_merged: true, gives_order, is_exact, filter: None }
     }
 }
 
@@ -584,7 +620,7 @@ impl Access {
             fields: Vec::new(),
         };
         let is_exact = request.filter.is_all();
-        Access { paths: vec![path], is_merged: false, gives_order, is_exact }
+        Access { paths: vec![path], is_merged: false, gives_order, is_exact, filter: None }
     }
 }
 

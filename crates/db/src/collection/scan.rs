@@ -14,9 +14,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use frond_doc::pieces::LargeDocument;
-use frond_doc::{Document, DocumentBuf};
+use frond_doc::{Binary, Document, DocumentBuf, Value, ValueBuf};
+use frond_query::metadata::{self, Metadata, MetadataKind};
 use frond_query::{Filter, SortPattern};
-use frond_tree::{Content, ContentRef, Entry, Value};
+use frond_tree::{Content, ContentRef, Entry, Value as Stored};
 
 use crate::catalog::Collection;
 use crate::catalog::index_entry::{self, EntryParts};
@@ -65,6 +66,8 @@ struct Fetch<'a> {
     told_by_key: Vec<Option<Cover>>,
     /// Asked once for so many documents, whether they pass or not.
     interrupt: Interrupt,
+    /// What is left in the documents that come out.
+    metadata: Metadata,
 }
 
 /// Whether to stop is asked once for so many documents of a range.
@@ -86,6 +89,11 @@ impl<'a> Scan<'a> {
         filter: Filter,
         order: &Order,
     ) -> Scan<'a> {
+        let mut access = access;
+        let filter = match access.filter.take() {
+            Some(asked) => asked,
+            None => filter,
+        };
         let may_repeat = access.paths.iter().any(|path| path.may_repeat)
             || access.paths.len() > 1 && !access.is_exact;
         let merge = match order {
@@ -109,6 +117,7 @@ impl<'a> Scan<'a> {
             reader,
             documents: collection.documents,
             told_by_key: walks.iter().map(told).collect(),
+            metadata: filter.metadata(),
             filter,
             in_part: None,
             for_update: false,
@@ -234,7 +243,7 @@ impl<'a> Scan<'a> {
                     continue;
                 }
                 walk.returned += 1;
-                return Ok(Some(found));
+                return Ok(Some(fetch.with_metadata(found)));
             }
         }
         Ok(None)
@@ -249,6 +258,38 @@ impl Fetch<'_> {
         }
         walk.documents_examined += 1;
         self.passing(entry.key, &entry.value)
+    }
+
+    /// Whether documents may come out as they lie.
+    fn lends(&self) -> bool {
+        !self.counts_only && self.metadata.is_empty()
+    }
+
+    /// What was found, with the metadata that is asked for.
+    fn with_metadata(&self, found: Found) -> Found {
+        if self.metadata.is_empty() {
+            return found;
+        }
+        let document = found.document.view();
+        let mut values: Vec<(MetadataKind, ValueBuf)> = Vec::new();
+        if self.metadata.contains(MetadataKind::TextScore)
+            && let Some(matcher) = self.filter.text_matcher()
+        {
+            let score = Value::Double(matcher.score(document)).to_buf();
+            values.push((MetadataKind::TextScore, score));
+        }
+        if self.metadata.contains(MetadataKind::RecordId) {
+            let key = Binary { subtype: 0, bytes: &found.id_key };
+            values.push((MetadataKind::RecordId, Value::Binary(key).to_buf()));
+        }
+        if let Some((distance, place)) = self.filter.nearest(document) {
+            values.push((MetadataKind::GeoNearDistance, Value::Double(distance).to_buf()));
+            values.push((MetadataKind::GeoNearPoint, place));
+        }
+        let values: Vec<_> =
+            values.iter().map(|(kind, value)| (*kind, value.as_value())).collect();
+        let document = metadata::append(document, &values);
+        Found { document, ..found }
     }
 
     /// What the document at a place of a capped collection gives; a place whose document was erased gives
@@ -271,7 +312,7 @@ impl Fetch<'_> {
         let (mut examined, mut returned) = (0_u64, 0_u64);
         let mut wants_more = true;
         let filters = !self.filter.is_all();
-        if let Some(entries) = walk.documents_left().filter(|_| !self.counts_only) {
+        if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while wants_more && entries.step()? {
                 examined += 1;
                 if examined.is_multiple_of(CHECK_COUNT) {
@@ -302,7 +343,7 @@ impl Fetch<'_> {
         let mut examined = 0_u64;
         let mut next = None;
         let filters = !self.filter.is_all();
-        if let Some(entries) = walk.documents_left().filter(|_| !self.counts_only) {
+        if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while next.is_none() && entries.step()? {
                 examined += 1;
                 if examined.is_multiple_of(CHECK_COUNT) {
@@ -325,7 +366,7 @@ impl Fetch<'_> {
                         let document = DocumentBuf::from_validated(bytes);
                         Some(Found { id_key: key, document, large: None })
                     }
-                    content => self.passing(key, &Value { content, ..value })?,
+                    content => self.passing(key, &Stored { content, ..value })?,
                 };
             }
         }
@@ -390,7 +431,7 @@ impl Fetch<'_> {
     }
 
     /// The document, if it passes.
-    fn passing(&self, id_key: Bytes, value: &Value) -> Result<Option<Found>, Error> {
+    fn passing(&self, id_key: Bytes, value: &Stored) -> Result<Option<Found>, Error> {
         let found = self.document_of(id_key, value)?;
         if !self.filter.is_all() && !self.filter.try_matches(found.document.view())? {
             return Ok(None);
@@ -403,7 +444,7 @@ impl Fetch<'_> {
     }
 
     /// The document, or what the filter asks for of a large one.
-    fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Found, Error> {
+    fn document_of(&self, id_key: Bytes, value: &Stored) -> Result<Found, Error> {
         let large = self.reader.head(value)?;
         let is_asked_in_part = self.in_part.is_some() || !self.filter.is_all();
         let names = self.filter.outermost_names().filter(|_| is_asked_in_part);
