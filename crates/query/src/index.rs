@@ -338,10 +338,7 @@ fn is_text(field: &IndexField) -> bool {
 }
 
 /// Which texts are filed, if the key asks for terms.
-fn text(
-    fields: &[IndexField],
-    options: &ShapeOptions<'_>,
-) -> Result<Option<TextSpec>, QueryError> {
+fn text(fields: &[IndexField], options: &ShapeOptions<'_>) -> Result<Option<TextSpec>, QueryError> {
     let refuse = |message: &str| Err(QueryError::new(Code::CannotCreateIndex, message));
     let TextOptions { weights, default_language, language_override } =
         match (fields.iter().filter(|field| is_text(field)).count(), options.text) {

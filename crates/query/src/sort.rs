@@ -138,7 +138,10 @@ fn metadata_of(expression: Document<'_>) -> Result<MetadataKind, QueryError> {
     let refuse = |code, message: String| Err(QueryError::new(Code::Location(code), message));
     let mut fields = expression.iter();
     let Some(("$meta", name)) = fields.next() else {
-        return refuse(17312, "$meta is the only expression supported by $sort right now".to_owned());
+        return refuse(
+            17312,
+            "$meta is the only expression supported by $sort right now".to_owned(),
+        );
     };
     if fields.next().is_some() {
         let message = "Cannot have additional keys in a $meta sort specification";

@@ -23,14 +23,8 @@ const INCLUDED_MAX: usize = 32;
 /// `expireAfterSeconds` at most, as MongoDB's.
 const EXPIRE_SECONDS_MAX: f64 = 2_147_483_647.0;
 /// Options that MongoDB has and we don't yet: asking for one is an error that names it.
-const UNSUPPORTED_OPTIONS: &[&str] = &[
-    "bits",
-    "bucketSize",
-    "clustered",
-    "max",
-    "min",
-    "storageEngine",
-];
+const UNSUPPORTED_OPTIONS: &[&str] =
+    &["bits", "bucketSize", "clustered", "max", "min", "storageEngine"];
 /// Kinds of index that MongoDB has and we don't yet.
 const UNSUPPORTED_KINDS: &[&str] = &["2d", "columnstore", "geoHaystack"];
 

@@ -68,7 +68,8 @@ pub(super) fn take(
     option: &str,
     value: Value<'_>,
 ) -> Result<bool, Error> {
-    if !matches!(option, "weights" | "default_language" | "language_override" | "textIndexVersion") {
+    if !matches!(option, "weights" | "default_language" | "language_override" | "textIndexVersion")
+    {
         return Ok(false);
     }
     let text = text.get_or_insert_default();
@@ -152,8 +153,8 @@ pub(super) fn settle(
     }
     check_kept(key.view())?;
     for (path, weight) in text.weights.iter() {
-        let weight = weight_of(weight)
-            .ok_or_else(|| refused("weight for text index needs numeric type"))?;
+        let weight =
+            weight_of(weight).ok_or_else(|| refused("weight for text index needs numeric type"))?;
         weights.insert(path.to_owned(), weight);
     }
     if weights.is_empty() {
@@ -170,11 +171,10 @@ fn check_kept(key: Document<'_>) -> Result<(), Error> {
     let (first, second) = (names.next(), names.next());
     match (first, second) {
         (None, _) if key.get(TERMS_SECOND).is_none() => Ok(()),
-        (Some((_, kind)), Some((TERMS_SECOND, Value::Int32(1) | Value::Int64(1) | Value::Double(1.0))))
-            if kind == Value::String("text") =>
-        {
-            Ok(())
-        }
+        (
+            Some((_, kind)),
+            Some((TERMS_SECOND, Value::Int32(1) | Value::Int64(1) | Value::Double(1.0))),
+        ) if kind == Value::String("text") => Ok(()),
         _ => Err(refused("text index with reserved fields _fts/_ftsx not allowed")),
     }
 }

@@ -6,7 +6,7 @@ use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf,
 use frond_query::expression::Variables;
 use frond_query::metadata::{self, MetadataKind};
 use frond_query::pipeline::Sorter;
-use frond_query::{Collation, Filter, Projection, SortPattern};
+use frond_query::{Code, Collation, Filter, Projection, SortPattern};
 use frond_tree::Direction;
 
 use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME};
@@ -236,6 +236,10 @@ impl Database {
             distinct: *distinct,
         };
         let access = match search.placed {
+            Some(_) if filter.text().is_some() => {
+                let message = "text and tailable cursor not allowed in same query";
+                return Err(Error::invalid(Code::BadValue, message));
+            }
             // Between two places nothing but the places is worth reading.
             Some((first, last)) => {
                 let mut access = Access::natural(&collection, Direction::Ascending, request);

@@ -10,14 +10,16 @@
 //! 4. Scans that are merged each give the order that was asked for: the least of what they have next comes
 //!    out ([`Merge`]).
 
+mod metadata;
+
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use frond_doc::pieces::LargeDocument;
-use frond_doc::{Binary, Document, DocumentBuf, Value, ValueBuf};
-use frond_query::metadata::{self, Metadata, MetadataKind};
+use frond_doc::{Document, DocumentBuf};
+use frond_query::metadata::Metadata;
 use frond_query::{Filter, SortPattern};
-use frond_tree::{Content, ContentRef, Entry, Value as Stored};
+use frond_tree::{Content, ContentRef, Entry, Value};
 
 use crate::catalog::Collection;
 use crate::catalog::index_entry::{self, EntryParts};
@@ -85,15 +87,12 @@ impl<'a> Scan<'a> {
     pub fn new(
         reader: Reader<'a>,
         collection: &Collection,
-        access: Access,
+        mut access: Access,
         filter: Filter,
         order: &Order,
     ) -> Scan<'a> {
-        let mut access = access;
-        let filter = match access.filter.take() {
-            Some(asked) => asked,
-            None => filter,
-        };
+        let filter = access.filter.take().unwrap_or(filter);
+        assert!(filter.text().is_none(), "whoever plans a search by text says by which index");
         let may_repeat = access.paths.iter().any(|path| path.may_repeat)
             || access.paths.len() > 1 && !access.is_exact;
         let merge = match order {
@@ -230,6 +229,7 @@ impl<'a> Scan<'a> {
             if steps.is_multiple_of(CHECK_COUNT) {
                 fetch.interrupt.check()?;
             }
+            let key = fetch.index_key(walk, &entry)?;
             let found = match &walk.index {
                 None if walk.is_natural => fetch.of_place(walk, &entry)?,
                 None => fetch.of_document(walk, entry)?,
@@ -243,7 +243,7 @@ impl<'a> Scan<'a> {
                     continue;
                 }
                 walk.returned += 1;
-                return Ok(Some(fetch.with_metadata(found)));
+                return Ok(Some(fetch.with_metadata(found, key)));
             }
         }
         Ok(None)
@@ -258,38 +258,6 @@ impl Fetch<'_> {
         }
         walk.documents_examined += 1;
         self.passing(entry.key, &entry.value)
-    }
-
-    /// Whether documents may come out as they lie.
-    fn lends(&self) -> bool {
-        !self.counts_only && self.metadata.is_empty()
-    }
-
-    /// What was found, with the metadata that is asked for.
-    fn with_metadata(&self, found: Found) -> Found {
-        if self.metadata.is_empty() {
-            return found;
-        }
-        let document = found.document.view();
-        let mut values: Vec<(MetadataKind, ValueBuf)> = Vec::new();
-        if self.metadata.contains(MetadataKind::TextScore)
-            && let Some(matcher) = self.filter.text_matcher()
-        {
-            let score = Value::Double(matcher.score(document)).to_buf();
-            values.push((MetadataKind::TextScore, score));
-        }
-        if self.metadata.contains(MetadataKind::RecordId) {
-            let key = Binary { subtype: 0, bytes: &found.id_key };
-            values.push((MetadataKind::RecordId, Value::Binary(key).to_buf()));
-        }
-        if let Some((distance, place)) = self.filter.nearest(document) {
-            values.push((MetadataKind::GeoNearDistance, Value::Double(distance).to_buf()));
-            values.push((MetadataKind::GeoNearPoint, place));
-        }
-        let values: Vec<_> =
-            values.iter().map(|(kind, value)| (*kind, value.as_value())).collect();
-        let document = metadata::append(document, &values);
-        Found { document, ..found }
     }
 
     /// What the document at a place of a capped collection gives; a place whose document was erased gives
@@ -366,7 +334,7 @@ impl Fetch<'_> {
                         let document = DocumentBuf::from_validated(bytes);
                         Some(Found { id_key: key, document, large: None })
                     }
-                    content => self.passing(key, &Stored { content, ..value })?,
+                    content => self.passing(key, &Value { content, ..value })?,
                 };
             }
         }
@@ -431,7 +399,7 @@ impl Fetch<'_> {
     }
 
     /// The document, if it passes.
-    fn passing(&self, id_key: Bytes, value: &Stored) -> Result<Option<Found>, Error> {
+    fn passing(&self, id_key: Bytes, value: &Value) -> Result<Option<Found>, Error> {
         let found = self.document_of(id_key, value)?;
         if !self.filter.is_all() && !self.filter.try_matches(found.document.view())? {
             return Ok(None);
@@ -444,7 +412,7 @@ impl Fetch<'_> {
     }
 
     /// The document, or what the filter asks for of a large one.
-    fn document_of(&self, id_key: Bytes, value: &Stored) -> Result<Found, Error> {
+    fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Found, Error> {
         let large = self.reader.head(value)?;
         let is_asked_in_part = self.in_part.is_some() || !self.filter.is_all();
         let names = self.filter.outermost_names().filter(|_| is_asked_in_part);

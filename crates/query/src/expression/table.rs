@@ -3,8 +3,8 @@
 use super::node::{Many, ManyCollated, Node, One, Two, TwoCollated};
 use super::parse::Parser;
 use super::{
-    arithmetic, array, bits, comparison, conditional, convert, date, hash, iterate, meta, object, pairs,
-    rounding, search, set, several, string, substring, total, trigonometry, variable,
+    arithmetic, array, bits, comparison, conditional, convert, date, hash, iterate, meta, object,
+    pairs, rounding, search, set, several, string, substring, total, trigonometry, variable,
 };
 use crate::error::QueryError;
 use crate::reference::{Feature, Standing};

@@ -48,9 +48,7 @@ pub(super) fn find(node: &Node) -> Option<(&TextTest, TextPlace)> {
     match node {
         Node::Text(test) => Some((test, TextPlace::Top)),
         Node::And(nodes) => nodes.iter().find_map(find),
-        Node::Or(nodes) => {
-            nodes.iter().find_map(find).map(|(test, _)| (test, TextPlace::Branch))
-        }
+        Node::Or(nodes) => nodes.iter().find_map(find).map(|(test, _)| (test, TextPlace::Branch)),
         _ => None,
     }
 }

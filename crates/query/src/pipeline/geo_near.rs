@@ -107,7 +107,8 @@ impl GeoNear {
         distance: Value<'_>,
         place: Value<'_>,
     ) -> DocumentBuf {
-        let kinds = [(MetadataKind::GeoNearDistance, distance), (MetadataKind::GeoNearPoint, place)];
+        let kinds =
+            [(MetadataKind::GeoNearDistance, distance), (MetadataKind::GeoNearPoint, place)];
         let wanted: Vec<_> =
             kinds.into_iter().filter(|(kind, _)| self.metadata.contains(*kind)).collect();
         if wanted.is_empty() { document } else { metadata::append(document.view(), &wanted) }

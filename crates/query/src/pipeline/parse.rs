@@ -97,9 +97,8 @@ impl StageParser {
 
     /// Refuses a `$text` that no index can answer.
     fn check_text(&self, made: &[Arc<dyn Stage>], position: usize) -> Result<(), QueryError> {
-        let has_text = |stage: &Arc<dyn Stage>| {
-            stage.filter().is_some_and(|filter| filter.text().is_some())
-        };
+        let has_text =
+            |stage: &Arc<dyn Stage>| stage.filter().is_some_and(|filter| filter.text().is_some());
         if !made.iter().any(has_text) {
             return Ok(());
         }

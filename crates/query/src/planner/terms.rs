@@ -5,9 +5,9 @@ use frond_doc::Value;
 use super::conditions::Demand;
 use super::interval::{Interval, Intervals};
 use crate::filter::Filter;
+use crate::filter::Relation;
 use crate::filter::text::TextTest;
 use crate::filter::tree::{Condition, Node, Test};
-use crate::filter::Relation;
 use crate::index::{FieldKind, IndexShape};
 
 /// The terms of which `node` demands one; `None` without a `$text`, or while it isn't known which index

@@ -249,7 +249,9 @@ fn computed(parse: &mut Parse, path: &str, value: Value<'_>) -> Result<Node, Que
     }
     parse.kind = Some(Kind::Inclusion);
     let computed = match value {
-        Value::Document(_) | Value::Array(_) => Computed::Expression(Expression::parse_with(value, &mut parse.expressions)?),
+        Value::Document(_) | Value::Array(_) => {
+            Computed::Expression(Expression::parse_with(value, &mut parse.expressions)?)
+        }
         Value::String(text) if text.starts_with('$') => {
             Computed::Expression(Expression::parse_with(value, &mut parse.expressions)?)
         }

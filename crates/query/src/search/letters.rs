@@ -85,7 +85,9 @@ mod tests {
     fn what_divides_words() {
         let english = Language::named("en").expect("a language");
         let french = Language::named("fr").expect("a language");
-        for letter in " \t\n\u{a0}\u{3000}-\u{2010}\u{ad}\"“«.,;:!?。、()[]{}<>=+*/\\|~^`@#$%&".chars() {
+        for letter in
+            " \t\n\u{a0}\u{3000}-\u{2010}\u{ad}\"“«.,;:!?。、()[]{}<>=+*/\\|~^`@#$%&".chars()
+        {
             assert!(divides(letter, english), "{letter:?}");
         }
         for letter in "aZ0_éß中яא\u{301}ー".chars() {

@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
+use super::TextSpec;
 use super::language::Language;
 use super::query::{Asked, TextSearch};
 use super::score;
 use super::texts::{self, Text};
 use super::tokens::{self, Sensitivity, StopWords};
-use super::TextSpec;
 use crate::code::Code;
 use crate::error::QueryError;
 
@@ -45,8 +45,7 @@ impl TextMatcher {
         let language = match &search.language {
             None => spec.default_language,
             Some(name) => Language::named(name).ok_or_else(|| {
-                let message =
-                    format!("unsupported language: \"{name}\" for text index version 3");
+                let message = format!("unsupported language: \"{name}\" for text index version 3");
                 QueryError::new(Code::BadValue, message)
             })?,
         };
@@ -80,15 +79,12 @@ impl TextMatcher {
     }
 
     fn try_matches(&self, document: Document<'_>) -> Result<bool, QueryError> {
-        let is_filed = |text: Text<'_>| {
-            has_term(text, &self.filed, StopWords::Dropped, Sensitivity::FILED)
-        };
-        let has_word = |text: Text<'_>| {
-            has_term(text, &self.words, StopWords::Kept, self.sensitivity)
-        };
-        let is_negated = |text: Text<'_>| {
-            has_term(text, &self.negated, StopWords::Kept, self.sensitivity)
-        };
+        let is_filed =
+            |text: Text<'_>| has_term(text, &self.filed, StopWords::Dropped, Sensitivity::FILED);
+        let has_word =
+            |text: Text<'_>| has_term(text, &self.words, StopWords::Kept, self.sensitivity);
+        let is_negated =
+            |text: Text<'_>| has_term(text, &self.negated, StopWords::Kept, self.sensitivity);
         Ok((self.is_found_by_index || self.any_text(document, &is_filed)?)
             && (self.sensitivity.is_as_filed() || self.any_text(document, &has_word)?)
             && (self.negated.is_empty() || !self.any_text(document, &is_negated)?)

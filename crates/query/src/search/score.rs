@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 use frond_doc::Document;
 
+use super::TextSpec;
 use super::texts::{self, Text};
 use super::tokens::{self, Sensitivity, StopWords};
-use super::TextSpec;
 use crate::code::Code;
 use crate::error::QueryError;
 
@@ -113,11 +113,11 @@ mod tests {
         check(r#"{"a": 1}"#, r#"{"a": "cake"}"#, &[("cake", 1.1)]);
         check(r#"{"a": 1}"#, r#"{"a": "coffee shop"}"#, &[("coffe", 0.75), ("shop", 0.75)]);
         check(r#"{"a": 10}"#, r#"{"a": "the shop shop shop"}"#, &[("shop", 17.5)]);
-        check(r#"{"a": 1, "b": 2}"#, r#"{"a": "red car", "b": ["red", "blue car"]}"#, &[
-            ("blue", 1.5),
-            ("car", 0.75 + 1.5),
-            ("red", 0.75 + 2.0 * 1.1),
-        ]);
+        check(
+            r#"{"a": 1, "b": 2}"#,
+            r#"{"a": "red car", "b": ["red", "blue car"]}"#,
+            &[("blue", 1.5), ("car", 0.75 + 1.5), ("red", 0.75 + 2.0 * 1.1)],
+        );
         check(r#"{"a": 1}"#, r#"{"a": "the"}"#, &[]);
     }
 }

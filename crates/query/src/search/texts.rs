@@ -119,7 +119,8 @@ impl<'d> Walk<'_, '_, 'd> {
     /// Whether a path within the walk's has a weight.
     fn has_weights_within(&self) -> bool {
         let from = (Bound::Excluded(self.path.as_str()), Bound::Unbounded);
-        let within = |path: &str| path.strip_prefix(&self.path).is_some_and(|it| it.starts_with('.'));
+        let within =
+            |path: &str| path.strip_prefix(&self.path).is_some_and(|it| it.starts_with('.'));
         let paths = self.spec.weights.range::<str, _>(from).map(|(path, _)| path);
         // Paths that begin with the same letters and go on otherwise may come before.
         paths.take_while(|path| path.starts_with(&self.path)).any(|path| within(path))
@@ -172,12 +173,24 @@ mod tests {
     fn texts() {
         check(r#"{"a": 1}"#, r#"{"a": "x", "b": "y"}"#, &["english 1 x"]);
         check(r#"{"a": 2}"#, r#"{"a": ["x", 1, ["y"], "z"]}"#, &["english 2 x", "english 2 z"]);
-        check(r#"{"a.b": 3}"#, r#"{"a": [{"b": "x"}, {"b": ["y"]}, "z"]}"#, &["english 3 x", "english 3 y"]);
+        check(
+            r#"{"a.b": 3}"#,
+            r#"{"a": [{"b": "x"}, {"b": ["y"]}, "z"]}"#,
+            &["english 3 x", "english 3 y"],
+        );
         check(r#"{"a.b": 3, "a!": 1}"#, r#"{"a": {"b": "x"}}"#, &["english 3 x"]);
         check(r#"{"a": 1}"#, r#"{"a": {"b": "x"}}"#, &[]);
-        check(r#"{"$**": 1}"#, r#"{"a": {"b": [["x"]]}, "language": "french", "c": "y"}"#, &["french 1 x", "french 1 y"]);
+        check(
+            r#"{"$**": 1}"#,
+            r#"{"a": {"b": [["x"]]}, "language": "french", "c": "y"}"#,
+            &["french 1 x", "french 1 y"],
+        );
         // The next weighted path counts for those before it.
-        check(r#"{"$**": 9, "b": 5}"#, r#"{"a": "x", "b": "y", "c": "z"}"#, &["english 5 x", "english 5 y", "english 1 z"]);
+        check(
+            r#"{"$**": 9, "b": 5}"#,
+            r#"{"a": "x", "b": "y", "c": "z"}"#,
+            &["english 5 x", "english 5 y", "english 1 z"],
+        );
         check(
             r#"{"a": 1, "t.a": 1}"#,
             r#"{"language": "pt", "a": "x", "t": [{"language": "es", "a": "y"}, {"a": "z"}]}"#,
@@ -190,7 +203,8 @@ mod tests {
         for (source, code) in [(r#"{"language": 1}"#, 17261), (r#"{"language": "x"}"#, 17262)] {
             let weights = document(r#"{"a": 1}"#);
             let spec = TextSpec::new(weights.view(), "english", "language").expect("a spec");
-            let error = for_each(&spec, document(source).view(), &mut |_| true).expect_err("refused");
+            let error =
+                for_each(&spec, document(source).view(), &mut |_| true).expect_err("refused");
             assert_eq!(error.code.number(), code);
         }
     }

@@ -75,8 +75,7 @@ pub(super) fn choose(
             let mut failure = None;
             let mut range_count = |candidate: Option<usize>, ranges: &[Bounds]| {
                 let index = candidate.and_then(|candidate| candidates.get(candidate));
-                let tree =
-                    index.map_or(collection.documents, |position| indexes[*position].tree);
+                let tree = index.map_or(collection.documents, |position| indexes[*position].tree);
                 count_ranges(reader, tree, ranges).unwrap_or_else(|error| {
                     failure = Some(error);
                     u64::MAX
@@ -119,8 +118,6 @@ pub(crate) fn no_index() -> Error {
 }
 
 fn no_plan(why: &str) -> Error {
-    let message = format!(
-        "error processing query: planner returned error :: caused by :: {why}"
-    );
+    let message = format!("error processing query: planner returned error :: caused by :: {why}");
     Error::invalid(Code::NoQueryExecutionPlans, message)
 }
