@@ -7,6 +7,7 @@
 mod matrix;
 mod plot;
 mod plots;
+mod processor;
 pub mod words;
 
 #[cfg(test)]
@@ -270,6 +271,7 @@ fn section(
         }
     }
     page.push_str("</div>");
+    page.push_str(&processor::table(&rows, &columns(&rows, looks)));
     figures(page, &rows);
     Ok(())
 }

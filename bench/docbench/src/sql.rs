@@ -87,6 +87,14 @@ impl Dialect {
         }
     }
 
+    /// The sum of a column of `bigint`, which is a number without bounds in PostgreSQL, as one.
+    pub fn sum(self, column: &str) -> String {
+        match self {
+            Dialect::Postgres => format!("sum({column})::bigint"),
+            _ => format!("sum({column})"),
+        }
+    }
+
     /// Whether an update answers what it changed.
     pub fn has_returning(self) -> bool {
         matches!(self, Dialect::Postgres | Dialect::Sqlite)

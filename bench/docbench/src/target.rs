@@ -184,6 +184,15 @@ pub trait Session: Send {
     /// Changes the document called `id` in one durable step; answers how many there were.
     fn update(&mut self, collection: &str, id: &Bson, changes: &[Change]) -> Result<u64, Failure>;
 
+    /// As `update` of several documents, in their order and one request, of a target that isn't SQL.
+    fn update_each(
+        &mut self,
+        _collection: &str,
+        _changes: &[(Bson, Vec<Change>)],
+    ) -> Result<u64, Failure> {
+        Err(Failure::Unsupported("it doesn't take several changes at once".into()))
+    }
+
     /// As `update`, of a target that isn't SQL: answers the document as it was before.
     fn modify(
         &mut self,

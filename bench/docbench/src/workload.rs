@@ -18,6 +18,11 @@ use crate::results::{Better, Case, Recorder};
 use crate::scale::Scale;
 use crate::target::{Capabilities, Failure, Target};
 
+/// The metric that is the processor time of a database's processes, for an operation.
+pub const CPU_OF_SERVER: &str = "cpu_an_operation";
+/// The same of the generator's process with the client's library, where the database is another one.
+pub const CPU_OF_CLIENT: &str = "client_cpu_an_operation";
+
 /// What a workload runs on.
 pub enum Subjects {
     /// The databases that were asked for.
@@ -120,24 +125,30 @@ impl<'a> Context<'a> {
     }
 
     /// Runs `work`, a load under `case`, and records it, with the processor time of the database's
-    /// processes (an embedded one's is the generator's too).
+    /// processes, and of this one (which has an embedded database in it, so that there is one figure of both).
     pub fn load(
         &mut self,
         case: &Case,
         span: &Span,
         work: impl FnOnce() -> Result<Measured, Failure>,
     ) -> Result<Measured, Failure> {
-        let processes = self.target()?.processes();
-        let before = machine::cpu_seconds(&processes);
+        let (servers, client) = (self.target()?.processes(), [std::process::id()]);
+        let now = || (machine::cpu_seconds(&servers), machine::cpu_seconds(&client));
+        let before = now();
         let measured = work()?;
-        let seconds = machine::cpu_seconds(&processes) - before;
+        let after = now();
         self.recorder.load(self.subject, case, span, &measured);
         let all: u64 = measured.series.iter().sum();
-        if !processes.is_empty() {
-            let unit = ("µs", Better::Lower);
-            let micros = seconds * 1e6 / all.max(1) as f64;
-            let case = case.clone().detail();
-            self.recorder.value(self.subject, &case, "cpu_an_operation", unit, micros);
+        let case = case.clone().detail();
+        let mut record = |metric: &str, seconds: f64| {
+            let (unit, micros) = (("µs", Better::Lower), seconds * 1e6 / all.max(1) as f64);
+            self.recorder.value(self.subject, &case, metric, unit, micros);
+        };
+        if !servers.is_empty() {
+            record(CPU_OF_SERVER, after.0 - before.0);
+        }
+        if !servers.contains(&client[0]) {
+            record(CPU_OF_CLIENT, after.1 - before.1);
         }
         Ok(measured)
     }

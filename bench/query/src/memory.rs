@@ -18,7 +18,7 @@ const STAGE_BYTES: usize = 64 << 20;
 const NOTE_WORDS: u64 = 116;
 const DOCUMENT_BYTES: u64 = 1_000;
 
-const REQUESTS: [(&str, &str); 6] = [
+const REQUESTS: [(&str, &str); 9] = [
     ("sort", r#"[{"$sort":{"value":1,"_id":1}}]"#),
     (
         "group by 1,000 strings",
@@ -37,6 +37,21 @@ const REQUESTS: [(&str, &str); 6] = [
         "window in one partition",
         r#"[{"$setWindowFields":{"sortBy":{"at":1},"output":{
            "total":{"$sum":"$value","window":{"documents":[-10,0]}}}}}]"#,
+    ),
+    (
+        "window by range in one partition",
+        r#"[{"$setWindowFields":{"sortBy":{"at":1},"output":{
+           "total":{"$sum":"$value","window":{"range":[-10,0],"unit":"minute"}}}}}]"#,
+    ),
+    (
+        "derivative in one partition",
+        r#"[{"$setWindowFields":{"sortBy":{"at":1},"output":{
+           "slope":{"$derivative":{"input":"$value","unit":"hour"},"window":{"range":[-10,10],"unit":"minute"}}}}}]"#,
+    ),
+    (
+        "linear fill in one partition",
+        r#"[{"$setWindowFields":{"sortBy":{"_id":1},"output":{
+           "line":{"$linearFill":{"$cond":[{"$gt":["$value",50]},"$value",null]}}}}}]"#,
     ),
     ("facet", r#"[{"$facet":{"count":[{"$count":"n"}],"by":[{"$sortByCount":"$region"}]}}]"#),
 ];

@@ -22,6 +22,7 @@ mod find_and_modify;
 pub(crate) mod insert;
 mod interrupt;
 mod merge;
+mod nearest;
 pub(crate) mod plan;
 mod replace;
 pub(crate) mod scan;

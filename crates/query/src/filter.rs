@@ -196,6 +196,37 @@ impl Filter {
         (true, position::node(&self.root, document, &run))
     }
 
+    /// The conditions that all must hold for a document to pass.
+    pub(crate) fn conjuncts(&self) -> Vec<Filter> {
+        let mut nodes = vec![&*self.root];
+        let mut parts = Vec::new();
+        while let Some(node) = nodes.pop() {
+            match node {
+                Node::And(inner) => nodes.extend(inner.iter().rev()),
+                other => parts.push(self.with_root(other.clone())),
+            }
+        }
+        parts
+    }
+
+    /// What all of the filters let through, which see the same variables; `None` of no filters.
+    pub(crate) fn all_of(filters: &[Filter]) -> Option<Filter> {
+        let mut nodes = Vec::new();
+        for filter in filters {
+            match &*filter.root {
+                Node::And(inner) => nodes.extend(inner.iter().cloned()),
+                other => nodes.push(other.clone()),
+            }
+        }
+        filters.first().map(|first| first.with_root(Node::And(nodes)))
+    }
+
+    fn with_root(&self, mut root: Node) -> Filter {
+        let mut names = ScannedNames::default();
+        let asks_names_only = root.number_names(&mut names);
+        Filter { root: root.into(), names: names.into(), asks_names_only, ..self.clone() }
+    }
+
     /// Whether every document passes.
     pub fn is_all(&self) -> bool {
         matches!(&*self.root, Node::And(nodes) if nodes.is_empty())
@@ -227,10 +258,14 @@ impl Filter {
             scanned: None,
             condition: Condition::Test(tree::Test::Near(Arc::new(near))),
         });
-        let mut root = Node::And(vec![field, (*self.root).clone()]);
-        let mut names = ScannedNames::default();
-        let asks_names_only = root.number_names(&mut names);
-        Filter { root: root.into(), names: names.into(), asks_names_only, ..self }
+        self.with_root(Node::And(vec![field, (*self.root).clone()]))
+    }
+
+    /// This filter, whose `$near` is another.
+    pub fn with_near(&self, near: &Near) -> Filter {
+        let mut root = (*self.root).clone();
+        geo::replace_near(&mut root, &Arc::new(near.clone()));
+        Filter { root: root.into(), ..self.clone() }
     }
 
     /// The `$near` by which what is found is ordered, and its path.

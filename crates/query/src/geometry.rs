@@ -3,7 +3,8 @@
 //!
 //! GeoJSON lies on a sphere, with great circles as edges ([`sphere`], [`polygon`]); legacy pairs
 //! (`[x, y]`, `{x: 1, y: 2}`) lie in the plane ([`planar`]), and count as points on the sphere where a
-//! question is about the sphere. Reading order: `sphere`, `polygon`, `planar`, `parse` (from BSON, with
+//! question is about the sphere. `cells` and [`grid`] number places for indexes. Reading order: `sphere`,
+//! `polygon`, `planar`, `parse` (from BSON, with
 //! MongoDB's refusals), `region` (what a query asks to be within), this file: shapes and how they
 //! stand to each other.
 //!
@@ -13,6 +14,7 @@
 //!    near as its nearest part.
 
 pub(crate) mod cells;
+pub mod grid;
 pub(crate) mod near;
 pub(crate) mod parse;
 pub(crate) mod planar;

@@ -17,7 +17,7 @@
 pub mod decode;
 mod hashed;
 pub mod partial;
-mod sphere;
+mod places;
 mod terms;
 mod wildcard;
 
@@ -27,6 +27,7 @@ use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::filter::Filter;
+use crate::geometry::grid::Grid;
 use crate::keys;
 use crate::search::TextSpec;
 use crate::sort::SortField;
@@ -49,6 +50,8 @@ pub enum FieldKind {
     Value,
     /// The cells of the sphere that its places lie in.
     Sphere,
+    /// The squares of the plane that its places lie in.
+    Plane,
     /// The hash of its value, as `$toHashedIndexKey` gives it.
     Hashed,
     /// All leaves below the path (all of the document, where it is empty): each leaf's path, ascending,
@@ -81,6 +84,8 @@ pub struct IndexShape {
     partial: Option<Filter>,
     wildcard: Option<Wildcard>,
     text: Option<TextSpec>,
+    /// How its field of kind `Plane` divides the plane.
+    grid: Grid,
     /// The part that is a wildcard's path, which no collation touches.
     path_part: Option<usize>,
     collation: Collation,
@@ -115,6 +120,8 @@ pub struct ShapeOptions<'a> {
     pub wildcard_projection: Option<Document<'a>>,
     /// Which texts a text index files.
     pub text: Option<TextOptions<'a>>,
+    /// How a 2d index divides the plane.
+    pub grid: Grid,
     /// By which its keys of strings are ordered.
     pub collation: Collation,
 }
@@ -154,11 +161,12 @@ impl IndexShape {
             let message = "Index plugins do not support collation: hashed";
             return Err(QueryError::new(Code::CannotCreateIndex, message));
         }
+        check_plane(&fields, &options.collation)?;
         let wildcard = Wildcard::of_fields(&fields, options.wildcard_projection)?;
         let partial = partial.map(|partial| partial.with_collation(&options.collation));
         let sparse = options.sparse || text.is_some();
         let shape = IndexShape::new(fields, sparse, partial, wildcard);
-        Ok(IndexShape { collation: options.collation, text, ..shape })
+        Ok(IndexShape { collation: options.collation, grid: options.grid, text, ..shape })
     }
 
     /// An index of values.
@@ -193,14 +201,29 @@ impl IndexShape {
             descending: field.descending,
         };
         let plain = fields.iter().map(plain).collect();
-        let collation = Collation::SIMPLE;
-        let text = None;
-        IndexShape { fields, plain, parts, sparse, partial, wildcard, text, path_part, collation }
+        let (collation, grid, text) = (Collation::SIMPLE, Grid::default(), None);
+        IndexShape {
+            fields,
+            plain,
+            parts,
+            sparse,
+            partial,
+            wildcard,
+            text,
+            grid,
+            path_part,
+            collation,
+        }
     }
 
     /// By which its keys of strings are ordered.
     pub fn collation(&self) -> &Collation {
         &self.collation
+    }
+
+    /// How its field of kind `Plane` divides the plane.
+    pub(crate) fn grid(&self) -> &Grid {
+        &self.grid
     }
 
     /// Its fields.
@@ -289,8 +312,8 @@ impl IndexShape {
         };
         let arrays = if let Some(text) = &self.text {
             terms::for_each(&self.fields, text, document, &mut emit)?
-        } else if self.has_kind(FieldKind::Sphere) {
-            sphere::for_each(&self.fields, document, &mut emit)?
+        } else if self.has_kind(FieldKind::Sphere) || self.has_kind(FieldKind::Plane) {
+            places::for_each(&self.fields, &self.grid, document, &mut emit)?
         } else if let Some(wildcard) = &self.wildcard {
             wildcard.for_each(&self.fields, &self.plain, document, &mut emit)?
         } else {
@@ -355,22 +378,33 @@ fn text(fields: &[IndexField], options: &ShapeOptions<'_>) -> Result<Option<Text
     TextSpec::new(weights, default_language, language_override).map(Some)
 }
 
+/// A 2d index has one field of places, the first, and no collation.
+fn check_plane(fields: &[IndexField], collation: &Collation) -> Result<(), QueryError> {
+    let refuse = |code: Code, message: &str| Err(QueryError::new(code, message));
+    let is_place = |field: &&IndexField| matches!(field.kind, FieldKind::Plane | FieldKind::Sphere);
+    match fields.iter().position(|field| field.kind == FieldKind::Plane) {
+        None => Ok(()),
+        Some(_) if fields.iter().filter(is_place).count() > 1 => {
+            refuse(Code::Location(16800), "can't have 2 geo fields")
+        }
+        Some(0) if collation.is_simple() => Ok(()),
+        Some(0) => refuse(Code::CannotCreateIndex, "Index type '2d' does not support collation"),
+        Some(_) => refuse(Code::Location(16801), "2d has to be first in index"),
+    }
+}
+
 /// Reads one field of an index's key pattern.
 fn field(path: &str, value: Value<'_>) -> Result<IndexField, QueryError> {
     let refuse = |message: String| Err(QueryError::new(Code::CannotCreateIndex, message));
-    if let Value::String(kind) = value {
-        return match kind {
-            "hashed" => {
-                Ok(IndexField { path: path.to_owned(), descending: false, kind: FieldKind::Hashed })
-            }
-            "2dsphere" => {
-                Ok(IndexField { path: path.to_owned(), descending: false, kind: FieldKind::Sphere })
-            }
-            "text" => {
-                Ok(IndexField { path: path.to_owned(), descending: false, kind: FieldKind::Text })
-            }
-            _ => refuse(format!("Unknown index plugin '{kind}'")),
+    if let Value::String(name) = value {
+        let kind = match name {
+            "hashed" => FieldKind::Hashed,
+            "2dsphere" => FieldKind::Sphere,
+            "2d" => FieldKind::Plane,
+            "text" => FieldKind::Text,
+            _ => return refuse(format!("Unknown index plugin '{name}'")),
         };
+        return Ok(IndexField { path: path.to_owned(), descending: false, kind });
     }
     let number = match value {
         Value::Double(number) => Some(number),

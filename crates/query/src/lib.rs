@@ -29,6 +29,7 @@ pub use collation::Collation;
 pub use error::QueryError;
 pub use expression::Expression;
 pub use filter::{Filter, TextPlace};
+pub use geometry::grid::{Grid, GridFault};
 pub use geometry::near::{Distance, Near};
 pub use projection::Projection;
 pub use sort::SortPattern;

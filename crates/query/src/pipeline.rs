@@ -7,7 +7,7 @@
 //!
 //! *Surprises*: stages are lazy, each pulls documents from the one before, except that `$out`
 //! writes when the pipeline is started; a `$sort` that a `$limit` follows keeps no more documents
-//! than that; what needs more memory than a stage may use goes to files of the caller's
+//! than that; a `$match` moves to the front ([`forward`]); what needs more memory than a stage may use goes to files of the caller's
 //! ([`Spill`]), or is refused.
 
 mod bucket;
@@ -18,6 +18,7 @@ mod densify;
 mod documents;
 mod facet;
 mod fill;
+mod forward;
 mod geo_near;
 mod granularity;
 mod graph_lookup;
@@ -163,7 +164,8 @@ impl Pipeline {
         collation: &Collation,
     ) -> Result<Pipeline, QueryError> {
         let mut parser = parse::StageParser::with_collation(collation);
-        let stages = parser.stages(stages)?;
+        let mut stages = parser.stages(stages)?;
+        forward::settle(&mut stages);
         let pipeline = Pipeline::of_parsed(stages, &parser);
         pipeline.check_metadata()?;
         Ok(pipeline)
@@ -225,17 +227,30 @@ impl Pipeline {
         }
     }
 
-    /// Cuts off a leading `$match`, for the planner to do; the filter that everything passes if
+    /// Cuts off the leading `$match` stages, for the planner to do; the filter that everything passes if
     /// there is none. Who evaluates it gives it the pipeline's variables
     /// ([`Filter::with_variables`]), which its `$expr` may use.
     pub fn take_filter(&mut self) -> Filter {
-        match self.stages.first().and_then(|stage| stage.filter()).cloned() {
-            Some(filter) => {
-                self.stages.remove(0);
-                filter.with_metadata(self.metadata)
-            }
-            None => Filter::all().with_metadata(self.metadata),
+        let leading = self.stages.iter().map_while(|stage| stage.filter().cloned());
+        let leading: Vec<Filter> = leading.collect();
+        self.stages.drain(..leading.len());
+        let filter = match &leading[..] {
+            [only] => only.clone(),
+            several => Filter::all_of(several).unwrap_or_else(Filter::all),
+        };
+        filter.with_metadata(self.metadata)
+    }
+
+    /// Appends the conditions of `filter` that ask for paths alone, which then may move to the front, and gives
+    /// back the others: they may see variables that this pipeline has not.
+    pub fn append_filter(&mut self, filter: &Filter) -> Option<Filter> {
+        let (asked, left): (Vec<Filter>, Vec<Filter>) =
+            filter.conjuncts().into_iter().partition(|part| part.paths().is_some());
+        if let Some(asked) = Filter::all_of(&asked) {
+            self.stages.push(matching::stage(asked));
+            forward::settle(&mut self.stages);
         }
+        Filter::all_of(&left)
     }
 
     /// Cuts off a leading `$geoNear`, for its documents to be found by an index: see [`GeoNear`].

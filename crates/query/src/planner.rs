@@ -14,7 +14,8 @@
 //! 1. Every document that passes the filter has at least one key within the ranges that all checks let
 //!    through. There may be more: each document is filtered again, unless the scan is exact.
 //! 2. Where a path may lie in arrays, two conditions on it may be fulfilled by two different elements, so
-//!    that only one of them gives intervals; and of fields below one array only one is bounded.
+//!    that only one of them gives intervals; and of fields below one array only one is bounded, unless one
+//!    `$elemMatch` asks for several: one element, and one key, fulfils them all.
 //! 3. A sparse index is used only if the filter demands one of its fields, a partial one if the filter
 //!    implies its own, a wildcard for a path that must be there.
 
@@ -210,36 +211,64 @@ pub fn plan(
         return by_id
             .map_or(Plan::CollectionScan, |scan| Plan::IdScan(id_scan(scan, question.sort)));
     }
+    let offers = all_offers(question, by_id, range_count);
+    let passing = offers.iter().map(|offer| offer.count).min().unwrap_or(0);
+    let best = offers.into_iter().min_by_key(|offer| cost(offer, question, passing));
+    best.map_or(Plan::CollectionScan, |offer| offer.plan)
+}
+
+/// The plans by indexes that [`plan`] considered and didn't choose, the best first; none where nothing was
+/// compared. Arguments are those of [`plan`].
+pub fn rejected(
+    question: Question<'_>,
+    range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
+) -> Vec<Plan> {
+    let by_id = compound::scans(question.filter.root(), &ID_FACTS).pop();
+    if by_id.as_ref().is_some_and(|scan| scan.is_point && scan.is_bounded) {
+        return Vec::new();
+    }
+    let mut offers = all_offers(question, by_id, range_count);
+    let passing = offers.iter().map(|offer| offer.count).min().unwrap_or(0);
+    offers.sort_by_key(|offer| cost(offer, question, passing));
+    let plans = offers.into_iter().skip(1).map(|offer| offer.plan);
+    plans.filter(|plan| !matches!(plan, Plan::CollectionScan)).collect()
+}
+
+/// What all indexes offer, and the scan of all documents; nothing if no index helps.
+fn all_offers(
+    question: Question<'_>,
+    by_id: Option<Scan>,
+    range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
+) -> Vec<Offer> {
+    let root = question.filter.root();
     let mut offers = offers(root, question, by_id, range_count);
     if let Some(union) = union(root, question, range_count) {
         offers.push(union);
     }
-    if offers.is_empty() {
-        return Plan::CollectionScan;
+    if !offers.is_empty() {
+        offers.push(Offer {
+            plan: Plan::CollectionScan,
+            count: range_count(None, &[Bounds::all()]),
+            entry_cost: COST_SCAN,
+            is_sorted: question.sort.is_none_or(is_id_order),
+        });
     }
-    let total = range_count(None, &[Bounds::all()]);
-    offers.push(Offer {
-        plan: Plan::CollectionScan,
-        count: total,
-        entry_cost: COST_SCAN,
-        is_sorted: question.sort.is_none_or(is_id_order),
-    });
-    let passing = offers.iter().map(|offer| offer.count).min().unwrap_or(0);
-    let cost = |offer: &Offer| {
-        if !offer.is_sorted {
-            return offer.count.saturating_mul(offer.entry_cost + COST_SORT);
+    offers
+}
+
+/// What an offer costs, where at least one offer reads no more than `passing` entries.
+fn cost(offer: &Offer, question: Question<'_>, passing: u64) -> u64 {
+    if !offer.is_sorted {
+        return offer.count.saturating_mul(offer.entry_cost + COST_SORT);
+    }
+    let read = match question.limit {
+        Some(limit) if limit < passing => {
+            let share = u128::from(offer.count) * u128::from(limit) / u128::from(passing);
+            u64::try_from(share).unwrap_or(u64::MAX).max(1)
         }
-        let read = match question.limit {
-            Some(limit) if limit < passing => {
-                let share = u128::from(offer.count) * u128::from(limit) / u128::from(passing);
-                u64::try_from(share).unwrap_or(u64::MAX).max(1)
-            }
-            _ => offer.count,
-        };
-        read.saturating_mul(offer.entry_cost)
+        _ => offer.count,
     };
-    let best = offers.iter().enumerate().min_by_key(|(place, offer)| (cost(offer), *place));
-    best.map_or(Plan::CollectionScan, |(_, offer)| offer.plan.clone())
+    read.saturating_mul(offer.entry_cost)
 }
 
 /// What each index offers that helps at all.

@@ -65,7 +65,6 @@ impl Family {
 
 /// What works otherwise than in MongoDB: family, name, how.
 const DIFFERS: &[(&str, &str, &str)] = &[
-    (FILTERS, "$near", "a legacy pair needs a 2d index, which isn't there: 291"),
     (FILTERS, "$regex", "Rust's syntax with look-around and back-references, not PCRE's"),
     (FILTERS, "$text", "letters by the Unicode of today, where MongoDB has 8.0"),
     (PROJECTIONS, "$meta", "`sortKey` and `randVal`: 40218"),

@@ -203,11 +203,12 @@ fn measure(address: &str, mix: Mix, clients: usize, span: Duration, process: Opt
     let at = |share: f64| all.get((all.len() as f64 * share) as usize).copied().unwrap_or(0);
     let count = all.len().max(1) as f64;
     print!(
-        "{mix:?} {clients:>4} clients {:>7.0}/s p50 {:>6} p95 {:>6} p99 {:>6} us, a client {least} to {most}",
+        "{mix:?} {clients:>4} clients {:>7.0}/s p50 {:>6} p95 {:>6} p99 {:>6} max {:>7} us, a client {least} to {most}",
         count / span.as_secs_f64(),
         at(0.5),
         at(0.95),
         at(0.99),
+        all.last().copied().unwrap_or(0),
     );
     if let (Some(before), Some(after)) = (before, after) {
         let switches = after.1.saturating_sub(before.1) as f64 / count;
@@ -235,17 +236,25 @@ fn stop(message: &str) -> ! {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some(address) = arguments.first() else { stop("ADDRESS [--pid PID] [--clients 1,8,500]") };
+    let Some(address) = arguments.first() else {
+        stop("ADDRESS [--pid PID] [--clients 1,8,500] [--mixes find,update] [--seconds 2]")
+    };
     let option = |name: &str| {
         let place = arguments.iter().position(|argument| argument == name)?;
         arguments.get(place + 1).cloned()
     };
     let process = option("--pid").and_then(|process| process.parse().ok());
     let clients = option("--clients").unwrap_or_else(|| "1,8".to_owned());
+    let mixes = option("--mixes").map(|mixes| mixes.to_lowercase());
+    let is_wanted = |mix: &Mix| {
+        let name = format!("{mix:?}").to_lowercase();
+        mixes.as_ref().is_none_or(|mixes| mixes.split(',').any(|wanted| wanted == name))
+    };
+    let seconds = option("--seconds").and_then(|seconds| seconds.parse().ok()).unwrap_or(2);
     fill(address);
-    for mix in MIXES {
+    for mix in MIXES.into_iter().filter(is_wanted) {
         for clients in clients.split(',').filter_map(|clients| clients.parse().ok()) {
-            measure(address, mix, clients, Duration::from_secs(2), process);
+            measure(address, mix, clients, Duration::from_secs(seconds), process);
         }
     }
 }

@@ -53,10 +53,10 @@ pub struct Common {
     pub is_concern_of_transactions: bool,
 }
 
-impl Common {
-    /// Reads the common fields of a command.
-    pub fn read(command: Document<'_>) -> Result<Common, Error> {
-        let mut common = Common {
+/// What a command says that has none of these fields.
+impl Default for Common {
+    fn default() -> Common {
+        Common {
             session: None,
             time_max: None,
             durability: Durability::Synced,
@@ -67,7 +67,14 @@ impl Common {
             concern_failure: None,
             has_read_concern: false,
             is_concern_of_transactions: true,
-        };
+        }
+    }
+}
+
+impl Common {
+    /// Reads the common fields of a command.
+    pub fn read(command: Document<'_>) -> Result<Common, Error> {
+        let mut common = Common::default();
         let mut part = PartFields::default();
         for (name, value) in command.iter() {
             if matches!(value, Value::Null | Value::Undefined) {

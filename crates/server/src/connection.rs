@@ -3,6 +3,7 @@
 //! 1. A connection whose client says nothing waits here, as a task of some hundred bytes.
 //! 2. When the client speaks, a thread takes the connection, and [`Conversation`] stays with it as long as
 //!    the client is busy: the hand-over costs more than a small command does.
+//!    It is looked now and then whether the client is still there, since its command may wait for another's transaction.
 //! 3. When the client pauses, the connection comes back: to wait for the next message, for the rest of one,
 //!    or until more of an answer is taken.
 //!
@@ -20,13 +21,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags};
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::dispatch::{self, Wait};
-use crate::limits::{QUIET, STALL_MAX, STALL_STEP};
+use crate::limits::{GONE_STEP, QUIET, STALL_MAX, STALL_STEP};
 use crate::shared::{Peer, Shared};
 
 use self::conversation::{Conversation, Pause};
@@ -43,7 +46,8 @@ pub async fn serve(
     let mut conversation = Conversation::new(Arc::clone(&shared), peer, stop.clone());
     let mut interest = Interest::READABLE;
     while wait(&stream, interest, &conversation, &mut stop).await {
-        let Ok((back, talked, pause)) = talk(stream, conversation, &mut stop).await else { return };
+        let lent = talk(&shared, peer, stream, conversation, &mut stop);
+        let Ok((back, talked, pause)) = lent.await else { return };
         (stream, conversation) = (back, talked);
         interest = match pause {
             Pause::Silent => Interest::READABLE,
@@ -84,6 +88,8 @@ async fn wait(
 
 /// Lends the connection to a thread until there is a pause.
 async fn talk(
+    shared: &Shared,
+    peer: Peer,
     stream: TcpStream,
     mut conversation: Conversation,
     stop: &mut watch::Receiver<bool>,
@@ -98,9 +104,14 @@ async fn talk(
         lent.set_nonblocking(true)?;
         Ok::<_, io::Error>((conversation, pause))
     });
-    let talked = tokio::select! {
-        talked = &mut task => Some(talked),
-        _ = stop.wait_for(|stop| *stop) => None,
+    let talked = loop {
+        tokio::select! {
+            talked = &mut task => break Some(talked),
+            _ = stop.wait_for(|stop| *stop) => break None,
+            () = sleep(GONE_STEP) => if is_gone(&stream) {
+                shared.operations.abandon(peer.id);
+            },
+        }
     };
     let talked = match talked {
         Some(talked) => talked,
@@ -114,6 +125,14 @@ async fn talk(
     let (conversation, pause) = talked.map_err(io::Error::other)??;
     let stream = Arc::into_inner(stream).ok_or(io::ErrorKind::ResourceBusy)?;
     Ok((TcpStream::from_std(stream)?, conversation, pause))
+}
+
+/// Whether the client has closed its side, and all that it said was read.
+fn is_gone(stream: &std::net::TcpStream) -> bool {
+    match net::recv(stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((_, bytes)) => bytes == 0,
+        Err(error) => error != Errno::AGAIN && error != Errno::INTR,
+    }
 }
 
 /// A `hello` that asks for news. There never is any, so the answer goes out when the time is up, again and

@@ -227,7 +227,7 @@ fn try_run(
     let common = Common::read(body)?;
     check_allowed(command, database_name, &common)?;
     check_sequences(command, sequences)?;
-    let running = server.operations.begin(peer.id, command.name, database_name, common.time_max);
+    let running = server.operations.begin(peer.id, command.name, database_name, &common);
     if let Some(session) = common.session {
         server.sessions.touch(session, running.operation.started())?;
     }

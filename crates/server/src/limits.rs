@@ -25,13 +25,17 @@ pub const QUIET: Duration = Duration::from_secs(2);
 /// closed. Between messages a connection may be idle for as long as it likes.
 pub const STALL_MAX: Duration = Duration::from_secs(60);
 
+/// How often it is looked whether a client whose command runs is still there.
+pub const GONE_STEP: Duration = Duration::from_secs(1);
+
 /// How often a stalled connection is looked at.
 pub const STALL_STEP: Duration = Duration::from_secs(1);
 
 /// How long a message or an answer may take that holds so much memory for which somebody else waits: two
-/// megabytes a second, and two seconds more, are within reach of any client on this machine.
+/// megabytes a second, and ten seconds more for a client that the system keeps from running, are within
+/// reach of any client on this machine.
 pub fn patience(bytes: usize) -> Duration {
-    Duration::from_secs(2) + Duration::from_millis(bytes as u64 / 2_000)
+    Duration::from_secs(10) + Duration::from_millis(bytes as u64 / 2_000)
 }
 
 /// What a message or an answer may hold without a share of a budget.

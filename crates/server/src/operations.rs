@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use frond_db::{Error, Interrupt};
 use frond_query::Code;
 
+use crate::common::Common;
+
 /// One command that runs.
 #[derive(Debug)]
 pub struct Operation {
@@ -14,6 +16,8 @@ pub struct Operation {
     pub id: i32,
     /// The connection on which it came.
     pub connection: i32,
+    /// Whether the client waits for its answer.
+    is_awaited: bool,
     /// The command's name.
     pub command: &'static str,
     /// The database's name.
@@ -49,7 +53,7 @@ impl Operation {
     /// Whether it must stop, however long it runs.
     ///
     /// # Errors
-    /// `Interrupted` (11601) after `killOp`.
+    /// `Interrupted` (11601) after `killOp`, and when the client is gone.
     pub fn check_killed(&self) -> Result<(), Error> {
         if self.is_killed.load(Ordering::Relaxed) {
             return Err(Error::invalid(Code::Interrupted, "operation was interrupted"));
@@ -70,7 +74,7 @@ impl Operation {
     /// Whether it must stop: asked between documents.
     ///
     /// # Errors
-    /// `Interrupted` (11601) after `killOp`, `MaxTimeMSExpired` (50).
+    /// As [`Operation::check_killed`], and `MaxTimeMSExpired` (50).
     pub fn check(&self) -> Result<(), Error> {
         self.check_killed()?;
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -133,22 +137,23 @@ pub struct Running<'a> {
 }
 
 impl Operations {
-    /// Enters a command; it may run for `time_max`.
+    /// Enters a command, with what it says of its time and its answer.
     pub fn begin(
         &self,
         connection: i32,
         command: &'static str,
         database: &str,
-        time_max: Option<Duration>,
+        common: &Common,
     ) -> Running<'_> {
         let started = Instant::now();
         let operation = Arc::new(Operation {
             id: self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & i32::MAX,
             connection,
+            is_awaited: common.acknowledged,
             command,
             database: database.to_owned(),
             started,
-            deadline: time_max.map(|time_max| started + time_max),
+            deadline: common.time_max.map(|time_max| started + time_max),
             is_killed: AtomicBool::new(false),
             progress: Mutex::new(None),
         });
@@ -160,6 +165,16 @@ impl Operations {
     pub fn kill(&self, id: i32) {
         for operation in self.list_of(id).iter().filter(|operation| operation.id == id) {
             operation.is_killed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells the command of a connection that is lost to stop, unless nobody ever wanted its answer.
+    pub fn abandon(&self, connection: i32) {
+        for list in &self.lists {
+            let lost = |operation: &&Arc<Operation>| operation.connection == connection;
+            for operation in lock(list).iter().filter(lost).filter(|lost| lost.is_awaited) {
+                operation.is_killed.store(true, Ordering::Relaxed);
+            }
         }
     }
 
@@ -200,9 +215,10 @@ mod tests {
     fn operations_end_when_killed_late_or_dropped() {
         let operations = Operations::default();
         let code = |running: &Running<'_>| running.operation.check().map_err(|e| e.code.number());
-        let slow = operations.begin(1, "find", "test", Some(Duration::ZERO));
+        let hasty = Common { time_max: Some(Duration::ZERO), ..Common::default() };
+        let slow = operations.begin(1, "find", "test", &hasty);
         assert_eq!(code(&slow), Err(50));
-        let running = operations.begin(1, "find", "test", None);
+        let running = operations.begin(1, "find", "test", &Common::default());
         assert_eq!(code(&running), Ok(()));
         operations.kill(running.operation.id + 1);
         assert_eq!(code(&running), Ok(()));
@@ -211,5 +227,12 @@ mod tests {
         assert_eq!(operations.list().len(), 2);
         drop((slow, running));
         assert_eq!(operations.list().len(), 0);
+        let awaited = operations.begin(7, "insert", "test", &Common::default());
+        let unacknowledged = Common { acknowledged: false, ..Common::default() };
+        let unanswered = operations.begin(7, "insert", "test", &unacknowledged);
+        operations.abandon(8);
+        assert_eq!((code(&awaited), code(&unanswered)), (Ok(()), Ok(())));
+        operations.abandon(7);
+        assert_eq!((code(&awaited), code(&unanswered)), (Err(11601), Ok(())));
     }
 }

@@ -111,6 +111,19 @@ impl EmbeddedSession {
         self.transaction.as_ref().map_or(&self.database, |(_, database)| database)
     }
 
+    fn run_updates(
+        &self,
+        collection: &str,
+        statements: &[UpdateStatement],
+    ) -> Result<u64, Failure> {
+        let done = self.database().update(collection, statements, true, FrondDurability::Synced);
+        let done = done.map_err(failure)?;
+        match done.errors.into_iter().next() {
+            Some(error) => Err(failure(error.error)),
+            None => Ok(done.matched),
+        }
+    }
+
     /// Changes or removes the first document that is found.
     fn find_and_modify(
         &self,
@@ -134,6 +147,21 @@ impl EmbeddedSession {
         let done = self.database().find_and_modify(collection, &request, FrondDurability::Synced);
         Ok(done.map_err(failure)?.value.map(DocumentBuf::into_bytes))
     }
+}
+
+fn update_statement(id: &Bson, changes: &[Change]) -> Result<UpdateStatement, Failure> {
+    Ok(UpdateStatement {
+        filter: buffer(&doc! { "_id": id.clone() })?,
+        update: ValueBuf::from(buffer(&mongo_form::update(changes))?),
+        upsert: false,
+        multi: false,
+        sort: None,
+        array_filters: None,
+        constants: None,
+        hint: None,
+        variables: None,
+        collation: None,
+    })
 }
 
 impl Session for EmbeddedSession {
@@ -202,26 +230,17 @@ impl Session for EmbeddedSession {
     }
 
     fn update(&mut self, collection: &str, id: &Bson, changes: &[Change]) -> Result<u64, Failure> {
-        let statement = UpdateStatement {
-            filter: buffer(&doc! { "_id": id.clone() })?,
-            update: ValueBuf::from(buffer(&mongo_form::update(changes))?),
-            upsert: false,
-            multi: false,
-            sort: None,
-            array_filters: None,
-            constants: None,
-            hint: None,
-            variables: None,
-            collation: None,
-        };
-        let done = self
-            .database()
-            .update(collection, &[statement], true, FrondDurability::Synced)
-            .map_err(failure)?;
-        match done.errors.into_iter().next() {
-            Some(error) => Err(failure(error.error)),
-            None => Ok(done.matched),
-        }
+        self.run_updates(collection, &[update_statement(id, changes)?])
+    }
+
+    fn update_each(
+        &mut self,
+        collection: &str,
+        changes: &[(Bson, Vec<Change>)],
+    ) -> Result<u64, Failure> {
+        let statements: Result<Vec<_>, _> =
+            changes.iter().map(|(id, changes)| update_statement(id, changes)).collect();
+        self.run_updates(collection, &statements?)
     }
 
     fn modify(

@@ -1,8 +1,12 @@
 //! Any server of MongoDB's protocol, by MongoDB's own Rust driver: Frond, MongoDB, FerretDB and others.
 //!
 //! Writes have the write concern `{w: "majority", j: true}`; documents travel as raw BSON, so that the
-//! driver doesn't build them. Everything else is the driver's default, retryable writes included. All
-//! sessions share the driver's pool, which has as many connections as threads that wait.
+//! driver doesn't build them. Everything else is the driver's default, retryable writes included.
+//!
+//! Each session has a client of the driver of its own, on a runtime of its own thread, as the PostgreSQL
+//! driver's sessions have: shared by threads, the driver hands each operation to another thread and back,
+//! which cost more than what the server does. So a session has a second connection, by which the driver's
+//! monitor asks the server now and then how it is.
 
 use std::time::Duration;
 
@@ -10,8 +14,9 @@ use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use bytes::Bytes;
 use mongodb::error::{Error, ErrorKind, TRANSIENT_TRANSACTION_ERROR};
 use mongodb::options::{Acknowledgment, ClientOptions, TransactionOptions, WriteConcern};
-use mongodb::options::{ReadConcern, SelectionCriteria};
-use mongodb::sync::{Client, ClientSession, Collection, Database};
+use mongodb::options::{ReadConcern, SelectionCriteria, ServerMonitoringMode};
+use mongodb::{Client, ClientSession, Collection, Database};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::machine;
 use crate::query::{Answer, Change, CollectionSpec, IndexSpec, Query};
@@ -20,7 +25,6 @@ use crate::targets::managed::Server;
 use crate::targets::{Settings, mongo_form};
 
 const DATABASE: &str = "docbench";
-const CONNECTIONS_MAX: u32 = 2_000;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// MongoDB's WriteConflict.
 const WRITE_CONFLICT: i32 = 112;
@@ -28,10 +32,30 @@ const WRITE_CONFLICT: i32 = 112;
 /// A server.
 pub struct Mongo {
     about: About,
-    client: Client,
+    own: Driver,
+    options: ClientOptions,
     directory: Option<std::path::PathBuf>,
     /// Stopped after the client has gone: fields are dropped in this order.
     server: Option<Server>,
+}
+
+/// A client of the driver, on a runtime that works only while somebody waits for it.
+struct Driver {
+    client: Client,
+    runtime: Runtime,
+}
+
+impl Driver {
+    fn connect(options: ClientOptions) -> Result<Driver, Failure> {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::other)?;
+        let client = runtime.block_on(async { Client::with_options(options) });
+        Ok(Driver { client: client.map_err(Failure::other)?, runtime })
+    }
+
+    fn command(&self, database: &str, command: Document) -> Result<Document, Error> {
+        let database = self.client.database(database);
+        self.runtime.block_on(async { database.run_command(command).await })
+    }
 }
 
 impl Mongo {
@@ -43,27 +67,28 @@ impl Mongo {
         durability: Durability,
         settings: &Settings<'_>,
     ) -> Result<Mongo, Failure> {
-        let mut options = ClientOptions::parse(uri).run().map_err(Failure::other)?;
-        options.max_pool_size = Some(CONNECTIONS_MAX);
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::other)?;
+        let options = runtime.block_on(async { ClientOptions::parse(uri).await });
+        let mut options = options.map_err(Failure::other)?;
+        options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
         options.server_selection_timeout = Some(PATIENCE);
         let concern = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
         options.write_concern = Some(concern);
-        let client = Client::with_options(options).map_err(Failure::other)?;
-        let admin = client.database("admin");
-        let ping = || admin.run_command(doc! { "ping": 1 }).run().map_err(Failure::other);
+        let own = Driver::connect(options.clone())?;
+        let ping = || own.command("admin", doc! { "ping": 1 }).map_err(Failure::other);
         match &mut server {
             Some(server) => server.ready(ping)?,
             None => ping()?,
         };
-        let build = admin.run_command(doc! { "buildInfo": 1 }).run().map_err(Failure::other)?;
-        let hello = admin.run_command(doc! { "hello": 1 }).run().map_err(Failure::other)?;
+        let build = own.command("admin", doc! { "buildInfo": 1 }).map_err(Failure::other)?;
+        let hello = own.command("admin", doc! { "hello": 1 }).map_err(Failure::other)?;
         let transactions = hello.contains_key("setName")
             || hello.get_str("msg").is_ok_and(|text| text == "isdbgrid");
         let is_frond = build.contains_key("frond") || name.starts_with("frond");
         let cache = settings.cache_bytes >> 20;
         let mut told = vec![
             ("write concern".into(), "{w: \"majority\", j: true}".into()),
-            ("driver".into(), "mongodb 3 (Rust), its defaults".into()),
+            ("driver".into(), "mongodb 3 (Rust), one client a session, on its thread".into()),
         ];
         if server.is_some() {
             told.push(("cache".into(), format!("{cache} MB")));
@@ -90,10 +115,10 @@ impl Mongo {
         };
         // One of ours has what it is meant to have; somebody else's may have an earlier run's.
         if server.is_none() {
-            client.database(DATABASE).drop().run().map_err(Failure::other)?;
+            own.command(DATABASE, doc! { "dropDatabase": 1 }).map_err(Failure::other)?;
         }
         let directory = server.is_some().then(|| settings.directory.into());
-        Ok(Mongo { about, client, directory, server })
+        Ok(Mongo { about, own, options, directory, server })
     }
 }
 
@@ -103,8 +128,9 @@ impl Target for Mongo {
     }
 
     fn session(&self) -> Result<Box<dyn Session>, Failure> {
-        let database = self.client.database(DATABASE);
-        Ok(Box::new(MongoSession { client: self.client.clone(), database, transaction: None }))
+        let driver = Driver::connect(self.options.clone())?;
+        let database = driver.client.database(DATABASE);
+        Ok(Box::new(MongoSession { transaction: None, database, driver }))
     }
 
     fn encode(&self, document: &Document) -> Result<Bytes, Failure> {
@@ -117,8 +143,7 @@ impl Target for Mongo {
 
     /// `fsync` is MongoDB's own checkpoint; a server that doesn't have it goes without.
     fn settle(&self) -> Result<(), Failure> {
-        let admin = self.client.database("admin");
-        match admin.run_command(doc! { "fsync": 1 }).run() {
+        match self.own.command("admin", doc! { "fsync": 1 }) {
             Ok(_) => Ok(()),
             Err(error) if matches!(*error.kind, ErrorKind::Command(_)) => Ok(()),
             Err(error) => Err(Failure::other(error)),
@@ -135,9 +160,10 @@ impl Target for Mongo {
 }
 
 struct MongoSession {
-    client: Client,
-    database: Database,
     transaction: Option<ClientSession>,
+    database: Database,
+    /// Fields are dropped in their order: the runtime after all that uses it.
+    driver: Driver,
 }
 
 fn failure(error: Error) -> Failure {
@@ -155,11 +181,14 @@ fn failure(error: Error) -> Failure {
 macro_rules! run {
     ($session:expr, $operation:expr) => {{
         let operation = $operation;
-        match &mut $session.transaction {
-            Some(transaction) => operation.session(transaction).run(),
-            None => operation.run(),
-        }
-        .map_err(failure)
+        let MongoSession { transaction, driver, .. } = $session;
+        let answer = driver.runtime.block_on(async {
+            match transaction {
+                Some(transaction) => operation.session(transaction).await,
+                None => operation.await,
+            }
+        });
+        answer.map_err(failure)
     }};
 }
 
@@ -169,7 +198,7 @@ impl MongoSession {
     }
 
     fn command(&mut self, command: Document) -> Result<Document, Failure> {
-        self.database.run_command(command).run().map_err(failure)
+        self.driver.command(DATABASE, command).map_err(failure)
     }
 }
 
@@ -179,7 +208,8 @@ fn raw(bytes: &Bytes) -> Result<RawDocumentBuf, Failure> {
 
 impl Session for MongoSession {
     fn create(&mut self, collection: &CollectionSpec) -> Result<(), Failure> {
-        self.collection(&collection.name).drop().run().map_err(failure)?;
+        let old = self.collection(&collection.name);
+        self.driver.runtime.block_on(async { old.drop().await }).map_err(failure)?;
         self.command(doc! { "create": &collection.name })?;
         match mongo_form::indexes_of(collection) {
             Some(command) => self.command(command).map(drop),
@@ -234,24 +264,28 @@ impl Session for MongoSession {
             // One batch, where it fits.
             find = find.batch_size(u32::try_from(limit).unwrap_or(u32::MAX).saturating_add(1));
         }
-        let mut count = 0;
-        match &mut self.transaction {
-            Some(transaction) => {
-                let mut cursor = find.session(&mut *transaction).run().map_err(failure)?;
-                while cursor.advance(transaction).map_err(failure)? {
-                    count += 1;
-                    each(cursor.current().as_bytes())?;
+        let MongoSession { transaction, driver, .. } = self;
+        driver.runtime.block_on(async {
+            let mut count = 0;
+            match transaction {
+                Some(transaction) => {
+                    let cursor = find.session(&mut *transaction).await;
+                    let mut cursor = cursor.map_err(failure)?;
+                    while cursor.advance(transaction).await.map_err(failure)? {
+                        count += 1;
+                        each(cursor.current().as_bytes())?;
+                    }
+                }
+                None => {
+                    let mut cursor = find.await.map_err(failure)?;
+                    while cursor.advance().await.map_err(failure)? {
+                        count += 1;
+                        each(cursor.current().as_bytes())?;
+                    }
                 }
             }
-            None => {
-                let mut cursor = find.run().map_err(failure)?;
-                while cursor.advance().map_err(failure)? {
-                    count += 1;
-                    each(cursor.current().as_bytes())?;
-                }
-            }
-        }
-        Ok(count)
+            Ok(count)
+        })
     }
 
     fn update(&mut self, collection: &str, id: &Bson, changes: &[Change]) -> Result<u64, Failure> {
@@ -259,6 +293,29 @@ impl Session for MongoSession {
         let update = mongo_form::update(changes);
         let done = run!(self, collection.update_one(doc! { "_id": id.clone() }, update))?;
         Ok(done.matched_count)
+    }
+
+    fn update_each(
+        &mut self,
+        collection: &str,
+        changes: &[(Bson, Vec<Change>)],
+    ) -> Result<u64, Failure> {
+        let statement = |(id, changes): &(Bson, Vec<Change>)| {
+            Bson::Document(doc! { "q": { "_id": id.clone() }, "u": mongo_form::update(changes) })
+        };
+        let statements: Vec<Bson> = changes.iter().map(statement).collect();
+        let database = self.database.clone();
+        let command = doc! { "update": collection, "updates": statements };
+        let answer: Document = run!(self, database.run_command(command))?;
+        if let Some(errors) = answer.get("writeErrors") {
+            return Err(Failure::Other(errors.to_string()));
+        }
+        let count = answer.get("n").and_then(|count| match count {
+            Bson::Int32(count) => u64::try_from(*count).ok(),
+            Bson::Int64(count) => u64::try_from(*count).ok(),
+            _ => None,
+        });
+        count.ok_or_else(|| Failure::Wrong(format!("an update answered {answer}")))
     }
 
     fn modify(
@@ -285,12 +342,12 @@ impl Session for MongoSession {
     fn copy(&mut self, from: &str, to: &str, change: &Change) -> Result<(), Failure> {
         let pipeline = mongo_form::copy(to, change)
             .ok_or_else(|| Failure::Unsupported("a copy can only set a field".into()))?;
-        self.collection(from).aggregate(pipeline).run().map_err(failure)?;
+        let from = self.collection(from);
+        self.driver.runtime.block_on(async { from.aggregate(pipeline).await }).map_err(failure)?;
         Ok(())
     }
 
     fn begin(&mut self) -> Result<(), Failure> {
-        let mut session = self.client.start_session().run().map_err(failure)?;
         let concern = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
         let options = TransactionOptions::builder()
             .write_concern(concern)
@@ -299,14 +356,22 @@ impl Session for MongoSession {
                 mongodb::options::ReadPreference::Primary,
             ))
             .build();
-        session.start_transaction().with_options(options).run().map_err(failure)?;
-        self.transaction = Some(session);
+        let Driver { client, runtime } = &self.driver;
+        let session = runtime.block_on(async {
+            let mut session = client.start_session().await?;
+            session.start_transaction().with_options(options).await?;
+            Ok(session)
+        });
+        self.transaction = Some(session.map_err(failure)?);
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), Failure> {
         match self.transaction.take() {
-            Some(mut session) => session.commit_transaction().run().map_err(failure),
+            Some(mut session) => {
+                let runtime = &self.driver.runtime;
+                runtime.block_on(async { session.commit_transaction().await }).map_err(failure)
+            }
             None => Ok(()),
         }
     }
@@ -314,7 +379,7 @@ impl Session for MongoSession {
     fn rollback(&mut self) -> Result<(), Failure> {
         if let Some(mut session) = self.transaction.take() {
             // The server may have ended it by itself, when it told of a conflict.
-            let _ = session.abort_transaction().run();
+            let _ = self.driver.runtime.block_on(async { session.abort_transaction().await });
         }
         Ok(())
     }

@@ -198,8 +198,7 @@ impl Fetch {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
-        let place = database.remote_url(&self.remote).map_err(failure)?;
-        let remote = self.connection.open(&place, &database)?;
+        let remote = self.connection.open_named(&self.remote, &database)?;
         let progress = Progress::new();
         let depth = if self.unshallow { Depth::All } else { depth_of(self.depth) };
         let show = &mut |moved: &Moved| progress.show(moved);
@@ -241,8 +240,7 @@ impl Pull {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
-        let place = database.remote_url(&self.remote).map_err(failure)?;
-        let remote = self.connection.open(&place, &database)?;
+        let remote = self.connection.open_named(&self.remote, &database)?;
         let progress = Progress::new();
         let request = MergeRequest { author: Some(self.author.name()), ..MergeRequest::default() };
         let branch = self.branch.as_deref();
@@ -306,8 +304,7 @@ impl Push {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
-        let place = database.remote_url(&self.remote).map_err(failure)?;
-        let remote = self.connection.open(&place, &database)?;
+        let remote = self.connection.open_named(&self.remote, &database)?;
         let progress = Progress::new();
         let request = PushRequest {
             branch: self.branch.clone(),

@@ -42,6 +42,11 @@ impl Connection {
         Ok(HttpOptions { token, authorities: self.ca_file.clone(), ..HttpOptions::default() })
     }
 
+    /// Opens the remote `name` of `database`.
+    pub fn open_named(&self, name: &str, database: &Database) -> Result<Box<dyn Remote>, Failure> {
+        self.open(&database.remote_url(name).map_err(failure)?, database)
+    }
+
     /// Opens the repository at `place`, for `database`.
     pub fn open(&self, place: &str, database: &Database) -> Result<Box<dyn Remote>, Failure> {
         let opened = frond_remote::open(place, &database.name().name, &self.options()?);

@@ -10,21 +10,21 @@ const KINDS: &[Feature] = &[
     Feature::works("$**"),
     Feature::new("2dsphere", Standing::Differs("cells of its own, not S2's")),
     Feature::works("text"),
-    Feature::new("2d", Standing::Refused("67")),
+    Feature::works("2d"),
 ];
 
 /// Options of an index.
 const OPTIONS: &[Feature] = &[
     Feature::new("2dsphereIndexVersion", Standing::Differs("1 to 3 are taken, all are version 3")),
     Feature::new("background", Standing::Differs("no effect, as in MongoDB")),
-    Feature::new("bits", Standing::Refused("67")),
+    Feature::works("bits"),
     Feature::works("collation"),
     Feature::works("default_language"),
     Feature::works("expireAfterSeconds"),
     Feature::works("hidden"),
     Feature::works("language_override"),
-    Feature::new("max", Standing::Refused("67")),
-    Feature::new("min", Standing::Refused("67")),
+    Feature::works("max"),
+    Feature::works("min"),
     Feature::works("name"),
     Feature::works("partialFilterExpression"),
     Feature::works("prepareUnique"),

@@ -7,7 +7,7 @@
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
 use frond_query::collation::DATA_VERSION;
 use frond_query::index::{FieldKind, IndexShape, ShapeOptions};
-use frond_query::{Code, Collation, search};
+use frond_query::{Code, Collation, Grid, GridFault, search};
 
 use crate::catalog::text::{self, TextOptions};
 use crate::error::Error;
@@ -23,10 +23,11 @@ const INCLUDED_MAX: usize = 32;
 /// `expireAfterSeconds` at most, as MongoDB's.
 const EXPIRE_SECONDS_MAX: f64 = 2_147_483_647.0;
 /// Options that MongoDB has and we don't yet: asking for one is an error that names it.
-const UNSUPPORTED_OPTIONS: &[&str] =
-    &["bits", "bucketSize", "clustered", "max", "min", "storageEngine"];
+const UNSUPPORTED_OPTIONS: &[&str] = &["bucketSize", "clustered", "storageEngine"];
+/// What a 2d index takes, in the order of [`IndexSpec::grid`].
+const GRID_OPTIONS: [&str; 3] = ["bits", "min", "max"];
 /// Kinds of index that MongoDB has and we don't yet.
-const UNSUPPORTED_KINDS: &[&str] = &["2d", "columnstore", "geoHaystack"];
+const UNSUPPORTED_KINDS: &[&str] = &["columnstore", "geoHaystack"];
 
 /// An index as it was asked for.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,6 +52,8 @@ pub struct IndexSpec {
     pub collation: Option<Collation>,
     /// Which leaves a wildcard index files.
     pub wildcard_projection: Option<DocumentBuf>,
+    /// `bits`, `min` and `max` of a 2d index, where they were given.
+    pub grid: [Option<f64>; 3],
     /// Paths of fields whose values the entries hold.
     pub include: Vec<String>,
     /// Whether the entries hold whole documents.
@@ -78,6 +81,7 @@ impl IndexSpec {
             partial: None,
             collation: None,
             wildcard_projection: None,
+            grid: [None; 3],
             include: Vec::new(),
             clustering: false,
             text: None,
@@ -145,6 +149,10 @@ impl IndexSpec {
                     "unsupported geo index version {{ {shown} }}, only support versions: [1,2,3]"
                 )));
             }
+            _ if let Some(place) = GRID_OPTIONS.iter().position(|name| *name == option) => {
+                let number = number(value).ok_or_else(|| wrong_type(option, value, "numeric"))?;
+                self.grid[place] = Some(number);
+            }
             "background" | "ns" | "dropDups" => {}
             "collation" => {
                 let specification =
@@ -172,9 +180,27 @@ impl IndexSpec {
             partial: self.partial.as_ref().map(DocumentBuf::view),
             wildcard_projection: self.wildcard_projection.as_ref().map(DocumentBuf::view),
             text: self.text.as_ref().map(TextOptions::shape),
+            grid: self.division()?,
             collation: self.collation.clone().unwrap_or_default(),
         };
         Ok(IndexShape::parse(self.key.view(), options)?)
+    }
+
+    /// How a 2d index divides the plane.
+    fn division(&self) -> Result<Grid, Error> {
+        let [bits, min, max] = self.grid;
+        let (bits, min, max) = (bits.unwrap_or(26.0), min.unwrap_or(-180.0), max.unwrap_or(180.0));
+        Grid::new(bits.trunc(), min, max).map_err(|fault| {
+            let message = match fault {
+                GridFault::Bits => {
+                    format!("bits for hash must be > 0 and <= 32, but {bits} bits were specified")
+                }
+                GridFault::Bounds => format!(
+                    "region for hash must be valid and have positive area, but [{min}, {max}] was specified"
+                ),
+            };
+            Error::invalid(Code::InvalidOptions, message)
+        })
     }
 
     /// Refuses options that don't go together.
@@ -287,6 +313,7 @@ impl IndexSpec {
             && self.include == other.include
             && self.clustering == other.clustering
             && self.text == other.text
+            && self.grid == other.grid
     }
 
     /// The form that `listIndexes` answers: `{v: 2, key, name, unique?, ...}`.
@@ -348,6 +375,12 @@ impl IndexSpec {
         }
         if let Some(text) = &self.text {
             text.append(builder);
+        }
+        for (option, number) in GRID_OPTIONS.iter().zip(self.grid) {
+            let Some(number) = number else { continue };
+            let is_whole = number.fract() == 0.0 && number.abs() <= f64::from(i32::MAX);
+            let value = if is_whole { Value::Int32(number as i32) } else { Value::Double(number) };
+            builder.append(option, value);
         }
         if !self.include.is_empty() {
             builder.begin_array("include");

@@ -124,9 +124,30 @@ impl Database {
             Some(collection) if let Some(near) = pipeline.take_geo_near() => {
                 let path = geo_path(found.as_deref(), &near, &self.namespace(collection))?;
                 let filter = near.filter(&path, &variables);
-                let search = Search::of(&filter, request.hint.as_ref());
-                let (places, _) = self.stream(reader, collection, search, &context)?;
-                near.run(&path, places.into_documents(), &context.resources).into()
+                let hint = request.hint.as_ref();
+                let wanted = match pipeline.leading_order() {
+                    (None, limit) => limit.and_then(|limit| u64::try_from(limit).ok()),
+                    (Some(_), _) => None,
+                };
+                let is_view = self.view(reader, collection)?.is_some();
+                let found = found.filter(|_| wanted.is_some() && !is_view);
+                let nearest = match self.access(reader, found, Search::of(&filter, hint))? {
+                    Some((found, access)) => {
+                        let by = (&filter, hint);
+                        self.nearest(reader, (&found, &access), by, wanted, &context.interrupt)?
+                    }
+                    None => None,
+                };
+                let places: Documents<'static> = match nearest {
+                    Some(nearest) => {
+                        Box::new(nearest.found.into_iter().map(|found| Ok(found.document)))
+                    }
+                    None => {
+                        let search = Search::of(&filter, hint);
+                        self.stream(reader, collection, search, &context)?.0.into_documents()
+                    }
+                };
+                near.run(&path, places, &context.resources).into()
             }
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());
@@ -221,6 +242,7 @@ impl Database {
         let variables = self.parse_variables(None)?;
         let variables = variables.with_collation(view.collation.clone());
         let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
+        let left = pipeline.append_filter(filter);
         let input = if pipeline.is_source() {
             Input::Documents(Box::new(std::iter::empty()))
         } else {
@@ -228,7 +250,7 @@ impl Database {
             self.stream(reader, &view.on, Search::of(&own, None), &context)?.0
         };
         let documents = pipeline.run_over(input, variables, Arc::new(context))?;
-        let filter = filter.clone();
+        let Some(filter) = left else { return Ok(documents) };
         Ok(Box::new(documents.filter_map(move |document| match document {
             Ok(document) => match filter.try_matches(document.view()) {
                 Ok(passes) => passes.then_some(Ok(document)),
@@ -304,12 +326,19 @@ fn geo_path(
     }
     let indexes = collection.map_or(&[][..], |collection| &collection.indexes);
     let fields = indexes.iter().flat_map(|index| index.shape.fields());
-    let mut paths: Vec<&str> = fields
-        .filter(|field| field.kind == FieldKind::Sphere && near.is_on_sphere())
-        .map(|field| field.path.as_str())
-        .collect();
-    paths.sort_unstable();
-    paths.dedup();
+    let of_kind = |kind: FieldKind| {
+        let fields = fields.clone().filter(move |field| field.kind == kind);
+        let mut paths: Vec<&str> = fields.map(|field| field.path.as_str()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    };
+    // As in MongoDB a 2d index is asked first, whether it suits or not.
+    let planes = of_kind(FieldKind::Plane);
+    let (kind, paths) = match planes.is_empty() {
+        true => ("2dsphere", of_kind(FieldKind::Sphere)),
+        false => ("2d", planes),
+    };
     match (&paths[..], collection) {
         ([path], _) => Ok((*path).to_owned()),
         // Nothing is found in it.
@@ -320,7 +349,7 @@ fn geo_path(
         }
         _ => {
             let message = format!(
-                "There is more than one 2dsphere index on {namespace}; unsure which to use for $geoNear"
+                "There is more than one {kind} index on {namespace}; unsure which to use for $geoNear"
             );
             Err(Error::invalid(Code::IndexNotFound, message))
         }

@@ -2,7 +2,7 @@
 //!
 //! Stages have MongoDB's names. What reads: `COLLSCAN`, `IDHACK`, `IXSCAN` (below `FETCH`, unless the index
 //! covers the query), `COUNT_SCAN` (keys or ranges are counted), `EOF`. What combines: `OR`, `SORT_MERGE`. What
-//! follows: `SORT`, `SKIP`, `PROJECTION_*`, `LIMIT`, and over all what the command does with documents
+//! follows: `GEO_NEAR_*`, `SORT`, `SKIP`, `PROJECTION_*`, `LIMIT`, and over all what the command does with documents
 //! (`COUNT`, `UPDATE`, `DELETE`). The documents lie in the tree of `_id`, so a scan by `_id` examines
 //! documents only; it is told as `FETCH` over `IXSCAN` of `_id_` all the same.
 //!
@@ -15,19 +15,22 @@ mod stage;
 mod text;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
-use frond_query::index::TERMS_SECOND;
+use frond_query::index::{FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
+use crate::catalog::view::Index;
 use crate::catalog::{Collection, IndexSpec};
 use crate::collection::FindRequest;
 use crate::collection::covered::Cover;
 use crate::collection::distinct::{Values, scan_keys, scanned_part};
-use crate::collection::find::Query;
+use crate::collection::find::{Detail, Query};
+use crate::collection::nearest::Nearest;
 use crate::collection::plan::{Access, AccessPath, Order, Source};
 use crate::collection::scan::Scan;
 use crate::collection::walk::Walk;
 use crate::database::Database;
 use crate::error::Error;
+use crate::reader::Reader;
 use stage::{Stage, number, parsed_query};
 
 /// Whether to run the query, or only to plan it.
@@ -87,12 +90,13 @@ impl Database {
     ) -> Result<DocumentBuf, Error> {
         let began = self.frond().now_millis();
         let reader = self.reader();
-        let query = self.query_for(&reader, collection, request, purpose)?;
+        let query = self.query_for(&reader, collection, request, purpose, Detail::Considered)?;
         let namespace = self.namespace(collection);
         let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
         let Some((collection, access)) = &query.collection else {
             let plan = purposed(Stage::leaf("EOF", DocumentBuf::empty(), 0), purpose);
-            return Ok(answer(&namespace, filter, &plan, effort, Done::default(), 0));
+            let nothing = Done::default();
+            return Ok(answer(&namespace, filter, (&plan, &[]), effort, nothing, 0));
         };
         let counts = purpose == Purpose::Count && access.is_exact;
         let distinct = match purpose {
@@ -114,6 +118,9 @@ impl Database {
                         done.returned += reader.count_range(path.tree(collection), range)?;
                     }
                 }
+            } else if let Some(nearest) = self.explained_nearest(&reader, &query, request)? {
+                let Nearest { keys, documents, found } = nearest;
+                done = vec![Done { keys, documents, returned: found.len() as u64 }];
             } else {
                 let (filter, order) = (query.filter.clone(), &query.order);
                 let mut scan = Scan::new(reader, collection, access.clone(), filter, order);
@@ -135,7 +142,7 @@ impl Database {
             }
         }
         let millis = self.frond().now_millis().saturating_sub(began);
-        let plan = winning_plan(collection, access, &query, request, purpose, &done);
+        let plan = plan_stages(collection, access, &query, request, purpose, &done);
         let plan = if distinct.is_some() { plan.renamed("IXSCAN", "DISTINCT_SCAN") } else { plan };
         let plan = purposed(plan, purpose);
         let total = done.iter().fold(Done::default(), |total, done| Done {
@@ -143,7 +150,30 @@ impl Database {
             documents: total.documents + done.documents,
             returned: 0,
         });
-        Ok(answer(&namespace, filter, &plan, effort, total, millis))
+        let mut rejected = Vec::with_capacity(query.rejected.len());
+        for access in &query.rejected {
+            let nothing_done = vec![Done::default(); access.paths.len()];
+            let plan = plan_stages(collection, access, &query, request, purpose, &nothing_done);
+            rejected.push(purposed(plan, purpose));
+        }
+        Ok(answer(&namespace, filter, (&plan, &rejected), effort, total, millis))
+    }
+}
+
+impl Database {
+    /// What is found outward from a `$near`, if it is.
+    fn explained_nearest(
+        &self,
+        reader: &Reader<'static>,
+        query: &Query,
+        request: &FindRequest,
+    ) -> Result<Option<Nearest>, Error> {
+        let (Order::Near(_), Some((collection, access))) = (&query.order, &query.collection) else {
+            return Ok(None);
+        };
+        let wanted = request.limit.map(|limit| limit.saturating_add(request.skip));
+        let by = (&query.filter, request.hint.as_ref());
+        self.nearest(reader, (collection, access), by, wanted, &request.interrupt)
     }
 }
 
@@ -181,7 +211,7 @@ fn details(fields: &[(&str, Value<'_>)]) -> DocumentBuf {
     builder.build()
 }
 
-fn winning_plan(
+fn plan_stages(
     collection: &Collection,
     access: &Access,
     query: &Query,
@@ -198,6 +228,11 @@ fn winning_plan(
         fields.push(("type", Value::String("simple")));
         let returned = plan.returned().min(kept.unwrap_or(u64::MAX));
         plan = Stage::over("SORT", details(&fields), plan).returning(returned);
+    }
+    if let (Order::Near(_), [path]) = (&query.order, &access.paths[..])
+        && let Source::Index(position) = path.source
+    {
+        plan = near_stage(&collection.indexes[position], plan, request);
     }
     if request.skip > 0 {
         let returned = plan.returned().saturating_sub(request.skip);
@@ -222,6 +257,20 @@ fn winning_plan(
             .returning(returned);
     }
     plan
+}
+
+/// What measures and sorts the places that an index finds.
+fn near_stage(index: &Index, plan: Stage, request: &FindRequest) -> Stage {
+    let is_plane = index.shape.has_kind(FieldKind::Plane);
+    let name = if is_plane { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" };
+    let fields = [
+        ("keyPattern", Value::from(&index.spec.key)),
+        ("indexName", Value::String(&index.spec.name)),
+        ("indexVersion", Value::Int32(2)),
+    ];
+    let kept = request.limit.map(|limit| request.skip.saturating_add(limit));
+    let returned = plan.returned().min(kept.unwrap_or(u64::MAX));
+    Stage::over(name, details(&fields), plan).returning(returned)
 }
 
 /// What reads: one scan, or several together.
@@ -366,10 +415,11 @@ fn is_id_equality(filter: Option<&DocumentBuf>) -> bool {
     filter.iter().count() == 1 && filter.get("_id").is_some_and(|value| !operators(value))
 }
 
+/// Of the plans, the first runs, and the others were rejected.
 fn answer(
     namespace: &str,
     filter: Document<'_>,
-    plan: &Stage,
+    (plan, rejected): (&Stage, &[Stage]),
     effort: Effort,
     total: Done,
     millis: i64,
@@ -384,8 +434,11 @@ fn answer(
     builder.append("maxIndexedAndSolutionsReached", Value::Boolean(false));
     builder.append("maxScansToExplodeReached", Value::Boolean(false));
     builder.append("winningPlan", Value::from(&plan.plan()));
-    builder.begin_array("rejectedPlans").end();
-    builder.end();
+    builder.begin_array("rejectedPlans");
+    for plan in rejected {
+        builder.push(Value::from(&plan.plan()));
+    }
+    builder.end().end();
     if effort == Effort::Plan {
         return builder.build();
     }

@@ -36,6 +36,8 @@ pub(crate) struct Query {
     pub order: Order,
     /// What of them.
     pub projection: Option<Projection>,
+    /// Where they could have been found by other indexes, the best way first; none unless it was asked for.
+    pub rejected: Vec<Access>,
 }
 
 /// What is looked for in a collection.
@@ -74,6 +76,31 @@ impl<'a> Search<'a> {
     }
 }
 
+impl Search<'_> {
+    /// What is asked of this collection.
+    ///
+    /// # Errors
+    /// `BadValue` for a hint on an index that it hasn't.
+    pub(crate) fn on(&self, collection: &Collection) -> Result<plan::Request<'_>, Error> {
+        let hint = match self.hint {
+            Some(hint) => Hint::parse(hint, collection)?,
+            None => None,
+        };
+        let Search { filter, order, limit, needs, between, distinct, .. } = self;
+        let (limit, between, distinct) = (*limit, *between, *distinct);
+        Ok(plan::Request { filter, order, hint, limit, needs, between, distinct })
+    }
+}
+
+/// What of a query's plans is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Detail {
+    /// The one that was chosen.
+    Chosen,
+    /// Those that were considered, too.
+    Considered,
+}
+
 impl Database {
     /// Finds documents.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
@@ -81,10 +108,18 @@ impl Database {
         if self.view(&reader, collection)?.is_some() {
             return self.find_in_view(collection, request);
         }
-        let Query { collection, filter, order, projection } =
+        let Query { collection, filter, order, projection, .. } =
             self.query(&reader, collection, request)?;
         let Some((collection, mut access)) = collection else {
             return Ok(Cursor::empty());
+        };
+        let wanted = request.limit.map(|limit| limit.saturating_add(request.skip));
+        let nearest = match order {
+            Order::Near(_) => {
+                let by = (&filter, request.hint.as_ref());
+                self.nearest(&reader, (&collection, &access), by, wanted, &request.interrupt)?
+            }
+            _ => None,
         };
         let in_order = access.gives_order;
         let is_sorted = match order {
@@ -118,6 +153,10 @@ impl Database {
             };
             Ok(if tells_key { with_record_id(&projected, &document) } else { projected })
         };
+        if let Some(nearest) = nearest {
+            let found = nearest.found.into_iter().skip(skip).take(limit);
+            return Ok(Cursor::new(found.map(move |found| project(found.document))));
+        }
         match order {
             Order::By(_) | Order::Near(_) if is_sorted => {
                 let resources = self.frond().resources(request.in_memory_only);
@@ -154,7 +193,7 @@ impl Database {
         collection: &str,
         request: &FindRequest,
     ) -> Result<Query, Error> {
-        self.query_for(reader, collection, request, Purpose::Find)
+        self.query_for(reader, collection, request, Purpose::Find, Detail::Chosen)
     }
 
     /// Parses a search, and chooses its plan as the command does that it is for.
@@ -164,6 +203,7 @@ impl Database {
         collection: &str,
         request: &FindRequest,
         purpose: Purpose,
+        detail: Detail,
     ) -> Result<Query, Error> {
         let found = self.find_collection(reader, collection)?;
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
@@ -203,8 +243,12 @@ impl Database {
             },
             placed: request.placed,
         };
+        let rejected = match (detail, &found) {
+            (Detail::Considered, Some(found)) => plan::rejected(reader, found, search.on(found)?)?,
+            _ => Vec::new(),
+        };
         let collection = self.access(reader, found, search)?;
-        Ok(Query { collection, filter, order, projection })
+        Ok(Query { collection, filter, order, projection, rejected })
     }
 
     /// Chooses how to find the documents of a collection that pass `filter`; `None` if there is no
@@ -221,22 +265,9 @@ impl Database {
                 None => Ok(None),
             };
         };
-        let hint = match search.hint {
-            Some(hint) => Hint::parse(hint, &collection)?,
-            None => None,
-        };
-        let Search { filter, order, limit, needs, between, distinct, .. } = &search;
-        let request = plan::Request {
-            filter,
-            order,
-            hint,
-            limit: *limit,
-            needs,
-            between: *between,
-            distinct: *distinct,
-        };
+        let request = search.on(&collection)?;
         let access = match search.placed {
-            Some(_) if filter.text().is_some() => {
+            Some(_) if request.filter.text().is_some() => {
                 let message = "text and tailable cursor not allowed in same query";
                 return Err(Error::invalid(Code::BadValue, message));
             }

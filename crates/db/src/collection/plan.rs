@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{Document, Value, ValueBuf, key};
-use frond_query::index::{FieldKind, IndexShape};
+use frond_query::index::IndexShape;
 use frond_query::planner::{self, FieldBounds, IndexFacts, PartCheck, Plan, Question};
 use frond_query::{Code, Collation, Distance, Filter, Near, SortPattern};
 use frond_tree::{Bounds, Direction};
@@ -286,8 +286,8 @@ fn choose_trees(
     own: &OwnFacts,
     request: Request<'_>,
 ) -> Result<Access, Error> {
-    let Request { filter, order, hint, .. } = request;
-    if let Some((search, place)) = filter.text() {
+    let Request { order, hint, .. } = request;
+    if let Some((search, place)) = request.filter.text() {
         return text::choose(reader, collection, own, request, (search, place));
     }
     text::check_hint(collection, hint)?;
@@ -320,18 +320,7 @@ fn choose_trees(
     {
         return Ok(access);
     }
-    let candidates: Vec<usize> = match hint {
-        Some(Hint::Index(position)) => vec![position],
-        Some(Hint::Id) => Vec::new(),
-        _ => {
-            let is_used = |position: &usize| !collection.indexes[*position].spec.hidden;
-            (0..collection.indexes.len()).filter(is_used).collect()
-        }
-    };
-    let candidates = match filter.near() {
-        Some((path, near)) => of_places(collection, candidates, path, near)?,
-        None => candidates,
-    };
+    let candidates = candidates(collection, request)?;
     let needs = asked(request);
     let facts = facts_of(reader, collection, own, &candidates, &needs)?;
     let indexes = &collection.indexes;
@@ -339,28 +328,56 @@ fn choose_trees(
     if let Some(Hint::Index(position)) = hint {
         return found.hinted(position, request);
     }
-    let mut failure = None;
-    let mut range_count = |candidate: Option<usize>, ranges: &[Bounds]| {
-        let tree = match candidate.and_then(|candidate| candidates.get(candidate)) {
-            Some(position) => collection.indexes[*position].tree,
-            None => collection.documents,
-        };
-        count_ranges(reader, tree, ranges).unwrap_or_else(|error| {
-            failure = Some(error);
-            u64::MAX
-        })
+    let plan = found.counting(reader, collection, &mut |range_count| {
+        planner::plan(found.question(request), range_count)
+    })?;
+    Ok(found.access(plan, request))
+}
+
+/// The ways by indexes that were considered for a request and not chosen, the best first.
+pub(crate) fn rejected(
+    reader: &Reader<'_>,
+    collection: &Collection,
+    request: Request<'_>,
+) -> Result<Vec<Access>, Error> {
+    // A search by text has but one way.
+    if request.filter.text().is_some() {
+        return Ok(Vec::new());
+    }
+    let is_told = request.hint.is_some()
+        || request.between.is_given()
+        || matches!(request.order, Order::Natural(_));
+    if is_told || by_one_id(request).is_some() {
+        return Ok(Vec::new());
+    }
+    let candidates = candidates(collection, request)?;
+    let needs = asked(request);
+    let facts = facts_of(reader, collection, &OwnFacts::default(), &candidates, &needs)?;
+    let indexes = &collection.indexes;
+    let found = Found { indexes, candidates: &candidates, facts: &facts, needs: &needs };
+    let plans = found.counting(reader, collection, &mut |range_count| {
+        planner::rejected(found.question(request), range_count)
+    })?;
+    Ok(plans.into_iter().map(|plan| found.access(plan, request)).collect())
+}
+
+/// The positions of the indexes that may be used.
+fn candidates(collection: &Collection, request: Request<'_>) -> Result<Vec<usize>, Error> {
+    let candidates: Vec<usize> = match request.hint {
+        Some(Hint::Index(position)) => vec![position],
+        Some(Hint::Id) => Vec::new(),
+        _ => {
+            let is_used = |position: &usize| !collection.indexes[*position].spec.hidden;
+            (0..collection.indexes.len()).filter(is_used).collect()
+        }
     };
-    let (sort, limit) = (order.pattern(), request.limit);
-    let distinct = request.distinct;
-    let question = Question { filter, sort, limit, distinct, indexes: &facts };
-    let plan = planner::plan(question, &mut range_count);
-    match failure {
-        Some(error) => Err(error),
-        None => Ok(found.access(plan, request)),
+    match request.filter.near() {
+        Some((path, near)) => of_places(collection, candidates, path, near),
+        None => Ok(candidates),
     }
 }
 
-/// What the planner is to know of the candidates.
+/// What the planner is told of the candidates.
 fn facts_of(
     reader: &Reader<'_>,
     collection: &Collection,
@@ -382,6 +399,9 @@ fn facts_of(
     Ok(facts)
 }
 
+/// Tells how many entries of a candidate (or of the documents) lie in ranges.
+type RangeCount<'c> = &'c mut dyn FnMut(Option<usize>, &[Bounds]) -> u64;
+
 /// Those of the candidates that file the places at `path`.
 ///
 /// # Errors
@@ -394,8 +414,7 @@ fn of_places(
 ) -> Result<Vec<usize>, Error> {
     let files = |position: &usize| {
         let mut fields = collection.indexes[*position].shape.fields().iter();
-        near.is_on_sphere()
-            && fields.any(|field| field.kind == FieldKind::Sphere && field.path == path)
+        fields.any(|field| near.suits(field.kind) && field.path == path)
     };
     let found: Vec<usize> = candidates.into_iter().filter(files).collect();
     if found.is_empty() {
@@ -428,6 +447,35 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
+    /// What the planner is asked.
+    fn question<'q>(&'q self, request: Request<'q>) -> Question<'q> {
+        let (filter, sort) = (request.filter, request.order.pattern());
+        let (limit, distinct) = (request.limit, request.distinct);
+        Question { filter, sort, limit, distinct, indexes: self.facts }
+    }
+
+    /// What `ask` answers, which may ask how large ranges are.
+    fn counting<A>(
+        &self,
+        reader: &Reader<'_>,
+        collection: &Collection,
+        ask: &mut dyn FnMut(RangeCount<'_>) -> A,
+    ) -> Result<A, Error> {
+        let mut failure = None;
+        let answer = ask(&mut |candidate, ranges| {
+            let position = candidate.and_then(|candidate| self.candidates.get(candidate));
+            let tree = match position {
+                Some(position) => self.indexes[*position].tree,
+                None => collection.documents,
+            };
+            count_ranges(reader, tree, ranges).unwrap_or_else(|error| {
+                failure = Some(error);
+                u64::MAX
+            })
+        });
+        failure.map_or(Ok(answer), Err)
+    }
+
     /// The access of a hint: its index, whatever it costs.
     fn hinted(&self, position: usize, request: Request<'_>) -> Result<Access, Error> {
         let sort = request.order.pattern();

@@ -82,22 +82,7 @@ impl BranchState {
         for change in self.head_catalog(&**store)?.diff(store, &adoption.head) {
             self.validate_absence(transaction, &view::collection_name(&change?.key)?);
         }
-        for change in adoption.head.diff(store, &adoption.after) {
-            let change = change?;
-            let name = view::collection_name(&change.key)?;
-            if self.entry(&name).is_some() {
-                continue;
-            }
-            self.validate_absence(transaction, &name);
-            match change.to {
-                Some(to) => {
-                    let after = view::read_entry(&**store, &to)?;
-                    self.go_live(engine, transaction, &name, &after)?;
-                }
-                None => self.put_entry(transaction, &name, &WorkingEntry::Dropped)?,
-            }
-        }
-        Ok(())
+        self.part(engine, transaction, &adoption.head, &adoption.after)
     }
 
     /// Keeps the working state as it is while HEAD's catalog becomes another one: what had no
@@ -108,9 +93,20 @@ impl BranchState {
         transaction: &mut Transaction,
         new_head: &Tree,
     ) -> Result<(), Error> {
+        let old_head = self.head_catalog(&**engine.store())?;
+        self.part(engine, transaction, new_head, &old_head)
+    }
+
+    /// Gives each collection without an entry one, where the catalogs `head` and `working` differ.
+    fn part(
+        &self,
+        engine: &Engine,
+        transaction: &mut Transaction,
+        head: &Tree,
+        working: &Tree,
+    ) -> Result<(), Error> {
         let store = engine.store();
-        let old_head = self.head_catalog(&**store)?;
-        for change in new_head.diff(store, &old_head) {
+        for change in head.diff(store, working) {
             let change = change?;
             let name = view::collection_name(&change.key)?;
             if self.entry(&name).is_some() {
@@ -118,9 +114,9 @@ impl BranchState {
             }
             self.validate_absence(transaction, &name);
             match change.to {
-                Some(old) => {
-                    let old = view::read_entry(&**store, &old)?;
-                    self.go_live(engine, transaction, &name, &old)?;
+                Some(entry) => {
+                    let entry = view::read_entry(&**store, &entry)?;
+                    self.go_live(engine, transaction, &name, &entry)?;
                 }
                 None => self.put_entry(transaction, &name, &WorkingEntry::Dropped)?,
             }

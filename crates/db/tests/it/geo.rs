@@ -1,4 +1,4 @@
-//! Goal: places are found by a 2dsphere index as by a scan; `$near` and `$geoNear` give the nearest first,
+//! Goal: places are found by a 2dsphere or 2d index as by a scan; `$near` and `$geoNear` give the nearest first,
 //! and want an index. Method: a table over a few places, and random places, shapes and regions.
 
 use frond_db::catalog::IndexSpec;
@@ -183,4 +183,199 @@ fn by_an_index_or_by_a_scan() {
             assert_eq!(ids(&by_index), expected, "{filter}");
         }
     });
+}
+
+const PAIRS: &str = "[
+    {'_id': 1, 'p': [1, 1], 'kind': 'a'},
+    {'_id': 2, 'p': {'lng': 5, 'lat': 5}, 'kind': 'b'},
+    {'_id': 3, 'p': [-170, 3], 'kind': 'a'},
+    {'_id': 4, 'p': [[100, 100], [2, 3]], 'kind': 'b'},
+    {'_id': 5, 'p': [179.5, -80, 'more'], 'kind': 'a'},
+    {'_id': 6, 'p': [], 'kind': 'a'},
+    {'_id': 7, 'kind': 'a'},
+    {'_id': 8, 'p': 'nowhere', 'kind': 'a'},
+    {'_id': 9, 'q': [{'p': [1, 1]}, {'p': [7, 7]}], 'p': [180, 180], 'kind': ['a', 'b']}]";
+
+#[test]
+fn pairs_of_the_plane() {
+    let shop = shop();
+    insert(&shop, "places", PAIRS);
+    let near = "{'p': {'$near': [1, 1]}}";
+    assert_eq!(run(&shop, "places", &request(near)).unwrap_err().code, Code::NoQueryExecutionPlans);
+    index(&shop, "{'key': {'p': '2d', 'kind': 1}}");
+    for (filter, expected) in [
+        (near, vec![1, 4, 2, 3, 5, 9]),
+        ("{'p': {'$near': {'lng': 1, 'lat': 1}, '$maxDistance': 6}}", vec![1, 4, 2]),
+        ("{'p': {'$near': [1, 1, 6]}}", vec![1, 4, 2]),
+        ("{'p': {'$near': [1, 1], '$minDistance': 1, '$maxDistance': 6}}", vec![4, 2]),
+        ("{'kind': 'b', 'p': {'$near': [1, 1], '$maxDistance': 6}}", vec![4, 2]),
+        // Over the 180th meridian.
+        ("{'p': {'$nearSphere': [179, 3], '$maxDistance': 0.3}}", vec![3]),
+        ("{'p': {'$nearSphere': [0, -89], '$maxDistance': 0.3}}", vec![5]),
+    ] {
+        assert_eq!(found(&shop, filter, None), expected, "{filter}");
+    }
+    assert_eq!(found(&shop, near, Some(2)), [1, 4]);
+    for (filter, expected) in [
+        ("{'p': {'$geoWithin': {'$box': [[0, 0], [5, 5]]}}}", vec![1, 2, 4]),
+        ("{'p': {'$within': {'$center': [[0, 0], 1.5]}}}", vec![1]),
+        ("{'p': {'$geoWithin': {'$polygon': [[0, 0], [0, 10], [10, 10]]}}}", vec![1, 2, 4]),
+        ("{'p': {'$geoWithin': {'$polygon': [[0, 0], [10, 0], [10, 10]]}}}", vec![1, 2]),
+        ("{'p': {'$geoWithin': {'$centerSphere': [[179, 3], 0.3]}}}", vec![3]),
+        ("{'p': {'$geoWithin': {'$centerSphere': [[0, 90], 1.55]}}}", vec![1, 2, 3, 4]),
+        ("{'p': {'$geoWithin': {'$box': [[170, 170], [180, 180]]}}, 'kind': 'b'}", vec![9]),
+    ] {
+        let order = Some(json("{'_id': 1}"));
+        let by_id = FindRequest { sort: order.clone(), ..request(filter) };
+        let hint = Some(value("'p_2d_kind_1'"));
+        let hinted = FindRequest { hint, ..by_id.clone() };
+        for request in [by_id, hinted] {
+            assert_eq!(ids(&run(&shop, "places", &request).expect(filter)), expected, "{filter}");
+        }
+    }
+    let plan = shop.explain("places", &request(near)).expect("explained");
+    let text = format!("{plan:?}");
+    assert!(text.contains("GEO_NEAR_2D") && text.contains("p_2d_kind_1"), "{text}");
+    let pipeline =
+        "[{'$geoNear': {'near': [1, 1], 'key': 'p', 'distanceField': 'd', 'maxDistance': 3}},
+        {'$project': {'d': {'$round': ['$d', 2]}}}]";
+    let made = aggregate(&shop, Some("places"), pipeline).expect("the pipeline is right");
+    assert_eq!(texts(&made), "[{'_id':1,'d':0.0},{'_id':4,'d':2.24}]");
+    // What lies on the sphere needs another index.
+    let filter = "{'p': {'$near': {'$geometry': {'type': 'Point', 'coordinates': [1, 1]}}}}";
+    let refused = run(&shop, "places", &request(filter)).unwrap_err();
+    assert_eq!(refused.code, Code::NoQueryExecutionPlans);
+}
+
+#[test]
+fn a_2d_index_refuses_what_is_no_pair() {
+    let shop = shop();
+    index(&shop, "{'key': {'p': '2d'}, 'bits': 10, 'min': 0, 'max': 50}");
+    let listed = shop.list_indexes("places").expect("listed");
+    let listed = listed.iter().find(|index| index.name == "p_2d").expect("it is there");
+    for (option, given) in [("bits", "10"), ("min", "0"), ("max", "50")] {
+        let told = listed.to_document().get(option).map(|told| told.to_buf());
+        assert_eq!(told, Some(value(given)), "{option}");
+    }
+    for (document, code) in [
+        ("[{'p': [50, 0]}]", None),
+        ("[{'p': {}}]", None),
+        ("[{'p': [[], [1, 2]]}]", None),
+        ("[{'p': [51, 0]}]", Some(13027)),
+        ("[{'p': [0, -0.1]}]", Some(13027)),
+        ("[{'p': [1]}]", Some(13068)),
+        ("[{'p': [1, 'x']}]", Some(13026)),
+        ("[{'p': ['x', 1]}]", Some(16804)),
+        ("[{'p': {'type': 'Point', 'coordinates': [1, 1]}}]", Some(16804)),
+    ] {
+        let report = try_insert(&shop, "places", &jsons(document));
+        let failed = report.errors.first().map(|failed| failed.error.code.number());
+        assert_eq!(failed, code, "{document}");
+    }
+    for (spec, code) in [
+        ("{'key': {'p': '2d'}, 'bits': 33}", 72),
+        ("{'key': {'p': '2d'}, 'bits': 0}", 72),
+        ("{'key': {'p': '2d'}, 'bits': 'x'}", 14),
+        ("{'key': {'p': '2d'}, 'min': 5, 'max': 5}", 72),
+        ("{'key': {'k': 1, 'p': '2d'}}", 16801),
+        ("{'key': {'p': '2d', 'q': '2d'}}", 16800),
+        ("{'key': {'p': '2d'}, 'collation': {'locale': 'en'}}", 67),
+    ] {
+        let error = IndexSpec::parse(json(spec).view()).unwrap_err();
+        assert_eq!(error.code.number(), code, "{spec}: {error}");
+    }
+}
+
+/// Goal: a 2d index finds what a scan finds, whatever its grid is.
+#[test]
+fn the_plane_by_an_index_or_by_a_scan() {
+    frond_testkit::random::for_seeds(6, |mut random| {
+        let shop = shop();
+        let reach = [0.01, 3.0, 180.0][random.below(3)];
+        let mut part = || (random.below(20_001) as f64 / 10_000.0 - 1.0) * reach;
+        let mut pair = || format!("[{:?}, {:?}]", part(), part());
+        let documents: Vec<String> = (0..200)
+            .map(|id| match id % 5 {
+                0 => format!("{{'_id': {id}, 'p': [{}, {}], 'n': {}}}", pair(), pair(), id % 3),
+                _ => format!("{{'_id': {id}, 'p': {}, 'n': {}}}", pair(), id % 3),
+            })
+            .collect();
+        insert(&shop, "places", &format!("[{}]", documents.join(",")));
+        let mut filters = Vec::new();
+        for number in 0..12 {
+            let size = reach / [2.0, 8.0, 50.0][number % 3];
+            let (one, other, third, fourth) = (pair(), pair(), pair(), pair());
+            for region in [
+                format!("{{'$box': [{one}, {other}]}}"),
+                format!("{{'$center': [{one}, {size:?}]}}"),
+                format!("{{'$polygon': [{one}, {other}, {third}, {fourth}]}}"),
+                format!("{{'$centerSphere': [[{:?}, 20], {:?}]}}", 180.0 - size, size / 57.0),
+            ] {
+                filters.push(format!("{{'p': {{'$geoWithin': {region}}}, 'n': {}}}", number % 3));
+            }
+        }
+        let sort = Some(json("{'_id': 1}"));
+        let by_id = |filter: &String, hint: Option<&str>| {
+            let hint = hint.map(value);
+            let request = FindRequest { sort: sort.clone(), hint, ..request(filter) };
+            ids(&run(&shop, "places", &request).unwrap_or_else(|error| panic!("{filter}: {error}")))
+        };
+        let by_scan: Vec<Vec<i64>> = filters.iter().map(|filter| by_id(filter, None)).collect();
+        let bits = 1 + random.below(32);
+        index(&shop, &format!("{{'name': 'plane', 'key': {{'p': '2d', 'n': 1}}, 'bits': {bits}}}"));
+        for (filter, expected) in filters.iter().zip(by_scan) {
+            assert_eq!(by_id(filter, Some("'plane'")), expected, "{bits} bits: {filter}");
+        }
+        // The nearest first, as a sort of all by their distance gives them.
+        let at = "{'$sqrt': {'$add': [{'$pow': ['$p.x', 2]}, {'$pow': ['$p.y', 2]}]}}";
+        let measured = format!(
+            "[{{'$set': {{'p': {{'$cond': [{{'$isNumber': {{'$first': '$p'}}}}, ['$p'], '$p']}}}}}}, {{'$unwind': '$p'}},
+              {{'$set': {{'p': {{'x': {{'$first': '$p'}}, 'y': {{'$last': '$p'}}}}}}}},
+              {{'$group': {{'_id': '$_id', 'd': {{'$min': {at}}}}}}}, {{'$sort': {{'d': 1}}}}, {{'$limit': 9}}]"
+        );
+        let expected = ids(&aggregate(&shop, Some("places"), &measured).expect("measured"));
+        assert_eq!(found(&shop, "{'p': {'$near': [0, 0]}}", Some(9)), expected);
+    });
+}
+
+/// Goal: the first few, read outward, are the first few of all, on the sphere and in the plane.
+#[test]
+fn the_first_few_are_read_outward() {
+    let shop = shop();
+    let mut random = frond_testkit::Random::new(11);
+    let mut part = |reach: f64| (random.below(20_001) as f64 / 10_000.0 - 1.0) * reach;
+    let documents: Vec<String> = (0..1_500)
+        .map(|id| {
+            let pair = format!("[{:?}, {:?}]", part(3.0), part(3.0));
+            let far = format!("[{:?}, {:?}]", part(170.0), part(80.0));
+            let places = if id % 3 == 0 { format!("[{pair}, {far}]") } else { pair };
+            format!("{{'_id': {id}, 'p': {places}, 'n': {}}}", id % 40)
+        })
+        .collect();
+    insert(&shop, "places", &format!("[{}]", documents.join(",")));
+    for kind in ["2d", "2dsphere"] {
+        index(&shop, &format!("{{'name': '{kind}', 'key': {{'p': '{kind}'}}}}"));
+        for condition in [
+            "{'p': {'$nearSphere': [1, 1]}}",
+            "{'p': {'$nearSphere': [1, 1], '$minDistance': 0.02}}",
+            "{'p': {'$nearSphere': [1, 1], '$maxDistance': 0.01}, 'n': 7}",
+            "{'p': {'$nearSphere': [-120, 40]}, 'n': {'$lt': 3}}",
+        ] {
+            let hint = Some(value(&format!("'{kind}'")));
+            let all = FindRequest { hint: hint.clone(), ..request(condition) };
+            let all = ids(&run(&shop, "places", &all).expect("found"));
+            let few = FindRequest { hint, limit: Some(9), skip: 2, ..request(condition) };
+            let found = ids(&run(&shop, "places", &few).expect("found"));
+            assert_eq!(found, all[2.min(all.len())..11.min(all.len())], "{kind} {condition}");
+        }
+    }
+    let near = FindRequest { limit: Some(5), ..request("{'p': {'$near': [1, 1]}}") };
+    let told = shop.explain("places", &near).expect("explained");
+    let stats = told.get("executionStats").and_then(|stats| stats.as_document()).expect("stats");
+    let read = stats.get("totalDocsExamined").and_then(|read| read.as_integer()).expect("a count");
+    assert!(read < 500, "{read} documents were read for five");
+    let stages = "[{'$geoNear': {'near': [1, 1], 'key': 'p', 'distanceField': 'd'}}, {'$limit': 7},
+        {'$project': {'_id': 1}}]";
+    let few = ids(&aggregate(&shop, Some("places"), stages).expect("the pipeline is right"));
+    assert_eq!(few, found(&shop, "{'p': {'$near': [1, 1]}}", None)[..7]);
 }

@@ -114,7 +114,7 @@ fn explain_names_the_stages() {
     let shop = shop();
     let documents: Vec<_> = (0..100).map(|n| document! { "_id": n, "a": n % 10, "b": n }).collect();
     assert_eq!(try_insert(&shop, "things", &documents).count, 100);
-    let index = frond_db::catalog::IndexSpec::parse(json("{'key': {'a': 1}}").view());
+    let index = IndexSpec::parse(json("{'key': {'a': 1}}").view());
     shop.create_indexes("things", &[index.expect("a proper index")]).expect("built");
     let explain = |request: &FindRequest| shop.explain("things", request).expect("explained");
     let check = |request: FindRequest, expected: &str, counters: [i64; 3]| {
@@ -139,7 +139,7 @@ fn explain_names_the_stages() {
 fn hints() {
     let shop = shop();
     insert(&shop, "things", THINGS);
-    let index = frond_db::catalog::IndexSpec::parse(json("{'key': {'a': 1}}").view());
+    let index = IndexSpec::parse(json("{'key': {'a': 1}}").view());
     shop.create_indexes("things", &[index.expect("a proper index")]).expect("built");
     let stages_with = |hint: &str, filter: &str| {
         let request = FindRequest { hint: Some(value(hint)), ..request(filter) };
@@ -225,4 +225,51 @@ fn groups_by_an_index_are_groups_by_a_scan() {
     let spec = IndexSpec::parse(json("{'key': {'a': 1, 'b': 1}, 'name': 'ab'}").view());
     shop.create_indexes("things", &[spec.expect("a proper index")]).expect("made");
     assert_eq!(answers(), by_scan);
+}
+
+#[test]
+fn explain_tells_what_was_rejected() {
+    let shop = shop();
+    let documents: Vec<String> =
+        (0..200).map(|id| format!("{{'_id': {id}, 'a': {}, 'b': {}}}", id % 100, id % 4)).collect();
+    insert(&shop, "things", &format!("[{}]", documents.join(",")));
+    let spec = |key: &str| IndexSpec::parse(json(key).view()).expect("proper");
+    let specs = [spec("{'key': {'b': 1}}"), spec("{'key': {'a': 1}}")];
+    shop.create_indexes("things", &specs).expect("built");
+    let rejected = |filter: &str| {
+        let told = shop.explain("things", &request(filter)).expect("explained");
+        let planner = told.get("queryPlanner").and_then(|planner| planner.as_document());
+        let plans = planner.and_then(|planner| planner.get("rejectedPlans")?.as_array());
+        let plans = plans.expect("an array").iter();
+        plans.map(|plan| format!("{plan:?}")).collect::<Vec<_>>()
+    };
+    let others = rejected("{'a': 7, 'b': 3}");
+    assert_eq!(others.len(), 1);
+    assert!(others[0].contains("IXSCAN") && others[0].contains("b_1"), "{others:?}");
+    assert!(rejected("{'a': 7}").is_empty());
+    assert!(rejected("{'_id': 7, 'a': 7}").is_empty());
+    assert!(rejected("{'c': 7}").is_empty());
+}
+
+#[test]
+fn a_view_s_filter_finds_what_its_reader_asks_for() {
+    let shop = shop();
+    insert(
+        &shop,
+        "things",
+        "[{'_id': 1, 'a': 1, 'b': 1}, {'_id': 2, 'a': 1, 'b': 2}, {'_id': 3, 'a': 2, 'b': 1}]",
+    );
+    let view = "{'viewOn': 'things', 'pipeline': [{'$match': {'a': 1}}, {'$sort': {'b': -1}},
+        {'$project': {'a': 1, 'b': 1, 'sum': {'$add': ['$a', '$b']}}}]}";
+    shop.create_collection("ones", json(view).view()).expect("made");
+    let spec = IndexSpec::parse(json("{'key': {'b': 1}}").view());
+    shop.create_indexes("things", &[spec.expect("proper")]).expect("built");
+    for (filter, expected) in [
+        ("{'b': 1}", "[{'_id':1,'a':1,'b':1,'sum':2}]"),
+        ("{'b': {'$gt': 0}, 'sum': 3}", "[{'_id':2,'a':1,'b':2,'sum':3}]"),
+        ("{'a': 2}", "[]"),
+        ("{'$expr': {'$eq': ['$sum', 3]}, 'b': 2}", "[{'_id':2,'a':1,'b':2,'sum':3}]"),
+    ] {
+        assert_eq!(find(&shop, "ones", filter), expected, "{filter}");
+    }
 }

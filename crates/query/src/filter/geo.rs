@@ -84,6 +84,25 @@ pub(super) fn find_near(root: &Node) -> Result<Option<(&str, &Arc<Near>)>, Query
     Ok(found)
 }
 
+/// Puts another `$near` where one is. Recursion is bounded by the depth of filters.
+pub(super) fn replace_near(node: &mut Node, near: &Arc<Near>) {
+    match node {
+        Node::And(nodes) => nodes.iter_mut().for_each(|inner| replace_near(inner, near)),
+        Node::Field(field) => {
+            let conditions = match &mut field.condition {
+                Condition::All(conditions) => conditions.as_mut_slice(),
+                condition => std::slice::from_mut(condition),
+            };
+            for condition in conditions {
+                if let Condition::Test(test @ Test::Near(_)) = condition {
+                    *test = Test::Near(Arc::clone(near));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 fn near_of(field: &Field) -> Option<(&str, &Arc<Near>)> {
     let test = |condition| match condition {
         &Condition::Test(Test::Near(ref near)) => Some((field.dotted.as_str(), near)),

@@ -14,7 +14,6 @@
 //! shape is farther from its middle than its corners are.
 
 use super::Part;
-use super::region::Region;
 use super::sphere::{Point, TOLERANCE};
 
 /// The level of the smallest cells: 3 cm on the Earth.
@@ -154,12 +153,10 @@ pub(crate) fn filed(parts: &[Part]) -> Option<Vec<i64>> {
     Some(numbers)
 }
 
-/// The numbers under which what meets a region may be filed: ranges, from the least to the greatest
-/// of each, in no order; `None` of a region in the plane.
-pub(crate) fn searched(region: &Region) -> Option<Vec<(i64, i64)>> {
-    region.distance(Point::from_degrees(0.0, 0.0))?;
-    let distance = |point: Point| region.distance(point).unwrap_or(0.0);
-    let cells = covering(&distance, SEARCHED_MAX, LEVEL_MAX - 4);
+/// The numbers under which what meets a region may be filed, of which `distance` tells how far it is from a
+/// point: ranges, from the least to the greatest of each, ascending.
+pub(crate) fn searched(distance: &dyn Fn(Point) -> f64) -> Vec<(i64, i64)> {
+    let cells = covering(distance, SEARCHED_MAX, LEVEL_MAX - 4);
     let mut ranges = Vec::new();
     for cell in cells {
         ranges.push(cell.range());
@@ -167,7 +164,7 @@ pub(crate) fn searched(region: &Region) -> Option<Vec<(i64, i64)>> {
     }
     ranges.sort_unstable();
     ranges.dedup();
-    Some(ranges)
+    ranges
 }
 
 #[cfg(test)]
@@ -208,8 +205,7 @@ mod tests {
     #[test]
     fn coverings_are_small() {
         let point = Point::from_degrees(13.4, 52.5);
-        let region = Region::Cap(point, 1e-5);
-        let ranges = searched(&region).expect("on the sphere");
+        let ranges = searched(&|other| (point.distance(other) - 1e-5).max(0.0));
         assert!(ranges.len() < 300, "{}", ranges.len());
         let number = Cell::of_point(point, LEVEL_MAX).number();
         assert!(ranges.iter().any(|(low, high)| *low <= number && number <= *high));

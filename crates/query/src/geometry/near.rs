@@ -9,11 +9,18 @@ use bytes::Bytes;
 use frond_doc::path::Path;
 use frond_doc::{Document, Value, ValueBuf, key};
 
+use super::grid::Grid;
 use super::parse::{self, Fault};
-use super::planar::Position;
+use super::planar::{self, Position};
 use super::sphere::{EARTH_RADIUS_METRES, Point};
-use super::{Geometry, Part};
+use super::{Geometry, Part, cells};
 use crate::expression::number::Number;
+use crate::index::{FieldKind, IndexShape};
+
+/// How much wider a ring is than the one within.
+const RING_GROWTH: u8 = 4;
+/// So many rings reach from about a metre on the Earth to all of it.
+const RINGS_MAX: i32 = 13;
 
 /// From where, and how far.
 #[derive(Clone, Debug)]
@@ -145,9 +152,41 @@ impl Near {
         Ok(())
     }
 
-    /// Whether distances are measured on the sphere.
-    pub fn is_on_sphere(&self) -> bool {
-        !matches!(self.centre, Centre::Plane(_))
+    /// This, ring by ring from the least distance to the greatest: the places of one ring are no farther than
+    /// those of the next. `shape` is that of an index of places.
+    pub fn rings(&self, shape: &IndexShape) -> Vec<Near> {
+        let widest = match self.centre {
+            Centre::Metres(_) => std::f64::consts::PI * EARTH_RADIUS_METRES,
+            Centre::Radians(_) => std::f64::consts::PI,
+            Centre::Plane(centre) => {
+                let (min, max) = shape.grid().limits();
+                let reach = |at: f64| (at - min).abs().max((max - at).abs());
+                reach(centre.x).hypot(reach(centre.y))
+            }
+        };
+        let mut rings = Vec::new();
+        let mut least = self.least;
+        for step in (0..RINGS_MAX).rev() {
+            let most = widest / f64::from(RING_GROWTH).powi(step);
+            if step == 0 || self.most <= most {
+                rings.push(Near { least, ..self.clone() });
+                break;
+            }
+            if least < most {
+                rings.push(Near { least, most, ..self.clone() });
+                least = most;
+            }
+        }
+        rings
+    }
+
+    /// Whether an index's field of this kind files all places that have a distance.
+    pub fn suits(&self, kind: FieldKind) -> bool {
+        match kind {
+            FieldKind::Sphere => !matches!(self.centre, Centre::Plane(_)),
+            FieldKind::Plane => !matches!(self.centre, Centre::Metres(_)),
+            _ => false,
+        }
     }
 
     /// The distance of a stored value, if it is a place within the limits.
@@ -163,12 +202,41 @@ impl Near {
         (self.least <= distance && distance <= self.most).then_some(distance)
     }
 
-    /// The part of the sphere in which all answers lie: centre and angle.
-    pub(crate) fn cap(&self) -> Option<(Point, f64)> {
+    /// The ranges of cells of the sphere in which all answers lie, as `cells` numbers them.
+    pub(crate) fn cells(&self) -> Option<Vec<(i64, i64)>> {
+        let (centre, unit) = match self.centre {
+            Centre::Plane(_) => return None,
+            Centre::Radians(centre) => (centre, 1.0),
+            Centre::Metres(centre) => (centre, EARTH_RADIUS_METRES),
+        };
+        let (least, most) = (self.least / unit, self.most / unit);
+        if least <= 0.0 && std::f64::consts::PI <= most {
+            return Some(vec![(i64::MIN, i64::MAX)]);
+        }
+        Some(cells::searched(&|point| {
+            let distance = centre.distance(point);
+            (distance - most).max(least - distance).max(0.0)
+        }))
+    }
+
+    /// The ranges of squares of the plane in which all answers lie, as `grid` numbers them.
+    pub(crate) fn squares(&self, grid: &Grid) -> Option<Vec<(i64, i64)>> {
         match self.centre {
-            Centre::Plane(_) => None,
-            Centre::Radians(centre) => Some((centre, self.most)),
-            Centre::Metres(centre) => Some((centre, self.most / EARTH_RADIUS_METRES)),
+            Centre::Metres(_) => None,
+            Centre::Radians(centre) => {
+                Some(grid.searched(&planar::boxes_of_cap(centre, self.most), &|_, _| true))
+            }
+            Centre::Plane(centre) => {
+                let meets = |low: Position, high: Position| {
+                    let reach =
+                        |at: f64, low: f64, high: f64| (at - low).abs().max((high - at).abs());
+                    let (across, up) =
+                        (reach(centre.x, low.x, high.x), reach(centre.y, low.y, high.y));
+                    centre.distance(centre.within(low, high)) <= self.most
+                        && self.least <= across.hypot(up)
+                };
+                Some(grid.searched(&[centre.square(self.most)], &meets))
+            }
         }
     }
 }

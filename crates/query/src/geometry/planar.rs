@@ -1,6 +1,6 @@
 //! The plane: legacy pairs, and the boxes, polygons and circles that they may lie in.
 
-use super::sphere::Point;
+use super::sphere::{Point, TOLERANCE};
 
 /// A place in the plane, or longitude and latitude in degrees.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -31,10 +31,52 @@ impl Position {
         Point::from_degrees(self.x, self.y)
     }
 
+    /// The corners of a square around it, a little more than so far away.
+    pub(crate) fn square(self, reach: f64) -> (Position, Position) {
+        let reach = reach + (reach + self.x.abs() + self.y.abs()) * 1e-12;
+        let low = Position { x: self.x - reach, y: self.y - reach };
+        (low, Position { x: self.x + reach, y: self.y + reach })
+    }
+
+    /// The nearest place of a rectangle.
+    pub(crate) fn within(self, low: Position, high: Position) -> Position {
+        // A rectangle of no width may be the wrong way round by an error of rounding.
+        let between = |low: f64, high: f64, at: f64| at.max(low).min(high.max(low));
+        Position { x: between(low.x, high.x, self.x), y: between(low.y, high.y, self.y) }
+    }
+
     /// The distance to another place.
     pub(crate) fn distance(self, other: Position) -> f64 {
         (self.x - other.x).hypot(self.y - other.y)
     }
+}
+
+/// Boxes of longitudes and latitudes that hold all that lies within an angle of a point: two where it reaches
+/// over the 180th meridian.
+pub(crate) fn boxes_of_cap(centre: Point, angle: f64) -> Vec<(Position, Position)> {
+    // Rounding of degrees, and what counts as touching.
+    let angle = angle + 4.0 * TOLERANCE;
+    let [x, y, z] = centre.vector();
+    let (longitude, latitude) = (y.atan2(x), z.clamp(-1.0, 1.0).asin());
+    let (low, high) = (latitude - angle, latitude + angle);
+    let half_turn = std::f64::consts::PI;
+    let bounded = |west: f64, east: f64| {
+        let corner = |x: f64, y: f64| Position { x: x.to_degrees(), y: y.to_degrees() };
+        (corner(west, low.max(-half_turn / 2.0)), corner(east, high.min(half_turn / 2.0)))
+    };
+    if low <= -half_turn / 2.0 || half_turn / 2.0 <= high {
+        return vec![bounded(-half_turn - TOLERANCE, half_turn + TOLERANCE)];
+    }
+    let reach = (angle.sin() / latitude.cos()).clamp(0.0, 1.0).asin() + TOLERANCE;
+    let (west, east) = (longitude - reach, longitude + reach);
+    let mut boxes = vec![bounded(west, east)];
+    if west < -half_turn {
+        boxes.push(bounded(west + 2.0 * half_turn, half_turn + TOLERANCE));
+    }
+    if half_turn < east {
+        boxes.push(bounded(-half_turn - TOLERANCE, east - 2.0 * half_turn));
+    }
+    boxes
 }
 
 impl Area {
@@ -42,6 +84,35 @@ impl Area {
     pub(crate) fn of_corners(one: Position, other: Position) -> Area {
         let low = Position { x: one.x.min(other.x), y: one.y.min(other.y) };
         Area::Box(low, Position { x: one.x.max(other.x), y: one.y.max(other.y) })
+    }
+
+    /// The corners with the least and the greatest coordinates between which it lies.
+    pub(crate) fn bounds(&self) -> (Position, Position) {
+        match self {
+            Area::Box(low, high) => (*low, *high),
+            Area::Circle(centre, radius) => centre.square(*radius),
+            Area::Polygon(corners) => {
+                let first = corners.first().copied().unwrap_or(Position { x: 0.0, y: 0.0 });
+                corners.iter().fold((first, first), |(low, high), at| {
+                    let low = Position { x: low.x.min(at.x), y: low.y.min(at.y) };
+                    (low, Position { x: high.x.max(at.x), y: high.y.max(at.y) })
+                })
+            }
+        }
+    }
+
+    /// Whether a rectangle may have a point of it; only circles and boxes tell closely.
+    pub(crate) fn may_meet(&self, low: Position, high: Position) -> bool {
+        match self {
+            Area::Box(..) => true,
+            Area::Circle(centre, radius) => centre.distance(centre.within(low, high)) <= *radius,
+            Area::Polygon(corners) => {
+                let is_passed = |to: &Position, from: &Position| is_passed(*from, *to, low, high);
+                let before = corners.iter().cycle().skip(corners.len().saturating_sub(1));
+                corners.iter().zip(before).any(|(to, from)| is_passed(to, from))
+                    || polygon_covers(corners, low)
+            }
+        }
     }
 
     /// Whether a point lies in it.
@@ -54,6 +125,18 @@ impl Area {
             Area::Polygon(corners) => polygon_covers(corners, at),
         }
     }
+}
+
+/// Whether an edge may have a point in a rectangle: neither lies aside of the other.
+fn is_passed(from: Position, to: Position, low: Position, high: Position) -> bool {
+    let is_aside = from.x.max(to.x) < low.x
+        || high.x < from.x.min(to.x)
+        || from.y.max(to.y) < low.y
+        || high.y < from.y.min(to.y);
+    let side = |x: f64, y: f64| (to.x - from.x) * (y - from.y) - (to.y - from.y) * (x - from.x);
+    let sides =
+        [side(low.x, low.y), side(low.x, high.y), side(high.x, low.y), side(high.x, high.y)];
+    !is_aside && !sides.iter().all(|side| *side > 0.0) && !sides.iter().all(|side| *side < 0.0)
 }
 
 /// By the edges that a ray to the right crosses: an odd number of them.

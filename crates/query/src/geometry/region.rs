@@ -155,12 +155,12 @@ impl Region {
         }
     }
 
-    /// The angle between a point and the nearest point of the region; 0 within. `None` of the plane.
-    pub(crate) fn distance(&self, point: Point) -> Option<f64> {
+    /// The angle between a point and the nearest point of a region on the sphere; 0 within.
+    pub(crate) fn distance(&self, point: Point) -> f64 {
         match self {
-            Region::Shape(parts) => Some(super::distance(parts, point)),
-            Region::Cap(centre, angle) => Some((centre.distance(point) - angle).max(0.0)),
-            Region::Plane(_) => None,
+            Region::Shape(parts) => super::distance(parts, point),
+            Region::Cap(centre, angle) => (centre.distance(point) - angle).max(0.0),
+            Region::Plane(_) => 0.0,
         }
     }
 }

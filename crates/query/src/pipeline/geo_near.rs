@@ -61,11 +61,6 @@ impl GeoNear {
         GeoNear { metadata, ..self }
     }
 
-    /// Whether distances are those on the sphere.
-    pub fn is_on_sphere(&self) -> bool {
-        self.near.is_on_sphere()
-    }
-
     /// The documents that are wanted.
     pub fn filter(&self, path: &str, variables: &Variables) -> Filter {
         let filter = self.query.clone().with_variables(variables.clone());

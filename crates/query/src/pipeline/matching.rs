@@ -50,6 +50,11 @@ impl Stage for Match {
     }
 }
 
+/// The stage of a filter.
+pub(super) fn stage(filter: Filter) -> Arc<dyn Stage> {
+    Arc::new(Match(filter))
+}
+
 impl Pass for Filter {
     fn pass(&self, document: Document<'_>, visit: &mut Visit<'_>) -> Result<bool, QueryError> {
         if self.try_matches(document)? { visit(document) } else { Ok(true) }

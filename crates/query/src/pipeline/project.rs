@@ -36,6 +36,10 @@ impl Stage for Project {
         Ok(Input::Rows(Box::new(Passed { rows, stage })))
     }
 
+    fn keeps(&self, path: &str) -> bool {
+        self.0.keeps(path)
+    }
+
     fn rows(&self) -> Rows {
         Rows::Same
     }

@@ -6,8 +6,7 @@
 //! 3. A partition that doesn't fit into memory waits in a file ([`Spool`]), and its functions go along it
 //!    ([`Stream`]).
 //!
-//! *Surprises*: partitions whose key is missing or null are one; a few functions need a partition that fits
-//! into memory, and refuse others.
+//! *Surprise*: partitions whose key is missing or null are one.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use super::sorter::{Sorted, Sorter};
 use super::spill::Resources;
 use super::spool::Spool;
 use super::stage::{Context, Stage, lazily};
-use super::window::{Partition, Stream, WindowFunction, too_large};
+use super::window::{Partition, Stream, WindowFunction};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Scope, Variables, check_bytes, check_depth};
@@ -105,9 +104,8 @@ impl SetWindowFields {
         let Some(first) = sorted.next() else { return Ok(None) };
         let (first_key, first) = first?;
         let partition = partition_of(&first_key).to_vec();
-        let can_stream = self.output.iter().all(|(_, function)| function.can_stream());
         // Half of it, because what is sorted holds memory too.
-        let bytes_max = resources.memory_bytes_max / if can_stream { 2 } else { 1 };
+        let bytes_max = resources.memory_bytes_max / 2;
         let mut bytes = first.as_bytes().len();
         let mut documents = vec![first];
         let mut spool: Option<Spool> = None;
@@ -123,9 +121,6 @@ impl SetWindowFields {
             bytes += size_of::<DocumentBuf>() + document.as_bytes().len();
             documents.push(document);
             if bytes_max < bytes {
-                if !can_stream {
-                    return Err(too_large(bytes, bytes_max));
-                }
                 let spool = spool.insert(Spool::new("$setWindowFields", resources));
                 for document in std::mem::take(&mut documents) {
                     spool.push(document.view())?;
@@ -148,14 +143,14 @@ impl SetWindowFields {
         let spool = match members {
             Members::InMemory(documents) => {
                 resources.check()?;
-                return Ok(Box::new(self.compute(documents, variables)?.into_iter().map(Ok)));
+                let made = self.compute(documents, variables, resources)?;
+                return Ok(Box::new(made.into_iter().map(Ok)));
             }
             Members::OnDisk(spool) => spool,
         };
         let mut streams: Vec<Stream> = Vec::with_capacity(self.output.len());
         for (_, function) in &self.output {
-            let stream = function.stream(&spool, self.sort.as_ref(), variables, resources)?;
-            streams.push(stream.expect("it was asked before anything was put aside"));
+            streams.push(function.stream(&spool, self.sort.as_ref(), variables, resources)?);
         }
         let stage = Arc::clone(self);
         Ok(Box::new(spool.read().map(move |document| {
@@ -204,8 +199,10 @@ impl SetWindowFields {
         &self,
         documents: Vec<DocumentBuf>,
         variables: &Variables,
+        resources: &Resources,
     ) -> Result<Vec<DocumentBuf>, QueryError> {
-        let mut partition = Partition::new(&documents, self.sort.as_ref(), variables);
+        let sort = self.sort.as_ref();
+        let mut partition = Partition::new(&documents, sort, variables, resources);
         let mut columns = Vec::with_capacity(self.output.len());
         for (path, function) in &self.output {
             columns.push((path, function.column(&mut partition)?));

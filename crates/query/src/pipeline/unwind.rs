@@ -33,6 +33,13 @@ impl Stage for Unwind {
             Err(error) => Box::new(std::iter::once(Err(error))),
         })))
     }
+
+    fn keeps(&self, path: &str) -> bool {
+        let outer = path.split('.').next();
+        let position = self.position_path.as_ref().and_then(|path| path.first());
+        outer != self.path.parts().first().map(AsRef::as_ref)
+            && outer != position.map(String::as_str)
+    }
 }
 
 impl Unwind {

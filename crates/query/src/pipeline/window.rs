@@ -2,16 +2,18 @@
 //!
 //! Reading order: this file (what a function is, and its parsing), `bounds` (which documents are in
 //! the window of one), `series` (functions over the sequence as a whole: `$derivative`, `$integral`,
-//! `$expMovingAvg`, `$linearFill`, `$locf`), `stream` (partitions that don't fit into memory). Accumulators move along: what enters a window is added,
+//! `$expMovingAvg`, `$linearFill`, `$locf`), `edge` and `stream` (partitions that don't fit into memory). Accumulators move along: what enters a window is added,
 //! what leaves it is removed.
 
 mod bounds;
+mod edge;
 mod series;
 mod stream;
 
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 
 use super::parse::{StageParser, failed_to_parse};
+use super::spill::Resources;
 use super::time_unit::TimeUnit;
 use crate::accumulator::{Accumulator, Place};
 use crate::error::QueryError;
@@ -21,7 +23,7 @@ use crate::reference::Feature;
 use crate::sort::SortPattern;
 use bounds::Bounds;
 
-pub(super) use stream::{Stream, too_large};
+pub(super) use stream::Stream;
 
 /// One value a document.
 pub(super) type Column = Vec<Evaluated<'static>>;
@@ -51,7 +53,12 @@ pub(super) struct Partition<'p> {
     documents: &'p [DocumentBuf],
     sort: Option<&'p SortPattern>,
     variables: &'p Variables,
+    /// Asked whether to go on.
+    resources: &'p Resources,
 }
+
+/// Whether to stop is asked once for so many documents.
+const CHECK_COUNT: usize = 256;
 
 impl<'p> Partition<'p> {
     /// Of documents that are sorted.
@@ -59,14 +66,21 @@ impl<'p> Partition<'p> {
         documents: &'p [DocumentBuf],
         sort: Option<&'p SortPattern>,
         variables: &'p Variables,
+        resources: &'p Resources,
     ) -> Partition<'p> {
-        Partition { documents, sort, variables }
+        Partition { documents, sort, variables, resources }
+    }
+
+    /// Whether to go on, asked at each document's position.
+    fn check(&self, position: usize) -> Result<(), QueryError> {
+        if position.is_multiple_of(CHECK_COUNT) { self.resources.check() } else { Ok(()) }
     }
 
     /// The values of an expression.
     fn values(&self, expression: &Expression) -> Result<Column, QueryError> {
         let mut values = Vec::with_capacity(self.documents.len());
-        for document in self.documents {
+        for (position, document) in self.documents.iter().enumerate() {
+            self.check(position)?;
             let scope = Scope::new(document.view(), self.variables);
             values.push(expression.evaluate_in(&scope)?.detach());
         }
@@ -179,7 +193,8 @@ impl WindowFunction {
         partition: &Partition<'_>,
     ) -> Result<Column, QueryError> {
         let mut values: Column = Vec::with_capacity(partition.documents.len());
-        for document in partition.documents {
+        for (position, document) in partition.documents.iter().enumerate() {
+            partition.check(position)?;
             let scope = Scope::new(document.view(), partition.variables);
             values.push(accumulator.value(&scope)?.detach());
         }
@@ -188,6 +203,7 @@ impl WindowFunction {
         let mut column = Vec::with_capacity(values.len());
         for (from, to) in self.bounds.ranges(partition)? {
             while end < to {
+                partition.check(end)?;
                 window.add(values[end].clone())?;
                 end += 1;
             }

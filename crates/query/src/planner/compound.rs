@@ -62,14 +62,15 @@ pub(super) fn scans(root: &Node, facts: &IndexFacts) -> Vec<Scan> {
 }
 
 fn scan(root: &Node, facts: &IndexFacts, parts: Vec<Part>) -> Option<Scan> {
-    let demands: Vec<Option<Demand>> = parts.iter().map(|part| part.demand(root)).collect();
+    let mut demands: Vec<Option<Demand>> = parts.iter().map(|part| part.demand(root)).collect();
     let is_answered =
         parts.iter().zip(&demands).all(|(part, demand)| part.is_answered(demand.as_ref()));
     let is_there = |demand: &Demand| demand.is_present;
     if !is_answered || facts.shape.is_sparse() && !demands.iter().flatten().any(is_there) {
         return None;
     }
-    let used = usable(&parts, &demands);
+    let is_joint = join(root, &parts, &mut demands);
+    let used = usable(&parts, &demands, &is_joint);
     let intervals: Vec<Intervals> = used
         .iter()
         .map(|demand| demand.map_or_else(Intervals::all, |it| it.intervals.clone()))
@@ -98,20 +99,70 @@ fn scan(root: &Node, facts: &IndexFacts, parts: Vec<Part>) -> Option<Scan> {
     })
 }
 
-/// The demands that may be used together: of two parts below one array only the first, since different
-/// elements, which have different keys, may fulfil them.
-fn usable<'d>(parts: &[Part], demands: &'d [Option<Demand>]) -> Vec<Option<&'d Demand>> {
+/// The demands that may be used together: of two parts that met arrays below one field only the first, since
+/// different elements, which have different keys, may fulfil them. Of joint parts all: one element does.
+fn usable<'d>(
+    parts: &[Part],
+    demands: &'d [Option<Demand>],
+    is_joint: &[bool],
+) -> Vec<Option<&'d Demand>> {
     let mut used: Vec<Option<&Demand>> = Vec::with_capacity(parts.len());
-    let top = |part: &Part| part.path.split('.').next().unwrap_or_default().to_owned();
-    for (part, demand) in parts.iter().zip(demands) {
+    for (place, (part, demand)) in parts.iter().zip(demands).enumerate() {
         let demand = demand.as_ref().filter(|demand| !demand.intervals.is_all());
-        let shares = |(earlier, used): (&Part, &Option<&Demand>)| {
-            used.is_some() && !earlier.is_constant() && top(earlier) == top(part)
+        let shares = |(earlier, used): (usize, &Option<&Demand>)| {
+            let are_joint = is_joint[earlier] && is_joint[place];
+            used.is_some() && parts[earlier].shares_arrays(part) && !are_joint
         };
-        let is_shared = part.is_multikey && parts.iter().zip(&used).any(shares);
+        let is_shared = used.iter().enumerate().any(shares);
         used.push(demand.filter(|_| !is_shared));
     }
     used
+}
+
+/// Finds the `$elemMatch` that demands most of parts below one array, and puts its demands in their places: one
+/// element fulfils them all, and so does one key. Answers which parts these are.
+fn join(root: &Node, parts: &[Part], demands: &mut [Option<Demand>]) -> Vec<bool> {
+    let mut elements = Vec::new();
+    conditions::elements_of(root, &mut elements);
+    let bounded = |outer: &str, inner: &Node| {
+        let mut bounded: Vec<(usize, Demand)> = Vec::new();
+        let mut fields: Vec<&str> = Vec::new();
+        for (place, part) in parts.iter().enumerate() {
+            let Some((below, demand)) = part.demand_of_elements(outer, inner) else { continue };
+            // Of two parts below one field of the element each may be another's, if that is an array too.
+            let field = below.split('.').next().unwrap_or_default();
+            if !demand.intervals.is_all() && !fields.contains(&field) {
+                fields.push(field);
+                bounded.push((place, demand));
+            }
+        }
+        bounded
+    };
+    let found = elements.into_iter().map(|(outer, inner)| bounded(outer, inner));
+    // The first of those that demand as much, as `max_by_key` would give the last.
+    let most = found.reduce(|most, other| if most.len() < other.len() { other } else { most });
+    let mut is_joint = vec![false; parts.len()];
+    for (place, demand) in most.filter(|most| most.len() > 1).into_iter().flatten() {
+        // What holds of the whole document makes sure that something is there.
+        let is_present = demands[place].as_ref().is_some_and(|demand| demand.is_present);
+        demands[place] = Some(Demand { is_present: is_present || demand.is_present, ..demand });
+        is_joint[place] = true;
+    }
+    // A part that shares an array with these, and isn't among them, may be another element's.
+    let of_another = |place: usize, is_joint: &[bool]| {
+        let shares =
+            |(other, joint): (usize, &bool)| *joint && parts[other].shares_arrays(&parts[place]);
+        !is_joint[place] && is_joint.iter().enumerate().any(shares)
+    };
+    for place in 0..parts.len() {
+        if of_another(place, &is_joint)
+            && let Some(demand) = &mut demands[place]
+        {
+            demand.intervals = Intervals::all();
+            demand.is_exact = false;
+        }
+    }
+    is_joint
 }
 
 /// Whether a document passes if one of its keys lies within, checks included.

@@ -186,13 +186,34 @@ fn of_elements(condition: &Condition, below: &str, rules: Rules<'_>) -> Option<D
             .iter()
             .filter_map(|inner| of_elements(inner, below, rules))
             .reduce(|left, right| left.and(right, Meeting::ManyValues)),
-        // A number could name elements of a nested array, which keys don't reach.
-        Condition::Test(Test::ElementDocument(node))
-            if !below.starts_with(|letter: char| letter.is_ascii_digit()) =>
-        {
-            of_node(node, below, rules.many_values())
-        }
+        Condition::Test(Test::ElementDocument(node)) => of_element(node, below, rules),
         _ => None,
+    }
+}
+
+/// What the conditions of one `$elemMatch` demand of the path `below` its elements.
+pub(super) fn of_element(node: &Node, below: &str, rules: Rules<'_>) -> Option<Demand> {
+    // A number could name elements of a nested array, which keys don't reach.
+    if below.starts_with(|letter: char| letter.is_ascii_digit()) {
+        return None;
+    }
+    of_node(node, below, rules.many_values())
+}
+
+/// The paths and conditions of each `$elemMatch` of documents that every passing document fulfils.
+pub(super) fn elements_of<'n>(node: &'n Node, found: &mut Vec<(&'n str, &'n Node)>) {
+    match node {
+        Node::And(nodes) => nodes.iter().for_each(|inner| elements_of(inner, found)),
+        Node::Field(field) => elements_in(&field.condition, &field.dotted, found),
+        _ => {}
+    }
+}
+
+fn elements_in<'n>(condition: &'n Condition, path: &'n str, found: &mut Vec<(&'n str, &'n Node)>) {
+    match condition {
+        Condition::All(inner) => inner.iter().for_each(|inner| elements_in(inner, path, found)),
+        Condition::Test(Test::ElementDocument(node)) => found.push((path, node)),
+        _ => {}
     }
 }
 

@@ -4,7 +4,7 @@
 //! Here the kinds of index differ: a new [`FieldKind`] is one more arm of [`variants`] and [`Part::demand`].
 //! - A field of values has one part, whose intervals are what the filter demands of its path.
 //! - A hashed field has one part, whose intervals are hashes: only equality has any.
-//! - A field of places has one part, whose intervals are the cells that a region lies in ([`places`]); a
+//! - A field of places has one part, whose intervals are the cells or squares that a region lies in ([`places`]); a
 //!   document without a place is not filed, so that the filter must ask for one.
 //! - A text index has two parts for its terms: the terms, of which a `$text` asks for some ([`terms`]), and their
 //!   scores. A document without terms is not filed, so that the filter must have a `$text`.
@@ -16,9 +16,11 @@ use frond_doc::{Value, ValueBuf, key};
 use super::IndexFacts;
 use super::conditions::{self, Demand, Rules};
 use super::interval::{Interval, Intervals};
-use super::{places, terms};
+use super::places::{self, Surface};
+use super::terms;
 use crate::collation::Collation;
 use crate::filter::tree::{Condition, Node, Test};
+use crate::geometry::grid::Grid;
 use crate::index::{FieldKind, TERMS_FIRST, TERMS_SECOND};
 
 /// One part of a key.
@@ -36,7 +38,7 @@ pub(super) struct Part {
     collation: Collation,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 enum PartKind {
     Values,
     Hashes,
@@ -50,6 +52,8 @@ enum PartKind {
     Terms,
     /// What is filed otherwise than it is asked for, so that nothing is looked for in it.
     Unsearched,
+    /// The squares of places in the plane.
+    Squares(Grid),
 }
 
 impl Part {
@@ -59,7 +63,8 @@ impl Part {
         match &self.kind {
             PartKind::Values | PartKind::Leaves => conditions::of_node(root, &self.path, rules),
             PartKind::Hashes => conditions::of_node(root, &self.path, rules.hashed()),
-            PartKind::Cells => places::of_node(root, &self.path),
+            PartKind::Cells => places::of_node(root, &self.path, Surface::Sphere),
+            PartKind::Squares(grid) => places::of_node(root, &self.path, Surface::Plane(grid)),
             PartKind::Terms => terms::of_node(root),
             PartKind::Unsearched => None,
             PartKind::Path(path) => Some(Demand {
@@ -70,6 +75,25 @@ impl Part {
         }
     }
 
+    /// The part's path below `outer`, if it may lie below an array there, and what an `$elemMatch` at `outer` with
+    /// the conditions `inner` demands of it.
+    pub(super) fn demand_of_elements(&self, outer: &str, inner: &Node) -> Option<(&str, Demand)> {
+        let is_of_values = matches!(self.kind, PartKind::Values | PartKind::Leaves);
+        if !is_of_values || !self.is_multikey {
+            return None;
+        }
+        let below = self.path.strip_prefix(outer)?.strip_prefix('.')?;
+        let rules = Rules::new(&self.path, self.is_multikey, &self.collation);
+        Some((below, conditions::of_element(inner, below, rules)?))
+    }
+
+    /// Whether both may lie below one array.
+    pub(super) fn shares_arrays(&self, other: &Part) -> bool {
+        let top = |part: &Part| part.path.split('.').next().unwrap_or_default().to_owned();
+        let are_multikey = self.is_multikey && other.is_multikey;
+        are_multikey && !self.is_constant() && top(self) == top(other)
+    }
+
     /// Whether keys are in the order of the path's values by `collation`.
     pub(super) fn is_ordered(&self, collation: &Collation) -> bool {
         self.collation == *collation
@@ -78,7 +102,7 @@ impl Part {
     }
 
     /// Whether the part is the same in all keys that are scanned, whatever the filter says.
-    pub(super) fn is_constant(&self) -> bool {
+    fn is_constant(&self) -> bool {
         matches!(self.kind, PartKind::Path(_))
     }
 
@@ -87,7 +111,7 @@ impl Part {
     pub(super) fn is_answered(&self, demand: Option<&Demand>) -> bool {
         match self.kind {
             PartKind::Leaves => {}
-            PartKind::Cells | PartKind::Terms => return demand.is_some(),
+            PartKind::Cells | PartKind::Squares(_) | PartKind::Terms => return demand.is_some(),
             _ => return true,
         }
         let sample = Value::Document(frond_doc::Document::empty());
@@ -131,6 +155,9 @@ pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
                 }
                 (FieldKind::Sphere, _) => {
                     vec![part(&field.path, &field.path, false, PartKind::Cells)]
+                }
+                (FieldKind::Plane, _) => {
+                    vec![part(&field.path, &field.path, false, PartKind::Squares(*shape.grid()))]
                 }
                 (FieldKind::Wildcard, Some(wild)) => vec![
                     part("", "$_path", false, PartKind::Path(wild.to_owned())),

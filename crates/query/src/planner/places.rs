@@ -1,4 +1,4 @@
-//! What a filter demands of places, as intervals of the numbers of cells.
+//! What a filter demands of places, as intervals of the numbers of cells or squares.
 
 use frond_doc::Value;
 use frond_doc::key;
@@ -7,30 +7,39 @@ use super::conditions::Demand;
 use super::interval::{Cut, Interval, Intervals};
 use crate::filter::tree::{Condition, Node, Test};
 use crate::geometry::cells;
-use crate::geometry::near::Near;
+use crate::geometry::grid::Grid;
+use crate::geometry::planar;
 use crate::geometry::region::Region;
 
-/// What `node` demands of the places at `path`; `None` if nothing, or nothing on the sphere. Of several
+/// On what an index files places.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Surface<'s> {
+    /// The sphere.
+    Sphere,
+    /// The plane.
+    Plane(&'s Grid),
+}
+
+/// What `node` demands of the places at `path`; `None` if nothing, or nothing on this surface. Of several
 /// demands the first is taken: different places may fulfil them.
-pub(super) fn of_node(node: &Node, path: &str) -> Option<Demand> {
+pub(super) fn of_node(node: &Node, path: &str, surface: Surface<'_>) -> Option<Demand> {
     match node {
-        Node::And(nodes) => nodes.iter().find_map(|inner| of_node(inner, path)),
-        Node::Field(field) if field.dotted == path => of_condition(&field.condition),
+        Node::And(nodes) => nodes.iter().find_map(|inner| of_node(inner, path, surface)),
+        Node::Field(field) if field.dotted == path => of_condition(&field.condition, surface),
         _ => None,
     }
 }
 
-fn of_condition(condition: &Condition) -> Option<Demand> {
-    match condition {
-        Condition::All(inner) => inner.iter().find_map(of_condition),
-        Condition::Test(Test::Geo(geo)) => within(geo.region()),
-        Condition::Test(Test::Near(near)) => around(near),
-        _ => None,
-    }
-}
-
-fn within(region: &Region) -> Option<Demand> {
-    let cells = cells::searched(region)?;
+fn of_condition(condition: &Condition, surface: Surface<'_>) -> Option<Demand> {
+    let cells = match (condition, surface) {
+        (Condition::All(inner), _) => {
+            return inner.iter().find_map(|inner| of_condition(inner, surface));
+        }
+        (Condition::Test(Test::Geo(geo)), _) => within(geo.region(), surface)?,
+        (Condition::Test(Test::Near(near)), Surface::Sphere) => near.cells()?,
+        (Condition::Test(Test::Near(near)), Surface::Plane(grid)) => near.squares(grid)?,
+        _ => return None,
+    };
     let number = |number: i64| key::of_value(Value::Int64(number)).to_vec();
     let interval = |(low, high): (i64, i64)| Interval {
         start: Cut::Before(number(low)),
@@ -40,12 +49,18 @@ fn within(region: &Region) -> Option<Demand> {
     Some(Demand { intervals, is_present: true, is_exact: false })
 }
 
-fn around(near: &Near) -> Option<Demand> {
-    let (centre, angle) = near.cap()?;
-    if angle < std::f64::consts::PI {
-        return within(&Region::Cap(centre, angle));
+/// Ranges of numbers, the least and the greatest of each.
+type Cells = Vec<(i64, i64)>;
+
+fn within(region: &Region, surface: Surface<'_>) -> Option<Cells> {
+    match (surface, region) {
+        (Surface::Sphere, Region::Plane(_)) | (Surface::Plane(_), Region::Shape(_)) => None,
+        (Surface::Sphere, _) => Some(cells::searched(&|point| region.distance(point))),
+        (Surface::Plane(grid), Region::Plane(area)) => {
+            Some(grid.searched(&[area.bounds()], &|low, high| area.may_meet(low, high)))
+        }
+        (Surface::Plane(grid), Region::Cap(centre, angle)) => {
+            Some(grid.searched(&planar::boxes_of_cap(*centre, *angle), &|_, _| true))
+        }
     }
-    // All places: cells are numbers.
-    let intervals = Intervals::union_of(vec![Interval::bracket(Value::Int64(0))]);
-    Some(Demand { intervals, is_present: true, is_exact: false })
 }

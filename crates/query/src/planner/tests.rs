@@ -128,6 +128,24 @@ fn plans() {
         (&[a], r#"{"a": {"$in": []}}"#, "{}", "index 0: 0, exact"),
         (&[a], r#"{"a": {"$elemMatch": {"$gt": 1, "$lt": 3}}}"#, "{}", "index 0: 1"),
         (&[r#"{"a.b": 1}"#], r#"{"a": {"$elemMatch": {"b": 3}}}"#, "{}", "index 0: 1"),
+        (
+            &[r#"{"a.b": 1, "a.c": 1} multikey"#],
+            r#"{"a": {"$elemMatch": {"b": {"$gt": 3}, "c": 5}}}"#,
+            "{}",
+            "index 0: 1, checked",
+        ),
+        (
+            &[r#"{"a.b": 1, "a.c": 1} multikey"#],
+            r#"{"a.b": {"$gt": 3}, "a.c": 5}"#,
+            "{}",
+            "index 0: 1",
+        ),
+        (
+            &[r#"{"a.x.b": 1, "a.x.c": 1} multikey"#],
+            r#"{"a": {"$elemMatch": {"x.b": {"$gt": 3}, "x.c": 5}}}"#,
+            "{}",
+            "index 0: 1",
+        ),
     ] {
         assert_eq!(shown(indexes, filter, order), expected, "{indexes:?} {filter} {order}");
     }

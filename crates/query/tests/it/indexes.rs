@@ -15,6 +15,7 @@ use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
 
 use crate::model::{self, Model};
+use crate::pipelines::json;
 
 struct Collection {
     documents: Vec<(Model, DocumentBuf)>,
@@ -127,6 +128,83 @@ fn bounds_hold_every_document_that_passes() {
     });
     assert!(used > 1000 || used <= 1, "only {used} plans used an index");
     assert!(exact > 100 || used <= 1, "only {exact} documents were told by their keys");
+}
+
+/// Several parts below one array are bounded by one `$elemMatch`, and never by conditions that different elements
+/// may fulfil.
+#[test]
+fn elements_bound_parts_together() {
+    let mut joint = 0;
+    for_seeds(6_000, |mut random| {
+        let number = |random: &mut Random| random.below(3).to_string();
+        let mut paths = vec!["a.b", "a.c", "a.x.b", "a.x.c", "a", "d"];
+        while paths.len() > 3 {
+            paths.remove(random.below(paths.len()));
+        }
+        let pattern: Vec<String> = paths.iter().map(|path| format!(r#""{path}": 1"#)).collect();
+        let pattern = SortPattern::parse(json(&format!("{{{}}}", pattern.join(","))).view());
+        let shape = IndexShape::of_values(&pattern.expect("a pattern").fields, false);
+        let mut facts =
+            IndexFacts { name: "i".to_owned(), shape: shape.into(), flags: 0, covers: false };
+        let mut stored = Vec::new();
+        for id in 0..10 {
+            let element = |random: &mut Random| {
+                let inner = format!(
+                    r#"[{{"b": {}, "c": {}}}, {{"b": {}, "c": {}}}]"#,
+                    number(random),
+                    number(random),
+                    number(random),
+                    number(random)
+                );
+                let (b, c) = (number(random), number(random));
+                match random.below(4) {
+                    0 => format!(r#"{{"b": [{b}, {c}], "c": {c}}}"#),
+                    1 => format!(r#"{{"b": {b}, "x": {inner}}}"#),
+                    2 => b,
+                    _ => format!(r#"{{"b": {b}, "c": {c}, "x": {{"b": {c}, "c": {b}}}}}"#),
+                }
+            };
+            let elements: Vec<String> =
+                (0..random.below(4)).map(|_| element(&mut random)).collect();
+            let a = match random.below(5) {
+                0 => element(&mut random),
+                _ => format!("[{}]", elements.join(",")),
+            };
+            let document = json(&format!(r#"{{"_id": {id}, "a": {a}, "d": {}}}"#, id % 3));
+            let Ok(keys) = facts.shape.keys(document.view()) else { continue };
+            facts.flags |= keys.flags;
+            stored.push((document, keys.keys));
+        }
+        let condition = |random: &mut Random| match random.below(3) {
+            0 => format!(r#"{{"$gt": {}}}"#, number(random)),
+            1 => format!(r#"{{"$in": [{}, null]}}"#, number(random)),
+            _ => number(random),
+        };
+        let names = ["b", "c", "x.b", "x.c"];
+        let inner: Vec<String> = (0..1 + random.below(3))
+            .map(|_| format!(r#""{}": {}"#, random.choose(&names), condition(&mut random)))
+            .collect();
+        let mut parts = vec![format!(r#"{{"a": {{"$elemMatch": {{{}}}}}}}"#, inner.join(","))];
+        while random.one_in(2) {
+            let path = *random.choose(&["a.b", "a.c", "a.x.c", "d"]);
+            parts.push(format!(r#"{{"{path}": {}}}"#, condition(&mut random)));
+        }
+        let filter = json(&format!(r#"{{"$and": [{}]}}"#, parts.join(",")));
+        let parsed = Filter::parse(filter.view()).expect("a filter");
+        let indexes = std::slice::from_ref(&facts);
+        let question =
+            Question { filter: &parsed, sort: None, limit: None, distinct: None, indexes };
+        let Plan::IndexScan(scan) = planner::plan(question, &mut cheap) else { return };
+        joint += usize::from(parts.len() == 1 && !scan.checks.is_empty());
+        for (document, keys) in &stored {
+            let is_within = keys.iter().any(|key| scan_holds(&scan, &facts, &key.key));
+            assert!(
+                is_within || !parsed.matches(document.view()),
+                "{filter:?}\n{document:?}\n{scan:?}"
+            );
+        }
+    });
+    assert!(joint > 50 || joint <= 1, "only {joint} scans were bounded by several parts");
 }
 
 #[test]

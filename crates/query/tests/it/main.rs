@@ -1,6 +1,7 @@
 //! The query language against naive models.
 
 mod filters;
+mod forward;
 mod hostile;
 mod indexes;
 mod lookups;

@@ -113,6 +113,33 @@ fn spilled_is_as_in_memory() {
                 true,
             ),
             (
+                r#"[{"$setWindowFields": {"sortBy": {"k": 1}, "output": {
+                    "near": {"$sum": "$k", "window": {"range": [-2, 1.5]}},
+                    "below": {"$max": "$v", "window": {"range": ["unbounded", -3]}},
+                    "peers": {"$push": "$_id", "window": {"range": ["current", "current"]}},
+                    "above": {"$min": "$_id", "window": {"range": [4, "unbounded"]}},
+                    "slope": {"$derivative": {"input": "$_id"}, "window": {"documents": [-3, 1]}},
+                    "steep": {"$derivative": {"input": "$_id"}, "window": {"range": [-1, 1]}},
+                    "later": {"$derivative": {"input": "$_id"}, "window": {"documents": [2, 4]}},
+                    "area": {"$integral": {"input": "$_id"}, "window": {"range": [-1, 1]}},
+                    "total": {"$integral": {"input": "$k"}, "window": {"documents": ["unbounded", -1]}}}}}]"#,
+                true,
+            ),
+            (
+                r#"[{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {
+                    "line": {"$linearFill": {"$cond": [{"$lt": ["$k", 5]}, "$k", null]}}}}}]"#,
+                true,
+            ),
+            (
+                r#"[{"$set": {"at": {"$toDate": {"$multiply": ["$_id", 1000]}}}},
+                    {"$setWindowFields": {"sortBy": {"at": 1}, "output": {
+                    "sum": {"$sum": "$k", "window": {"range": [-3, 2], "unit": "second"}},
+                    "line": {"$linearFill": {"$cond": [{"$lt": ["$k", 5]}, "$k", null]}},
+                    "slope": {"$derivative": {"input": "$k", "unit": "minute"},
+                              "window": {"range": [-5, 0], "unit": "second"}}}}}]"#,
+                true,
+            ),
+            (
                 r#"[{"$facet": {"a": [{"$group": {"_id": "$k", "n": {"$sum": 1}}}, {"$sort": {"_id": 1}}],
                     "b": [{"$limit": 3}], "c": [{"$match": {"k": {"$lt": 3}}}, {"$count": "n"}]}}]"#,
                 true,
@@ -140,6 +167,47 @@ fn spilled_is_as_in_memory() {
     });
     assert!(files.made.load(Ordering::Relaxed) > 20, "nothing was written");
     assert_eq!(files.open.load(Ordering::Relaxed), 0, "files are left");
+}
+
+/// What a window refuses, it refuses on disk too.
+#[test]
+fn streamed_windows_refuse_the_same() {
+    let mut input = documents(&mut Random::new(3));
+    input.extend((1000..1100).map(|id| json(&format!(r#"{{"_id": {id}, "k": 7}}"#))));
+    for (spoilt, sort, function, code) in [
+        (
+            r#"{"_id": -1, "k": "x"}"#,
+            "k",
+            r#"{"$sum": "$_id", "window": {"range": [-1, 1]}}"#,
+            5_429_414,
+        ),
+        (
+            r#"{"_id": -1}"#,
+            "_id",
+            r#"{"$sum": "$k", "window": {"range": [-1, 1], "unit": "day"}}"#,
+            5_429_513,
+        ),
+        (
+            r#"{"_id": -1, "k": null}"#,
+            "_id",
+            r#"{"$derivative": {"input": "$k"}, "window": {"documents": [1, 2]}}"#,
+            5_624_903,
+        ),
+        (r#"{"_id": -1, "k": "x"}"#, "_id", r#"{"$linearFill": "$k"}"#, 14),
+        (r#"{"_id": -1, "k": 7}"#, "k", r#"{"$linearFill": "$_id"}"#, 6_050_106),
+    ] {
+        input.push(json(spoilt));
+        let stages = format!(
+            r#"[{{"$setWindowFields": {{"sortBy": {{"{sort}": 1}}, "output": {{"o": {function}}}}}}}]"#
+        );
+        for memory_bytes_max in [300, 100 << 20] {
+            let spill: Option<Arc<dyn Spill>> = Some(Arc::new(Files::default()));
+            let resources = Resources { memory_bytes_max, spill, ..Resources::default() };
+            let error = run(&input, &stages, resources).unwrap_err();
+            assert_eq!(error.code.number(), code, "{function} {memory_bytes_max}");
+        }
+        input.pop();
+    }
 }
 
 #[test]

@@ -64,9 +64,7 @@ pub fn clone(request: &Request<'_>) -> Answer {
     let remote = request.server.places.open(from, name, token, &request.operation)?;
     let report = database
         .clone_to(from, &remote, depth, &mut |moved| places::show(&request.operation, moved))?;
-    let mut answer = DocumentBuilder::new();
-    append_fetched(&mut answer, &report);
-    Ok(answer)
+    Ok(fetched(DocumentBuilder::new(), &report))
 }
 
 /// Brings what a remote has; no branch of this server moves.
@@ -82,9 +80,7 @@ pub fn fetch(request: &Request<'_>) -> Answer {
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
     let report = database
         .fetch_to(name, &remote, depth, &mut |moved| places::show(&request.operation, moved))?;
-    let mut answer = DocumentBuilder::new();
-    append_fetched(&mut answer, &report);
-    Ok(answer)
+    Ok(fetched(DocumentBuilder::new(), &report))
 }
 
 /// Fetches, and merges the remote's branch into this one.
@@ -109,9 +105,7 @@ pub fn pull(request: &Request<'_>) -> Answer {
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
     let show = &mut |moved: &Moved| places::show(&request.operation, moved);
     let (report, outcome) = database.pull(name, &remote, branch, merge_request, show)?;
-    let mut answer = merge::outcome(&outcome, database.branch())?;
-    append_fetched(&mut answer, &report);
-    Ok(answer)
+    Ok(fetched(merge::outcome(&outcome, database.branch())?, &report))
 }
 
 /// Sends this branch's commits to a remote, and moves its branch there.
@@ -154,7 +148,8 @@ fn depth(fields: &mut Fields<'_>) -> Result<Depth, Error> {
     }
 }
 
-fn append_fetched(answer: &mut DocumentBuilder, report: &FetchReport) {
+/// The answer, and what was fetched.
+fn fetched(mut answer: DocumentBuilder, report: &FetchReport) -> DocumentBuilder {
     answer.begin_array("branches");
     for branch in &report.branches {
         answer.push_begin_document().append("name", Value::String(&branch.name));
@@ -164,8 +159,9 @@ fn append_fetched(answer: &mut DocumentBuilder, report: &FetchReport) {
         answer.append("commitId", Value::String(&branch.to.to_string())).end();
     }
     answer.end();
-    append_tags(answer, &report.tags);
-    append_moved(answer, &report.moved);
+    append_tags(&mut answer, &report.tags);
+    append_moved(&mut answer, &report.moved);
+    answer
 }
 
 fn append_tags(answer: &mut DocumentBuilder, tags: &[String]) {

@@ -11,16 +11,7 @@ use crate::shared::Counter;
 /// Runs an `update`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
-    let mut fields = request.fields()?;
-    let documents = request.documents(&mut fields, "updates")?;
-    let options = write::read_options(&mut fields)?;
-    write::check_statements(&options.statements, documents.len())?;
-    let variables = fields.document("let")?.map(|variables| variables.to_buf());
-    fields.finish()?;
-    let mut statements = Vec::with_capacity(documents.len());
-    for document in &documents {
-        statements.push(read_statement(document.view(), &variables)?);
-    }
+    let write::Written { statements, options } = write::read(request, "updates", read_statement)?;
     request.server.count(Counter::Update, statements.len() as u64);
     let durability = request.common.durability;
     let database = write::database(request, options.statements)?;

@@ -2,7 +2,7 @@
 
 use frond_db::retry::StatementIds;
 use frond_db::{Database, Error, WriteError};
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::dispatch::{append_details, append_error};
@@ -16,6 +16,31 @@ pub struct WriteOptions {
     pub is_ordered: bool,
     /// How the statements are named, in case the client sends them again.
     pub statements: StatementIds,
+}
+
+/// What a command writes: its statements, and the options of all of them.
+pub struct Written<S> {
+    /// In their order.
+    pub statements: Vec<S>,
+    /// Whether to stop at the first error, and how the statements are named.
+    pub options: WriteOptions,
+}
+
+/// Reads an `update` or a `delete`, whose statements lie under `name`; `read` reads one, with the command's
+/// `let`.
+pub fn read<S>(
+    request: &Request<'_>,
+    name: &'static str,
+    read: impl Fn(Document<'_>, &Option<DocumentBuf>) -> Result<S, Error>,
+) -> Result<Written<S>, Error> {
+    let mut fields = request.fields()?;
+    let documents = request.documents(&mut fields, name)?;
+    let options = read_options(&mut fields)?;
+    check_statements(&options.statements, documents.len())?;
+    let variables = fields.document("let")?.map(|variables| variables.to_buf());
+    fields.finish()?;
+    let statements = documents.iter().map(|document| read(document.view(), &variables));
+    Ok(Written { statements: statements.collect::<Result<_, _>>()?, options })
 }
 
 /// Takes the fields that all writes have.

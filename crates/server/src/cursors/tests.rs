@@ -6,6 +6,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, document};
 
 use super::*;
 use crate::budget::{Budget, Share};
+use crate::common::Common;
 use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES};
 use crate::operations::Operations;
 use crate::room::Room;
@@ -50,7 +51,7 @@ impl Memory {
         documents_max: Option<u64>,
         is_single: bool,
     ) -> Result<(usize, bool, Option<Share>), i32> {
-        let running = self.operations.begin(1, "find", "test", None);
+        let running = self.operations.begin(1, "find", "test", &Common::default());
         let share = RefCell::new(None);
         let room = Room {
             answers: &self.answers,

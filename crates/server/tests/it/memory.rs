@@ -55,6 +55,15 @@ fn batch(answer: &DocumentBuf) -> (usize, i64) {
     (batch.as_array().expect("an array").iter().count(), id)
 }
 
+/// Does something with each stream, with all at once.
+fn each(streams: &mut [TcpStream], act: impl Fn(&mut TcpStream) + Sync) {
+    std::thread::scope(|scope| {
+        for stream in streams {
+            scope.spawn(|| act(stream));
+        }
+    });
+}
+
 #[test]
 fn clients_that_read_late_hold_nobody_up() {
     let server = start();
@@ -73,8 +82,9 @@ fn clients_that_read_late_hold_nobody_up() {
     let memory = frond.get("memory").and_then(|memory| memory.as_document()).expect("a document");
     let held = memory.get("answersBytes").and_then(|held| held.as_integer()).expect("a count");
     assert!((0..=4 * MEGABYTE as i64).contains(&held), "{held}");
-    // Each gets all, batch by batch, whoever began.
-    for stream in &mut late {
+    // Each gets all, batch by batch, whoever began. All read: one that read only after another had
+    // everything might hold the memory for which that one waits.
+    each(&mut late, |stream| {
         let (mut count, mut id) = batch(&read(stream).body);
         assert!(count > 0);
         while id != 0 {
@@ -84,7 +94,7 @@ fn clients_that_read_late_hold_nobody_up() {
             (count, id) = (count + further, next);
         }
         assert_eq!(count, 6);
-    }
+    });
 }
 
 #[test]
@@ -97,9 +107,7 @@ fn an_answer_that_has_to_be_single_waits_for_its_turn() {
     for stream in &mut streams {
         stream.write_all(&find).expect("sends");
     }
-    for stream in &mut streams {
-        assert_eq!(batch(&read(stream).body), (3, 0));
-    }
+    each(&mut streams, |stream| assert_eq!(batch(&read(stream).body), (3, 0)));
 }
 
 #[test]

@@ -3,9 +3,11 @@
 //! Method: commands as drivers send them, by hand, so that each state and each code can be met; then
 //! many clients that move money, with a reader that adds it up, while versions are committed.
 
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use frond_doc::Value;
+use frond_doc::{Value, extended_json};
+use frond_server::wire::Message;
 use frond_testkit::SimDisk;
 
 use crate::running::{Running, TestClient};
@@ -244,6 +246,27 @@ fn a_wait_ends_by_time_by_command_and_in_a_circle() {
     assert_eq!(engine_count(&server, "deadlocks"), 1);
     let left = [r#"{"_id": 1, "a": 2}"#, r#"{"_id": 2, "a": 2}"#];
     server.client().check_documents("shop", r#"{"find": "c"}"#, &left);
+}
+
+#[test]
+fn who_is_gone_waits_for_nobody() {
+    let server = Running::start();
+    server.client().ok("shop", INSERT);
+    let (mut one, mut two) = (Session::new(&server, 1), Session::new(&server, 2));
+    one.begin();
+    one.ok("shop", INCREMENT);
+    two.begin();
+    for command in [two.part(INCREMENT), INCREMENT.to_owned()] {
+        let body = command.strip_suffix('}').expect("a document");
+        let body = extended_json::parse(&format!(r#"{body}, "$db": "shop"}}"#)).expect("a command");
+        let mut stream = server.stream();
+        stream.write_all(&Message::new(body).encode(1, 0)).expect("sends");
+        await_waiting(&server, 1);
+        drop(stream);
+        await_waiting(&server, 0);
+    }
+    one.commit();
+    server.client().check_documents("shop", r#"{"find": "c"}"#, &[r#"{"_id": 1, "a": 2}"#]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! MariaDB: `mariadb-install-db` once a run, a copy of it each time, `mariadbd` on a Unix socket.
+//! MariaDB: `mariadb-install-db` once a run, a copy of it each time, `mariadbd` on a port of loopback.
 //!
 //! The binary log is off, as it is in a fresh installation. InnoDB and RocksDB sync their log at each
 //! commit; the cache goes to the engine that is measured.
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::target::Failure;
-use crate::targets::managed::{Server, find_program, is_root, run_to_end};
+use crate::targets::managed::{Server, find_program, free_port, is_root, run_to_end};
 use crate::targets::{Places, Settings};
 
 const CONNECTIONS_MAX: u32 = 1_200;
@@ -46,7 +46,9 @@ pub fn start(
     let mut serve = Command::new(program);
     serve.arg("--no-defaults").arg(argument("--datadir", &data));
     serve.arg(argument("--socket", &socket));
-    serve.args(["--skip-networking", "--skip-log-bin", "--innodb-flush-log-at-trx-commit=1"]);
+    let port = free_port()?;
+    serve.args(["--bind-address=127.0.0.1", "--skip-name-resolve", &format!("--port={port}")]);
+    serve.args(["--skip-log-bin", "--innodb-flush-log-at-trx-commit=1"]);
     serve.arg(format!("--max-connections={CONNECTIONS_MAX}"));
     serve.args(["--character-set-server=utf8mb4", "--collation-server=utf8mb4_bin"]);
     serve.args(["--max-prepared-stmt-count=1000000", "--max-allowed-packet=64M"]);
@@ -66,7 +68,7 @@ pub fn start(
         serve.arg("--user=root");
     }
     let server = Server::start("mariadbd", serve, settings.directory)?;
-    Ok((server, format!("unix:{}", socket.display())))
+    Ok((server, format!("mysql://root@127.0.0.1:{port}")))
 }
 
 /// The directory of an empty installation, made the first time.

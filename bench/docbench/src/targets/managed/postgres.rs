@@ -1,4 +1,4 @@
-//! PostgreSQL: a cluster made by `initdb`, a server on a Unix socket in the target's directory.
+//! PostgreSQL: a cluster made by `initdb`, a server on a port of loopback, as every server that we start.
 //!
 //! It refuses to run as root, so that root starts it as the user `postgres`.
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::target::Failure;
-use crate::targets::managed::{Server, find_program, is_root, run_to_end};
+use crate::targets::managed::{Server, find_program, free_port, is_root, run_to_end};
 use crate::targets::{Places, Settings};
 
 const USER: &str = "postgres";
@@ -40,10 +40,11 @@ pub fn start(places: &Places, settings: &Settings<'_>) -> Result<(Server, String
         run_to_end(make)?;
     }
     let mut serve = as_user("postgres");
-    let socket = settings.directory.display();
+    let port = free_port()?;
     for setting in [
-        "listen_addresses=".to_owned(),
-        format!("unix_socket_directories={socket}"),
+        "listen_addresses=127.0.0.1".to_owned(),
+        format!("port={port}"),
+        "unix_socket_directories=".to_owned(),
         format!("shared_buffers={}MB", settings.cache_bytes >> 20),
         format!("max_connections={CONNECTIONS_MAX}"),
         "fsync=on".to_owned(),
@@ -53,7 +54,7 @@ pub fn start(places: &Places, settings: &Settings<'_>) -> Result<(Server, String
         serve.arg("-c").arg(setting);
     }
     let server = Server::start("postgres", serve, settings.directory)?;
-    Ok((server, format!("host={socket} user={USER} dbname=postgres")))
+    Ok((server, format!("host=127.0.0.1 port={port} user={USER} dbname=postgres")))
 }
 
 /// The user and group that the server runs as.

@@ -219,9 +219,15 @@ fn lines(random: &mut Random, sizes: &Sizes, warehouse: i64) -> Vec<Line> {
     lines
 }
 
-/// What stock remains after an order: 2.4.2.2.
+/// Stock of which less than this remains after an order is filled up by [`STOCK_REFILL`]: 2.4.2.2.
+pub const STOCK_LEAST: i64 = 10;
+/// See [`STOCK_LEAST`].
+pub const STOCK_REFILL: i64 = 91;
+
+/// What stock remains after an order.
 pub fn stock_after(quantity: i64, ordered: i64) -> i64 {
-    if quantity >= ordered + 10 { quantity - ordered } else { quantity - ordered + 91 }
+    let rest = quantity - ordered;
+    if rest >= STOCK_LEAST { rest } else { rest + STOCK_REFILL }
 }
 
 #[cfg(test)]

@@ -1,12 +1,17 @@
-//! TPC-C as rows in SQL: the specification's tables, prepared statements, row locks where there are any; what is changed and
-//! asked for is one statement where the dialect has `returning`, and an order's lines are inserted by one.
+//! TPC-C as rows in SQL: the specification's tables, prepared statements, row locks where there are any.
+//!
+//! As many round trips as the documents' form has, or nearly: what is read or changed of one table is one statement (`in`,
+//! `case`), as is what is changed and asked for where the dialect has `returning`. They stand in the same order, too: what
+//! many write comes first, which spares conflicts where a transaction's snapshot is as old as its first statement.
 //!
 //! Money is in cents, rates in ten-thousandths, so that sums are exact.
 
 mod load;
 mod schema;
 
-use crate::sql::{Dialect, SqlSession, SqlValue};
+use std::collections::BTreeMap;
+
+use crate::sql::{SqlSession, SqlValue};
 use crate::target::{Failure, Session};
 use crate::workload::Context;
 use crate::workloads::tpcc::Form;
@@ -43,6 +48,20 @@ fn change(sql: &mut dyn SqlSession, statement: &str, parameters: &[i64]) -> Resu
     let parameters: Vec<SqlValue> = parameters.iter().map(|value| (*value).into()).collect();
     match sql.execute(statement, &parameters)? {
         1 => Ok(()),
+        count => Err(Failure::Wrong(format!("{count} rows changed by {statement}"))),
+    }
+}
+
+/// Changes so many rows.
+fn change_all(
+    sql: &mut dyn SqlSession,
+    statement: &str,
+    parameters: &[i64],
+    expected: usize,
+) -> Result<(), Failure> {
+    let parameters: Vec<SqlValue> = parameters.iter().map(|value| (*value).into()).collect();
+    match sql.execute(statement, &parameters)? {
+        count if count == expected as u64 => Ok(()),
         count => Err(Failure::Wrong(format!("{count} rows changed by {statement}"))),
     }
 }
@@ -109,7 +128,7 @@ fn district_state(
 ) -> Result<District, Failure> {
     let key = [warehouse, district];
     let told = one(sql, "select d_ytd, d_next from district where d_w = ? and d_id = ?", &key)?;
-    let sum = sum_of_lines(sql);
+    let sum = sql.dialect().sum("o_lines");
     let orders = format!(
         "select coalesce(max(o_id), 0), coalesce({sum}, 0) from orders where o_w = ? and o_d = ?"
     );
@@ -135,14 +154,6 @@ fn district_state(
     })
 }
 
-/// PostgreSQL's sum of `bigint` is a number without bounds.
-fn sum_of_lines(sql: &dyn SqlSession) -> &'static str {
-    match sql.dialect() {
-        Dialect::Postgres => "sum(o_lines)::bigint",
-        _ => "sum(o_lines)",
-    }
-}
-
 fn new_order(
     sql: &mut dyn SqlSession,
     warehouse: i64,
@@ -151,13 +162,18 @@ fn new_order(
     lines: &[Line],
     time: i64,
 ) -> Result<bool, Failure> {
+    let order = next_order(sql, warehouse, district)?;
+    let prices = prices(sql, lines)?;
+    if prices.len() < lines.len() {
+        return Ok(false);
+    }
+    let stock = order_stock(sql, warehouse, lines)?;
     one(sql, "select w_tax from warehouse where w_id = ?", &[warehouse])?;
     one(
         sql,
         "select c_discount, c_last, c_credit from customer where c_w = ? and c_d = ? and c_id = ?",
         &[warehouse, district, customer],
     )?;
-    let order = next_order(sql, warehouse, district)?;
     change(
         sql,
         "insert into orders (o_w, o_d, o_id, o_c, o_entry, o_carrier, o_lines) \
@@ -171,15 +187,15 @@ fn new_order(
     )?;
     let mut values: Vec<SqlValue> = Vec::with_capacity(9 * lines.len());
     for (position, line) in lines.iter().enumerate() {
-        let item = sql.row("select i_price from item where i_id = ?", &[line.item.into()])?;
-        let Some(item) = item else {
-            return Ok(false);
+        let amount = prices.get(&line.item).map(|price| price * line.quantity);
+        let dist = stock.get(&(line.supplier, line.item));
+        let (Some(amount), Some(dist)) = (amount, dist) else {
+            return Err(Failure::Wrong(format!("{line:?} is missing")));
         };
-        let dist = order_stock(sql, warehouse, line)?;
         let numbers = [warehouse, district, order, position as i64 + 1, line.item];
-        let more = [line.supplier, line.quantity, at(&item, 0)? * line.quantity];
+        let more = [line.supplier, line.quantity, amount];
         values.extend(numbers.iter().chain(&more).map(|value| SqlValue::from(*value)));
-        values.push(dist);
+        values.push(dist.clone());
     }
     let rows = vec!["(?, ?, ?, ?, ?, ?, ?, ?, null, ?)"; lines.len()].join(", ");
     sql.execute(
@@ -206,32 +222,69 @@ fn next_order(sql: &mut dyn SqlSession, warehouse: i64, district: i64) -> Result
     at(&found, 0)
 }
 
-/// Takes what a line orders out of stock; answers the stock's text for the district.
-fn order_stock(sql: &mut dyn SqlSession, warehouse: i64, line: &Line) -> Result<SqlValue, Failure> {
-    let remote = i64::from(line.supplier != warehouse);
-    let rest = "s_ytd = s_ytd + ?, s_orders = s_orders + 1, s_remote = s_remote + ? \
-                where s_w = ? and s_i = ?";
-    let changed = [line.quantity, remote, line.supplier, line.item];
-    if sql.dialect().has_returning() {
-        // As `stock_after` has it.
-        let ordered = [line.quantity; 2];
-        let update = format!(
-            "update stock set s_quantity = s_quantity - ? + \
-             case when s_quantity >= ? + 10 then 0 else 91 end, {rest} returning s_dist"
-        );
-        let parameters: Vec<i64> = ordered.iter().chain(&changed).copied().collect();
-        return Ok(one(sql, &update, &parameters)?.into_iter().next().unwrap_or(SqlValue::Null));
-    }
+/// `?, ?, ?`
+fn places(count: usize) -> String {
+    vec!["?"; count].join(", ")
+}
+
+/// `case COLUMN when ? then 0 + ? ... end`: the sum tells PostgreSQL that the parameter is a number.
+fn case_of(column: &str, count: usize) -> String {
+    format!("case {column}{} end", " when ? then 0 + ?".repeat(count))
+}
+
+/// What the ordered items cost; what is no item is left out.
+fn prices(sql: &mut dyn SqlSession, lines: &[Line]) -> Result<BTreeMap<i64, i64>, Failure> {
+    let mut prices = BTreeMap::new();
+    let items: Vec<SqlValue> = lines.iter().map(|line| line.item.into()).collect();
+    let query = format!("select i_id, i_price from item where i_id in ({})", places(lines.len()));
+    sql.query(&query, &items, &mut |row| {
+        prices.insert(at(row, 0)?, at(row, 1)?);
+        Ok(())
+    })?;
+    Ok(prices)
+}
+
+/// Takes what is ordered out of stock, warehouse by warehouse; answers each stock's text, by warehouse and item.
+fn order_stock(
+    sql: &mut dyn SqlSession,
+    warehouse: i64,
+    lines: &[Line],
+) -> Result<BTreeMap<(i64, i64), SqlValue>, Failure> {
+    let mut texts = BTreeMap::new();
     let lock = sql.dialect().for_update();
-    let stock = one(
-        sql,
-        &format!("select s_quantity, s_dist from stock where s_w = ? and s_i = ?{lock}"),
-        &[line.supplier, line.item],
-    )?;
-    let parameters: Vec<i64> =
-        [stock_after(at(&stock, 0)?, line.quantity)].into_iter().chain(changed).collect();
-    change(sql, &format!("update stock set s_quantity = ?, {rest}"), &parameters)?;
-    Ok(stock.into_iter().nth(1).unwrap_or(SqlValue::Null))
+    for of_one in lines.chunk_by(|left, right| left.supplier == right.supplier) {
+        let supplier = of_one[0].supplier;
+        let (count, among) = (of_one.len(), format!("s_i in ({})", places(of_one.len())));
+        let items: Vec<i64> = of_one.iter().map(|line| line.item).collect();
+        let key: Vec<i64> = std::iter::once(supplier).chain(items.iter().copied()).collect();
+        let select = format!(
+            "select s_i, s_quantity, s_dist from stock where s_w = ? and {among} order by s_i{lock}"
+        );
+        let mut quantities = BTreeMap::new();
+        let parameters: Vec<SqlValue> = key.iter().map(|value| (*value).into()).collect();
+        sql.query(&select, &parameters, &mut |row| {
+            quantities.insert(at(row, 0)?, at(row, 1)?);
+            texts.insert((supplier, at(row, 0)?), row.get(2).cloned().unwrap_or(SqlValue::Null));
+            Ok(())
+        })?;
+        let update = format!(
+            "update stock set s_quantity = {0}, s_ytd = s_ytd + {0}, s_orders = s_orders + 1, \
+             s_remote = s_remote + ? where s_w = ? and {among}",
+            case_of("s_i", count)
+        );
+        let mut parameters = Vec::with_capacity(5 * count + 2);
+        for line in of_one {
+            let quantity = quantities.get(&line.item).copied();
+            let quantity =
+                quantity.ok_or_else(|| Failure::Wrong(format!("{line:?}: no such stock")))?;
+            parameters.extend([line.item, stock_after(quantity, line.quantity)]);
+        }
+        parameters.extend(of_one.iter().flat_map(|line| [line.item, line.quantity]));
+        parameters.push(i64::from(supplier != warehouse));
+        parameters.extend(key);
+        change_all(sql, &update, &parameters, count)?;
+    }
+    Ok(texts)
 }
 
 /// The customer's number.
@@ -363,50 +416,73 @@ fn delivery(
     time: i64,
 ) -> Result<(), Failure> {
     let lock = sql.dialect().for_update();
+    // District and order.
+    let mut oldest: Vec<[i64; 2]> = Vec::new();
     for district in 1..=DISTRICTS {
-        let oldest = sql.row(
+        let found = sql.row(
             &format!(
                 "select n_o from new_orders where n_w = ? and n_d = ? order by n_o limit 1{lock}"
             ),
             &[warehouse.into(), district.into()],
         )?;
-        let Some(oldest) = oldest else {
-            continue;
-        };
-        let order = [warehouse, district, at(&oldest, 0)?];
-        let delete = "delete from new_orders where n_w = ? and n_d = ? and n_o = ?";
-        // Somebody else may have been first, where reading didn't lock.
-        if sql.execute(delete, &order.map(SqlValue::from))? == 0 {
-            return Err(Failure::Conflict("the new order was delivered by another".into()));
+        if let Some(found) = found {
+            oldest.push([district, at(&found, 0)?]);
         }
-        let customer =
-            one(sql, "select o_c from orders where o_w = ? and o_d = ? and o_id = ?", &order)?;
-        change(
-            sql,
-            "update orders set o_carrier = ? where o_w = ? and o_d = ? and o_id = ?",
-            &[carrier, order[0], order[1], order[2]],
-        )?;
-        sql.execute(
-            "update order_line set l_delivered = ? where l_w = ? and l_d = ? and l_o = ?",
-            &[time, order[0], order[1], order[2]].map(SqlValue::from),
-        )?;
-        let mut amount = 0;
-        sql.query(
-            "select l_amount from order_line where l_w = ? and l_d = ? and l_o = ?",
-            &order.map(SqlValue::from),
-            &mut |row| {
-                amount += at(row, 0)?;
-                Ok(())
-            },
-        )?;
-        change(
-            sql,
-            "update customer set c_balance = c_balance + ?, c_deliveries = c_deliveries + 1 \
-             where c_w = ? and c_d = ? and c_id = ?",
-            &[amount, warehouse, district, at(&customer, 0)?],
-        )?;
     }
-    Ok(())
+    if oldest.is_empty() {
+        return Ok(());
+    }
+    let all = oldest.len();
+    let delete = format!("delete from new_orders where n_w = ? and {}", any_of("n_d", "n_o", all));
+    let key = || std::iter::once(warehouse).chain(oldest.iter().flatten().copied());
+    let key_values: Vec<SqlValue> = key().map(SqlValue::from).collect();
+    // Somebody else may have been first, where reading didn't lock.
+    if sql.execute(&delete, &key_values)? < all as u64 {
+        return Err(Failure::Conflict("a new order was delivered by another".into()));
+    }
+    let with_first = |first: i64| std::iter::once(first).chain(key()).collect::<Vec<i64>>();
+    let of_orders = any_of("o_d", "o_id", all);
+    let update = format!("update orders set o_carrier = ? where o_w = ? and {of_orders}");
+    change_all(sql, &update, &with_first(carrier), all)?;
+    let of_lines = any_of("l_d", "l_o", all);
+    let update = format!("update order_line set l_delivered = ? where l_w = ? and {of_lines}");
+    let parameters: Vec<SqlValue> = with_first(time).into_iter().map(SqlValue::from).collect();
+    sql.execute(&update, &parameters)?;
+    let customers = format!("select o_d, o_c from orders where o_w = ? and {of_orders}");
+    let customers = pairs(sql, &customers, &key_values)?;
+    let sum = sql.dialect().sum("l_amount");
+    let amounts =
+        format!("select l_d, {sum} from order_line where l_w = ? and {of_lines} group by l_d");
+    let amounts = pairs(sql, &amounts, &key_values)?;
+    let update = format!(
+        "update customer set c_balance = c_balance + {}, c_deliveries = c_deliveries + 1 \
+         where c_w = ? and {}",
+        case_of("c_d", amounts.len()),
+        any_of("c_d", "c_id", all)
+    );
+    let mut parameters: Vec<i64> = amounts.into_iter().flatten().collect();
+    parameters.push(warehouse);
+    parameters.extend(customers.into_iter().flatten());
+    change_all(sql, &update, &parameters, all)
+}
+
+/// `(first = ? and second = ? or ...)`: row values aren't found by an index in every dialect.
+fn any_of(first: &str, second: &str, count: usize) -> String {
+    format!("({})", vec![format!("{first} = ? and {second} = ?"); count].join(" or "))
+}
+
+/// All rows of a query with two columns of integers.
+fn pairs(
+    sql: &mut dyn SqlSession,
+    query: &str,
+    parameters: &[SqlValue],
+) -> Result<Vec<[i64; 2]>, Failure> {
+    let mut found = Vec::new();
+    sql.query(query, parameters, &mut |row| {
+        found.push([at(row, 0)?, at(row, 1)?]);
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 fn stock_level(

@@ -1,7 +1,8 @@
 //! Which documents are in the window of each document: so many before and after it, or those whose
 //! sort value is so near.
 
-use frond_doc::{Document, Value, ValueBuf, order};
+use frond_doc::path::Path;
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf, order};
 
 use super::Partition;
 use crate::error::QueryError;
@@ -67,92 +68,129 @@ impl Bounds {
         partition: &Partition<'_>,
     ) -> Result<Vec<(usize, usize)>, QueryError> {
         let count = partition.documents.len();
-        match &self.0 {
-            Ends::Documents(..) => {
-                Ok((0..count).map(|position| self.range_of(position, count)).collect())
+        let mut values = vec![Value::Null; count];
+        if let Ends::Range(_, _, unit) = &self.0 {
+            for (value, found) in values.iter_mut().zip(partition.sort_values()) {
+                *value = checked(found, *unit)?;
             }
-            Ends::Range(low, high, unit) => near(partition, low, high, *unit),
+        }
+        // Sort values ascend, so both ends only move on.
+        let (mut from, mut to) = (0, 0);
+        let mut ranges = Vec::with_capacity(count);
+        for (position, value) in values.iter().enumerate() {
+            let window = self.window_of(position, count, *value)?;
+            while from < count && window.is_behind(from, values[from]) {
+                from += 1;
+            }
+            while to < count && window.reaches(to, values[to]) {
+                to += 1;
+            }
+            ranges.push((from, to.max(from)));
+        }
+        Ok(ranges)
+    }
+
+    /// The sort value of a document, if windows are told by it; else null.
+    ///
+    /// # Errors
+    /// 5429513 or 5429414 for one that is no date or number.
+    pub(super) fn sort_value<'d>(
+        &self,
+        path: &Path,
+        document: &'d DocumentBuf,
+    ) -> Result<Value<'d>, QueryError> {
+        match &self.0 {
+            Ends::Documents(..) => Ok(Value::Null),
+            Ends::Range(_, _, unit) => checked(path.get(document.view()), *unit),
         }
     }
 
-    /// Whether the places of documents alone tell who is in a window.
-    pub(super) fn are_of_documents(&self) -> bool {
-        matches!(self.0, Ends::Documents(..))
-    }
-
-    /// The positions from the first in the window of the document at `position` to after the last, of
-    /// `count` documents, where places alone tell.
-    pub(super) fn range_of(&self, position: usize, count: usize) -> (usize, usize) {
-        let Ends::Documents(low, high) = &self.0 else { return (0, count) };
-        let clamp = |position: i64| usize::try_from(position.max(0)).unwrap_or(count).min(count);
-        let here = i64::try_from(position).unwrap_or(i64::MAX);
-        let from = match low {
-            Bound::Unbounded => 0,
-            Bound::Distance(distance) => clamp(here.saturating_add(*distance)),
-        };
-        let to = match high {
-            Bound::Unbounded => count,
-            Bound::Distance(distance) => clamp(here.saturating_add(*distance).saturating_add(1)),
-        };
-        (from, to.max(from))
+    /// The window of the document at `position` of `count`, whose sort value is `value`.
+    pub(super) fn window_of(
+        &self,
+        position: usize,
+        count: usize,
+        value: Value<'_>,
+    ) -> Result<Window, QueryError> {
+        match &self.0 {
+            Ends::Documents(low, high) => {
+                let (from, to) = places(low, high, position, count);
+                Ok(Window::Places(from, to))
+            }
+            Ends::Range(low, high, unit) => {
+                let end = |bound: &Bound<Option<ValueBuf>>| match bound {
+                    Bound::Unbounded => Ok(None),
+                    Bound::Distance(distance) => moved(value, distance.as_ref(), *unit).map(Some),
+                };
+                Ok(Window::Values { least: end(low)?, greatest: end(high)? })
+            }
+        }
     }
 }
 
-/// The windows by sort values, which ascend: both ends only move on.
-fn near(
-    partition: &Partition<'_>,
-    low: &Bound<Option<ValueBuf>>,
-    high: &Bound<Option<ValueBuf>>,
-    unit: Option<TimeUnit>,
-) -> Result<Vec<(usize, usize)>, QueryError> {
-    let values = partition.sort_values();
-    let mut known = Vec::with_capacity(values.len());
-    for value in values {
-        let value = value.unwrap_or(Value::Null);
-        let is_right = match unit {
-            Some(_) => matches!(value, Value::DateTime(_)),
-            None => value.is_number(),
-        };
-        if !is_right {
-            let found = value.element_type().alias();
-            return Err(match unit {
-                Some(_) => failure(
-                    5_429_513,
-                    format!(
-                        "Invalid range: Expected the sortBy field to be a Date, but it was {found}"
-                    ),
-                ),
-                None => failure(
-                    5_429_414,
-                    format!(
-                        "Invalid range: Expected the sortBy field to be a number, but it was {found}"
-                    ),
-                ),
-            });
-        }
-        known.push(value);
-    }
-    let (mut from, mut to) = (0, 0);
-    let mut ranges = Vec::with_capacity(known.len());
-    for value in &known {
-        if let Bound::Distance(distance) = low {
-            let least = moved(*value, distance.as_ref(), unit)?;
-            while from < known.len() && order::compare(known[from], least.as_value()).is_lt() {
-                from += 1;
+/// The window of one document.
+#[derive(Clone, Debug)]
+pub(super) enum Window {
+    /// From the first place to after the last.
+    Places(usize, usize),
+    /// Those whose sort values lie between.
+    Values { least: Option<ValueBuf>, greatest: Option<ValueBuf> },
+}
+
+impl Window {
+    /// Whether a document lies before the window.
+    pub(super) fn is_behind(&self, position: usize, value: Value<'_>) -> bool {
+        match self {
+            Window::Places(from, _) => position < *from,
+            Window::Values { least, .. } => {
+                let is_less = |least: &ValueBuf| order::compare(value, least.as_value()).is_lt();
+                least.as_ref().is_some_and(is_less)
             }
         }
-        match high {
-            Bound::Unbounded => to = known.len(),
-            Bound::Distance(distance) => {
-                let greatest = moved(*value, distance.as_ref(), unit)?;
-                while to < known.len() && order::compare(known[to], greatest.as_value()).is_le() {
-                    to += 1;
-                }
-            }
-        }
-        ranges.push((from, to.max(from)));
     }
-    Ok(ranges)
+
+    /// Whether a document lies before the window's end.
+    pub(super) fn reaches(&self, position: usize, value: Value<'_>) -> bool {
+        match self {
+            Window::Places(_, to) => position < *to,
+            Window::Values { greatest, .. } => greatest
+                .as_ref()
+                .is_none_or(|greatest| order::compare(value, greatest.as_value()).is_le()),
+        }
+    }
+}
+
+/// The positions from the first in the window of the document at `position` to after the last.
+fn places(low: &Bound<i64>, high: &Bound<i64>, position: usize, count: usize) -> (usize, usize) {
+    let clamp = |position: i64| usize::try_from(position.max(0)).unwrap_or(count).min(count);
+    let here = i64::try_from(position).unwrap_or(i64::MAX);
+    let from = match low {
+        Bound::Unbounded => 0,
+        Bound::Distance(distance) => clamp(here.saturating_add(*distance)),
+    };
+    let to = match high {
+        Bound::Unbounded => count,
+        Bound::Distance(distance) => clamp(here.saturating_add(*distance).saturating_add(1)),
+    };
+    (from, to.max(from))
+}
+
+/// A sort value by which windows can be told.
+fn checked<'v>(value: Option<Value<'v>>, unit: Option<TimeUnit>) -> Result<Value<'v>, QueryError> {
+    let value = value.unwrap_or(Value::Null);
+    let found = value.element_type().alias();
+    let wrong = |code, wanted| {
+        let message = format!(
+            "Invalid range: Expected the sortBy field to be a {wanted}, but it was {found}"
+        );
+        Err(failure(code, message))
+    };
+    match (unit, value) {
+        (Some(_), Value::DateTime(_)) => Ok(value),
+        (Some(_), _) => wrong(5_429_513, "Date"),
+        (None, value) if value.is_number() => Ok(value),
+        (None, _) => wrong(5_429_414, "number"),
+    }
 }
 
 /// A sort value and a distance.

@@ -10,34 +10,80 @@ use crate::expression::number::Number;
 use crate::expression::{Evaluated, Expression, failure};
 use crate::pipeline::time_unit::TimeUnit;
 
-/// The sort values as numbers; dates in units of time.
-fn abscissas(partition: &Partition<'_>, unit: Option<TimeUnit>) -> Result<Vec<f64>, QueryError> {
-    let millis = unit.and_then(TimeUnit::fixed_millis);
-    let values = partition.sort_values().into_iter().map(|value| match (value, millis) {
+/// A sort value as a number; a date in units of time.
+pub(super) fn abscissa(
+    value: Option<Value<'_>>,
+    unit: Option<TimeUnit>,
+) -> Result<f64, QueryError> {
+    match (value, unit.and_then(TimeUnit::fixed_millis)) {
         (Some(Value::DateTime(date)), Some(millis)) => Ok(date as f64 / millis as f64),
         (Some(Value::DateTime(_)), None) => {
             Err(failure(5_624_901, "a sortBy of dates requires a 'unit'"))
         }
-        (value, None) => match value.and_then(Number::of) {
-            Some(number) => Ok(number.double()),
-            None => {
-                Err(failure(5_624_902, "the sortBy value must be numeric, or a date with a 'unit'"))
-            }
-        },
+        (value, None) => value.and_then(Number::of).map(Number::double).ok_or_else(|| {
+            failure(5_624_902, "the sortBy value must be numeric, or a date with a 'unit'")
+        }),
         (_, Some(_)) => Err(failure(5_624_900, "with a 'unit', the sortBy value must be a date")),
-    });
-    values.collect()
+    }
 }
 
-fn ordinates(partition: &Partition<'_>, input: &Expression) -> Result<Vec<f64>, QueryError> {
-    let values = partition.values(input)?;
-    let numbers = values.iter().map(|value| {
-        value.value().and_then(Number::of).map(Number::double).ok_or_else(|| {
+/// An input as a number.
+pub(super) fn ordinate(value: &Evaluated<'_>) -> Result<f64, QueryError> {
+    value.value().and_then(Number::of).map(Number::double).ok_or_else(|| {
+        let found = value.type_name();
+        failure(5_624_903, format!("the input must be numeric, found {found}"))
+    })
+}
+
+/// An input of `$linearFill` as a number; `None` where it is to be filled.
+pub(super) fn fixed(value: &Evaluated<'_>) -> Result<Option<f64>, QueryError> {
+    if value.is_nullish() {
+        return Ok(None);
+    }
+    match value.value().and_then(Number::of) {
+        Some(number) => Ok(Some(number.double())),
+        None => {
             let found = value.type_name();
-            failure(5_624_903, format!("the input must be numeric, found {found}"))
-        })
-    });
-    numbers.collect()
+            let message = format!("Value to be filled must be numeric or nullish, found {found}");
+            Err(QueryError::new(Code::TypeMismatch, message))
+        }
+    }
+}
+
+/// What is told of two documents at one place of the line.
+pub(super) fn repeated() -> QueryError {
+    failure(6_050_106, "There can be no repeated values in the sort field")
+}
+
+/// The point at `x` of the line between two points.
+pub(super) fn between(before: (f64, f64), after: (f64, f64), x: f64) -> f64 {
+    let share = (x - before.0) / (after.0 - before.0);
+    before.1 + (after.1 - before.1) * share
+}
+
+/// The area under the line between two points.
+pub(super) fn area(before: (f64, f64), after: (f64, f64)) -> f64 {
+    (after.0 - before.0) * (after.1 + before.1) / 2.0
+}
+
+/// How steep the line from one point to another is; `None` if it has no length.
+pub(super) fn slope(before: (f64, f64), after: (f64, f64)) -> Option<f64> {
+    (after.0 != before.0).then(|| (after.1 - before.1) / (after.0 - before.0))
+}
+
+fn abscissas(partition: &Partition<'_>, unit: Option<TimeUnit>) -> Result<Vec<f64>, QueryError> {
+    partition.sort_values().into_iter().map(|value| abscissa(value, unit)).collect()
+}
+
+/// The points of a series: sort values and inputs.
+fn points(
+    partition: &Partition<'_>,
+    input: &Expression,
+    unit: Option<TimeUnit>,
+) -> Result<Vec<(f64, f64)>, QueryError> {
+    let x = abscissas(partition, unit)?;
+    let inputs = partition.values(input)?;
+    x.into_iter().zip(&inputs).map(|(x, input)| Ok((x, ordinate(input)?))).collect()
 }
 
 /// `$derivative`: how steep the line from the first to the last of a window is.
@@ -47,15 +93,13 @@ pub(super) fn derivative(
     unit: Option<TimeUnit>,
     bounds: &Bounds,
 ) -> Result<Column, QueryError> {
-    let (x, y) = (abscissas(partition, unit)?, ordinates(partition, input)?);
+    let points = points(partition, input, unit)?;
     let ranges = bounds.ranges(partition)?;
     Ok(ranges
         .into_iter()
         .map(|(from, to)| {
-            if to < from + 2 || x[to - 1] == x[from] {
-                return Evaluated::NULL;
-            }
-            Evaluated::from((y[to - 1] - y[from]) / (x[to - 1] - x[from]))
+            let slope = (from + 2 <= to).then(|| slope(points[from], points[to - 1])).flatten();
+            slope.map_or(Evaluated::NULL, Evaluated::from)
         })
         .collect())
 }
@@ -67,12 +111,11 @@ pub(super) fn integral(
     unit: Option<TimeUnit>,
     bounds: &Bounds,
 ) -> Result<Column, QueryError> {
-    let (x, y) = (abscissas(partition, unit)?, ordinates(partition, input)?);
+    let points = points(partition, input, unit)?;
     // The area from the first document to each.
-    let mut areas = vec![0.0; x.len()];
-    for position in 1..x.len() {
-        let width = x[position] - x[position - 1];
-        areas[position] = areas[position - 1] + width * (y[position] + y[position - 1]) / 2.0;
+    let mut areas = vec![0.0; points.len()];
+    for position in 1..points.len() {
+        areas[position] = areas[position - 1] + area(points[position - 1], points[position]);
     }
     let ranges = bounds.ranges(partition)?;
     Ok(ranges
@@ -145,26 +188,19 @@ pub(super) fn linear_fill(
     let dates = partition.sort_values().iter().any(is_date);
     let x = abscissas(partition, dates.then_some(TimeUnit::Millis(1)))?;
     if x.windows(2).any(|pair| pair[0] == pair[1]) {
-        let message = "There can be no repeated values in the sort field";
-        return Err(failure(6_050_106, message));
+        return Err(repeated());
     }
     let mut column = partition.values(input)?;
     let mut before: Option<(usize, f64)> = None;
     for position in 0..column.len() {
-        if column[position].is_nullish() {
+        let Some(here) = fixed(&column[position])? else {
             column[position] = Evaluated::NULL;
             continue;
-        }
-        let Some(number) = column[position].value().and_then(Number::of) else {
-            let found = column[position].type_name();
-            let message = format!("Value to be filled must be numeric or nullish, found {found}");
-            return Err(QueryError::new(Code::TypeMismatch, message));
         };
-        let here = number.double();
         if let Some((first, value)) = before {
-            for between in first + 1..position {
-                let share = (x[between] - x[first]) / (x[position] - x[first]);
-                column[between] = Evaluated::from(value + (here - value) * share);
+            for place in first + 1..position {
+                let filled = between((x[first], value), (x[position], here), x[place]);
+                column[place] = Evaluated::from(filled);
             }
         }
         before = Some((position, here));

@@ -1,16 +1,19 @@
 //! Window functions over a partition that doesn't fit into memory: one document after the other.
 //!
-//! The documents wait in a [`Spool`]. A function reads them once more for each end of its window: what the
-//! leading reader comes to enters, what the trailing one comes to leaves. So a function takes two buffers and
-//! what its own state holds, which is counted.
+//! The documents wait in a [`Spool`]. A function reads them once more for each end of its window ([`Edge`]): what
+//! the leading edge passes enters, what the trailing one passes leaves. So a function takes two buffers and what
+//! its own state holds, which is counted. `$linearFill` looks ahead for the next value with one reader more.
 //!
-//! Functions that look at a distance that only the values tell (windows by range, `$derivative`, `$integral`,
-//! `$linearFill`) are refused for such partitions: [`WindowFunction::stream`] gives `None`.
+//! *Invariant*: the values are those of [`WindowFunction::column`], bit by bit: both add the same numbers in the
+//! same order.
 
 use std::sync::Arc;
 
+use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 
+use super::bounds::Bounds;
+use super::edge::{Edge, Trail};
 use super::{Kind, WindowFunction, series, whole};
 use crate::accumulator::{Accumulator, Window};
 use crate::error::QueryError;
@@ -18,12 +21,17 @@ use crate::expression::number::Number;
 use crate::expression::{Evaluated, Expression, Scope, Variables, failure};
 use crate::pipeline::spill::Resources;
 use crate::pipeline::spool::{Spool, SpoolReader};
+use crate::pipeline::time_unit::TimeUnit;
 use crate::sort::SortPattern;
 
 /// A function's values, one document after the other.
 pub(in crate::pipeline) struct Stream {
     function: Arc<WindowFunction>,
     variables: Variables,
+    /// Of the sort's first field.
+    path: Path,
+    /// Documents of the partition.
+    count: usize,
     /// Documents whose values were given.
     position: usize,
     state: State,
@@ -32,67 +40,69 @@ pub(in crate::pipeline) struct Stream {
 enum State {
     Moving(Box<Moving>),
     Number,
-    Rank { path: frond_doc::path::Path, before: Option<ValueBuf>, rank: usize },
+    Rank {
+        before: Option<ValueBuf>,
+        rank: usize,
+    },
     Shift(SpoolReader),
     Average(Option<Number>),
     Last(Evaluated<'static>),
+    /// The line to the end of the window, and that to its beginning.
+    Trails(Box<(Trail, Trail)>),
+    Line(Box<Line>),
 }
 
 /// An accumulator whose window moves along.
 struct Moving {
     window: Box<dyn Window>,
-    leading: SpoolReader,
-    trailing: SpoolReader,
-    begin: usize,
-    end: usize,
-    count: usize,
+    leading: Edge,
+    trailing: Edge,
     /// What all values took that ever entered.
     entered_bytes: usize,
     bytes_max: usize,
 }
 
-impl WindowFunction {
-    /// Whether the values can be had one by one.
-    pub(in crate::pipeline) fn can_stream(&self) -> bool {
-        match &self.kind {
-            Kind::Accumulator(_) => self.bounds.are_of_documents(),
-            Kind::Derivative { .. } | Kind::Integral { .. } | Kind::LinearFill(_) => false,
-            Kind::DocumentNumber
-            | Kind::Rank { .. }
-            | Kind::Shift { .. }
-            | Kind::MovingAverage { .. }
-            | Kind::LastFill(_) => true,
-        }
-    }
+/// Where a `$linearFill` is.
+struct Line {
+    ahead: Edge,
+    /// Where the document before this one lies, and whether the first lies at a date.
+    abscissa: Option<f64>,
+    is_of_dates: Option<bool>,
+    /// The last point that was fixed.
+    before: Option<(f64, f64)>,
+    /// The next point that is fixed, and its place.
+    after: Option<(usize, (f64, f64))>,
+}
 
-    /// The function's values for the documents of `spool`; `None` if they can't be had one by one.
+/// Where a document stands, and how its neighbours are looked at.
+struct Place<'s> {
+    position: usize,
+    count: usize,
+    document: &'s DocumentBuf,
+    path: &'s Path,
+    bounds: &'s Bounds,
+    variables: &'s Variables,
+}
+
+impl WindowFunction {
+    /// The function's values for the documents of `spool`.
     pub(in crate::pipeline) fn stream(
         self: &Arc<WindowFunction>,
         spool: &Arc<Spool>,
         sort: Option<&SortPattern>,
         variables: &Variables,
         resources: &Resources,
-    ) -> Result<Option<Stream>, QueryError> {
+    ) -> Result<Stream, QueryError> {
         let state = match &self.kind {
-            Kind::Accumulator(accumulator) if self.can_stream() => {
-                State::Moving(Box::new(Moving {
-                    window: accumulator.start_window(Document::empty(), variables)?,
-                    leading: spool.read(),
-                    trailing: spool.read(),
-                    begin: 0,
-                    end: 0,
-                    count: spool.count(),
-                    entered_bytes: 0,
-                    bytes_max: resources.memory_bytes_max,
-                }))
-            }
+            Kind::Accumulator(accumulator) => State::Moving(Box::new(Moving {
+                window: accumulator.start_window(Document::empty(), variables)?,
+                leading: Edge::new(spool),
+                trailing: Edge::new(spool),
+                entered_bytes: 0,
+                bytes_max: resources.memory_bytes_max,
+            })),
             Kind::DocumentNumber => State::Number,
-            Kind::Rank { .. } => {
-                let field = sort.and_then(|sort| sort.fields.first());
-                let dotted = field.map_or("", |field| field.path.as_str());
-                let path = frond_doc::path::Path::new(dotted);
-                State::Rank { path, before: None, rank: 0 }
-            }
+            Kind::Rank { .. } => State::Rank { before: None, rank: 0 },
             Kind::Shift { by, .. } => {
                 let mut reader = spool.read();
                 for _ in 0..*by {
@@ -102,13 +112,21 @@ impl WindowFunction {
             }
             Kind::MovingAverage { .. } => State::Average(None),
             Kind::LastFill(_) => State::Last(Evaluated::NULL),
-            Kind::Accumulator(_)
-            | Kind::Derivative { .. }
-            | Kind::Integral { .. }
-            | Kind::LinearFill(_) => return Ok(None),
+            Kind::Derivative { .. } | Kind::Integral { .. } => {
+                State::Trails(Box::new((Trail::new(spool), Trail::new(spool))))
+            }
+            Kind::LinearFill(_) => State::Line(Box::new(Line {
+                ahead: Edge::new(spool),
+                abscissa: None,
+                is_of_dates: None,
+                before: None,
+                after: None,
+            })),
         };
+        let field = sort.and_then(|sort| sort.fields.first());
+        let path = Path::new(field.map_or("", |field| field.path.as_str()));
         let (function, variables) = (Arc::clone(self), variables.clone());
-        Ok(Some(Stream { function, variables, position: 0, state }))
+        Ok(Stream { function, variables, path, count: spool.count(), position: 0, state })
     }
 }
 
@@ -121,13 +139,31 @@ impl Stream {
         let position = self.position;
         self.position += 1;
         let variables = &self.variables;
+        let (count, path) = (self.count, &self.path);
+        let bounds = &self.function.bounds;
+        let place = Place { position, count, document, path, bounds, variables };
         match (&self.function.kind, &mut self.state) {
             (Kind::Accumulator(accumulator), State::Moving(moving)) => {
-                let range = self.function.bounds.range_of(position, moving.count);
-                moving.move_to(range, accumulator, variables)
+                moving.move_to(&place, accumulator)
             }
+            (Kind::Derivative { input, unit }, State::Trails(trails)) => {
+                let (leading, trailing) = &mut **trails;
+                let ends = place.move_trails(leading, trailing, input, *unit)?;
+                let slope = ends.and_then(|(from, to)| {
+                    let is_two = trailing.edge.position() + 2 <= leading.edge.position();
+                    is_two.then(|| series::slope(from, to)).flatten()
+                });
+                Ok(slope.map_or(Evaluated::NULL, Evaluated::from))
+            }
+            (Kind::Integral { input, unit }, State::Trails(trails)) => {
+                let (leading, trailing) = &mut **trails;
+                let ends = place.move_trails(leading, trailing, input, *unit)?;
+                let area = ends.map(|(from, _)| leading.area() - trailing.area_to(from));
+                Ok(area.map_or(Evaluated::NULL, Evaluated::from))
+            }
+            (Kind::LinearFill(input), State::Line(line)) => line.next(&place, input),
             (Kind::DocumentNumber, _) => Ok(whole(position + 1)),
-            (Kind::Rank { is_dense }, State::Rank { path, before, rank }) => {
+            (Kind::Rank { is_dense }, State::Rank { before, rank }) => {
                 let value = path.get(document.view()).unwrap_or(Value::Null);
                 let is_peer = before
                     .as_ref()
@@ -174,8 +210,8 @@ fn evaluate(
     Ok(expression.evaluate_in(&Scope::new(document.view(), variables))?.detach())
 }
 
-/// The error of a window, or of a partition that can't be streamed, that is too large.
-pub(in crate::pipeline) fn too_large(bytes: usize, bytes_max: usize) -> QueryError {
+/// The error of a window that is too large.
+fn too_large(bytes: usize, bytes_max: usize) -> QueryError {
     let message = format!(
         "Exceeded memory limit in DocumentSourceSetWindowFields, used {bytes} bytes but max allowed \
          is {bytes_max}"
@@ -186,26 +222,147 @@ pub(in crate::pipeline) fn too_large(bytes: usize, bytes_max: usize) -> QueryErr
 impl Moving {
     fn move_to(
         &mut self,
-        (from, to): (usize, usize),
+        place: &Place<'_>,
         accumulator: &Accumulator,
-        variables: &Variables,
     ) -> Result<Evaluated<'static>, QueryError> {
-        while self.end < to {
-            self.end += 1;
-            let Some(document) = self.leading.next_document()? else { break };
+        let Place { path, bounds, variables, .. } = *place;
+        let window = bounds.window_of(
+            place.position,
+            place.count,
+            bounds.sort_value(path, place.document)?,
+        )?;
+        loop {
+            let position = self.leading.position();
+            let Some(document) = self.leading.peek()? else { break };
+            if !window.reaches(position, bounds.sort_value(path, document)?) {
+                break;
+            }
             let value = accumulator.value(&Scope::new(document.view(), variables))?;
             self.entered_bytes = self.entered_bytes.saturating_add(self.window.add(value)?);
+            self.leading.pass()?;
             // Those that are in take their share.
-            let bytes = self.entered_bytes / self.end * (self.end - self.begin);
+            let end = self.leading.position();
+            let bytes = self.entered_bytes / end * end.saturating_sub(self.trailing.position());
             if self.bytes_max < bytes {
                 return Err(too_large(bytes, self.bytes_max));
             }
         }
-        while self.begin < from {
-            self.begin += 1;
-            let Some(document) = self.trailing.next_document()? else { break };
+        loop {
+            let position = self.trailing.position();
+            let Some(document) = self.trailing.peek()? else { break };
+            if !window.is_behind(position, bounds.sort_value(path, document)?) {
+                break;
+            }
             self.window.remove(accumulator.value(&Scope::new(document.view(), variables))?);
+            self.trailing.pass()?;
         }
         self.window.current()
+    }
+}
+
+impl Place<'_> {
+    /// The point of a document.
+    fn point(
+        &self,
+        document: &DocumentBuf,
+        input: &Expression,
+        unit: Option<TimeUnit>,
+    ) -> Result<(f64, f64), QueryError> {
+        let x = series::abscissa(self.path.get(document.view()), unit)?;
+        Ok((x, series::ordinate(&evaluate(input, document, self.variables)?)?))
+    }
+
+    /// Moves the ends of a line on to the document's window; the points of its first and last document, if
+    /// any is in it.
+    fn move_trails(
+        &self,
+        leading: &mut Trail,
+        trailing: &mut Trail,
+        input: &Expression,
+        unit: Option<TimeUnit>,
+    ) -> Result<Option<((f64, f64), (f64, f64))>, QueryError> {
+        let (bounds, path) = (self.bounds, self.path);
+        // Also documents that are in no window must be such that they could be.
+        self.point(self.document, input, unit)?;
+        let value = bounds.sort_value(path, self.document)?;
+        let window = bounds.window_of(self.position, self.count, value)?;
+        loop {
+            let position = leading.edge.position();
+            let Some(document) = leading.edge.peek()? else { break };
+            if !window.reaches(position, bounds.sort_value(path, document)?) {
+                break;
+            }
+            let point = self.point(document, input, unit)?;
+            leading.pass(point)?;
+        }
+        loop {
+            let position = trailing.edge.position();
+            let Some(document) = trailing.edge.peek()? else { return Ok(None) };
+            let point = self.point(document, input, unit)?;
+            if !window.is_behind(position, bounds.sort_value(path, document)?) {
+                let is_any = position < leading.edge.position();
+                return Ok(leading.last().filter(|_| is_any).map(|last| (point, last)));
+            }
+            trailing.pass(point)?;
+        }
+    }
+}
+
+impl Line {
+    fn next(
+        &mut self,
+        place: &Place<'_>,
+        input: &Expression,
+    ) -> Result<Evaluated<'static>, QueryError> {
+        let x = self.abscissa_of(place, place.document)?;
+        if self.abscissa.replace(x) == Some(x) {
+            return Err(series::repeated());
+        }
+        let value = evaluate(input, place.document, place.variables)?;
+        if let Some(fixed) = series::fixed(&value)? {
+            self.before = Some((x, fixed));
+            return Ok(value);
+        }
+        let Some(before) = self.before else { return Ok(Evaluated::NULL) };
+        self.look_ahead(place, input)?;
+        Ok(match self.after {
+            Some((_, after)) => Evaluated::from(series::between(before, after, x)),
+            None => Evaluated::NULL,
+        })
+    }
+
+    /// Finds the next point that is fixed, behind the document.
+    fn look_ahead(&mut self, place: &Place<'_>, input: &Expression) -> Result<(), QueryError> {
+        if self.after.is_some_and(|(position, _)| place.position < position) {
+            return Ok(());
+        }
+        self.after = None;
+        while self.after.is_none() {
+            let position = self.ahead.position();
+            let Some(document) = self.ahead.peek()? else { break };
+            let document = document.clone();
+            self.ahead.pass()?;
+            if position <= place.position {
+                continue;
+            }
+            let value = evaluate(input, &document, place.variables)?;
+            if let Some(fixed) = series::fixed(&value)? {
+                self.after = Some((position, (self.abscissa_of(place, &document)?, fixed)));
+            }
+        }
+        Ok(())
+    }
+
+    fn abscissa_of(
+        &mut self,
+        place: &Place<'_>,
+        document: &DocumentBuf,
+    ) -> Result<f64, QueryError> {
+        let value = place.path.get(document.view());
+        let is_date = matches!(value, Some(Value::DateTime(_)));
+        let is_of_dates = *self.is_of_dates.get_or_insert(is_date);
+        // Numbers before dates are as wrong as dates before what is none.
+        let unit = (is_of_dates || is_date).then_some(TimeUnit::Millis(1));
+        series::abscissa(value.filter(|_| is_of_dates == is_date), unit)
     }
 }

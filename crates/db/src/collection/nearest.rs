@@ -1,0 +1,95 @@
+//! The nearest first, for the first few: an index of places is read outward.
+//!
+//! 1. What lies about the centre is divided into rings, each four times as wide as the one before
+//!    ([`Near::rings`]). Each is a search of its own at the same snapshot: its cells are ranges of the index.
+//! 2. What is found in a ring is measured and sorted; if that is enough, the farther rings aren't read.
+//! 3. A document came at its nearest place: in a farther ring, and on the border between two, it is passed over.
+//!
+//! Where much is wanted, or few places are filed, one search for all of them costs less: [`Database::nearest`]
+//! gives `None`, and who asked measures all.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_doc::ValueBuf;
+use frond_query::Filter;
+use frond_tree::Bounds;
+
+use crate::catalog::Collection;
+use crate::collection::Interrupt;
+use crate::collection::find::Search;
+use crate::collection::plan::{self, Access, Order, OwnFacts, Source};
+use crate::collection::scan::{Found, Scan};
+use crate::collection::sort::sorted;
+use crate::database::Database;
+use crate::error::Error;
+use crate::reader::Reader;
+
+/// More than so many are found by one search.
+const WANTED_MAX: u64 = 100;
+/// Of fewer entries of an index all are measured.
+const ENTRIES_MIN: u64 = 1_000;
+
+/// The nearest documents, and what finding them took.
+pub(crate) struct Nearest {
+    /// The nearest first.
+    pub found: Vec<Found>,
+    /// Entries of the index that were read.
+    pub keys: u64,
+    /// Documents that were read.
+    pub documents: u64,
+}
+
+impl Database {
+    /// The first `wanted` documents that pass a filter with a `$near`, as an index gives them that `access` scans
+    /// for all of them; `None` where that is no worse.
+    pub(crate) fn nearest(
+        &self,
+        reader: &Reader<'static>,
+        (collection, access): (&Arc<Collection>, &Access),
+        (filter, hint): (&Filter, Option<&ValueBuf>),
+        wanted: Option<u64>,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Nearest>, Error> {
+        let Some(wanted) = wanted.filter(|wanted| (1..=WANTED_MAX).contains(wanted)) else {
+            return Ok(None);
+        };
+        let ([path], Some((_, near)), Some(distance)) =
+            (&access.paths[..], filter.near(), filter.distance())
+        else {
+            return Ok(None);
+        };
+        let Source::Index(position) = path.source else { return Ok(None) };
+        let index = &collection.indexes[position];
+        if reader.estimate_range(index.tree, &Bounds::all())? < ENTRIES_MIN {
+            return Ok(None);
+        }
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let order = Order::Near(distance.clone());
+        let mut seen: HashSet<Bytes> = HashSet::new();
+        let mut nearest = Nearest { found: Vec::new(), keys: 0, documents: 0 };
+        for ring in near.rings(&index.shape) {
+            let within = filter.with_near(&ring);
+            let search = Search { order: &order, ..Search::of(&within, hint) };
+            let request = search.on(collection)?;
+            let access = plan::choose(reader, collection, &OwnFacts::default(), request)?;
+            let mut scan = Scan::new(reader.clone(), collection, access, within.clone(), &order)
+                .interrupted_by(interrupt);
+            let unseen = scan.by_ref().filter(|found| {
+                found.as_ref().map_or(true, |found| seen.insert(found.id_key.clone()))
+            });
+            let keep = wanted - nearest.found.len();
+            let key_of = |document: frond_doc::Document<'_>| distance.key(document);
+            nearest.found.extend(sorted(unseen, &key_of, Some(keep))?);
+            for walk in scan.walks() {
+                nearest.keys += walk.keys_examined;
+                nearest.documents += walk.documents_examined;
+            }
+            if wanted <= nearest.found.len() {
+                break;
+            }
+        }
+        Ok(Some(nearest))
+    }
+}
