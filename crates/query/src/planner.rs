@@ -234,7 +234,7 @@ pub fn rejected(
     plans.filter(|plan| !matches!(plan, Plan::CollectionScan)).collect()
 }
 
-/// What all indexes offer, and the scan of all documents; nothing if no index helps.
+/// What all indexes offer, and the scan of all documents unless places are wanted; nothing if no index helps.
 fn all_offers(
     question: Question<'_>,
     by_id: Option<Scan>,
@@ -245,7 +245,8 @@ fn all_offers(
     if let Some(union) = union(root, question, range_count) {
         offers.push(union);
     }
-    if !offers.is_empty() {
+    // What is near is found by an index always: it is read outward.
+    if !offers.is_empty() && question.filter.near().is_none() {
         offers.push(Offer {
             plan: Plan::CollectionScan,
             count: range_count(None, &[Bounds::all()]),

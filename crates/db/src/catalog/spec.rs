@@ -8,6 +8,8 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
 use frond_query::collation::DATA_VERSION;
 use frond_query::index::{FieldKind, IndexShape, ShapeOptions};
 use frond_query::{Code, Collation, Grid, GridFault, search};
+use frond_store::ChunkHash;
+use frond_tree::{Tree, TreeFormat};
 
 use crate::catalog::text::{self, TextOptions};
 use crate::error::Error;
@@ -86,6 +88,19 @@ impl IndexSpec {
             clustering: false,
             text: None,
         }
+    }
+
+    /// The format of its tree in a repository whose documents' trees have `documents`: of what the
+    /// index is alone, so that the same content has the same root. An edit of a document
+    /// changes entries far from each other; where they are small, so are the nodes.
+    pub(crate) fn tree_format(&self, documents: TreeFormat) -> TreeFormat {
+        let holds_documents = self.clustering || !self.include.is_empty();
+        if holds_documents { documents } else { documents.for_scattered_edits() }
+    }
+
+    /// Its tree with this root.
+    pub(crate) fn tree(&self, root: ChunkHash, documents: TreeFormat) -> Tree {
+        Tree { root, format: self.tree_format(documents) }
     }
 
     /// Parses one element of `createIndexes`' `indexes`; options and index types that aren't

@@ -115,9 +115,9 @@ fn spilled_is_as_in_memory() {
             (
                 r#"[{"$setWindowFields": {"sortBy": {"k": 1}, "output": {
                     "near": {"$sum": "$k", "window": {"range": [-2, 1.5]}},
-                    "below": {"$max": "$v", "window": {"range": ["unbounded", -3]}},
-                    "peers": {"$push": "$_id", "window": {"range": ["current", "current"]}},
-                    "above": {"$min": "$_id", "window": {"range": [4, "unbounded"]}},
+                    "below": {"$sum": "$_id", "window": {"range": ["unbounded", -3]}},
+                    "peers": {"$sum": 1, "window": {"range": ["current", "current"]}},
+                    "above": {"$avg": "$_id", "window": {"range": [4, "unbounded"]}},
                     "slope": {"$derivative": {"input": "$_id"}, "window": {"documents": [-3, 1]}},
                     "steep": {"$derivative": {"input": "$_id"}, "window": {"range": [-1, 1]}},
                     "later": {"$derivative": {"input": "$_id"}, "window": {"documents": [2, 4]}},
