@@ -131,7 +131,7 @@ fn spilled_is_as_in_memory() {
                 true,
             ),
             (
-                r#"[{"$set": {"at": {"$toDate": {"$multiply": ["$_id", 1000]}}}},
+                r#"[{"$set": {"at": {"$toDate": {"$multiply": [{"$toLong": "$_id"}, 1000]}}}},
                     {"$setWindowFields": {"sortBy": {"at": 1}, "output": {
                     "sum": {"$sum": "$k", "window": {"range": [-3, 2], "unit": "second"}},
                     "line": {"$linearFill": {"$cond": [{"$lt": ["$k", 5]}, "$k", null]}},
