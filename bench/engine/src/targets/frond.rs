@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use frond_engine::{Durability, Engine, EngineError, EngineOptions, Stage, TreeId};
 use frond_store::io::Machine;
-use frond_tree::{Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, TreeFormat, Value};
+use frond_tree::{
+    Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, TreeFormat, Value,
+};
 
 use crate::document;
 use crate::measure;
