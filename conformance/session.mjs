@@ -99,6 +99,24 @@ async function indexes() {
   step("find by the index", ids(await products.find({ name: "pen" }).toArray()));
   const plan = (await products.find({ name: "pen" }).explain()).queryPlanner.winningPlan;
   step("explain", (plan.inputStage ?? plan).stage);
+  await texts();
+}
+
+async function texts() {
+  const notes = db.collection("notes");
+  await notes.insertMany([
+    { _id: 1, title: "Java Hut", body: "Coffee and cakes" },
+    { _id: 2, title: "Coffee Shop", body: "Just coffee", language: "en" },
+    { _id: 3, title: "Le café", body: "Nous avons mangé", language: "french" },
+  ]);
+  const key = { title: "text", body: "text" };
+  step("create a text index", await notes.createIndex(key, { weights: { title: 3 } }));
+  const score = { score: { $meta: "textScore" } };
+  const found = notes.find({ $text: { $search: "coffee" } }).project({ _id: 1, ...score }).sort(score);
+  step("search texts", (await found.toArray()).map((document) => [document._id, document.score]));
+  step("search in French", ids(await notes.find({ $text: { $search: "manger", $language: "fr" } }).toArray()));
+  step("a second text index", (await refused(notes.createIndex({ x: 1, y: "text" }))).code);
+  await notes.drop();
 }
 
 async function pipelines() {

@@ -91,6 +91,24 @@ function indexes() {
   step("find by the index", ids(products.find({ name: "pen" }).toArray()));
   const plan = products.find({ name: "pen" }).explain().queryPlanner.winningPlan;
   step("explain", (plan.inputStage ?? plan).stage);
+  texts();
+}
+
+function texts() {
+  const notes = db.getCollection("notes");
+  notes.insertMany([
+    { _id: 1, title: "Java Hut", body: "Coffee and cakes" },
+    { _id: 2, title: "Coffee Shop", body: "Just coffee", language: "en" },
+    { _id: 3, title: "Le café", body: "Nous avons mangé", language: "french" },
+  ]);
+  const key = { title: "text", body: "text" };
+  step("create a text index", notes.createIndex(key, { weights: { title: 3 } }));
+  const score = { score: { $meta: "textScore" } };
+  const found = notes.find({ $text: { $search: "coffee" } }, { _id: 1, ...score }).sort(score);
+  step("search texts", found.toArray().map((document) => [document._id, document.score]));
+  step("search in French", ids(notes.find({ $text: { $search: "manger", $language: "fr" } }).toArray()));
+  step("a second text index", refused(() => notes.createIndex({ x: 1, y: "text" })).code);
+  notes.drop();
 }
 
 function pipelines() {

@@ -108,6 +108,26 @@ def indexes():
     step("find by the index", ids(products.find({"name": "pen"})))
     plan = products.find({"name": "pen"}).explain()["queryPlanner"]["winningPlan"]
     step("explain", plan.get("inputStage", plan)["stage"])
+    texts()
+
+
+def texts():
+    notes = db.notes
+    notes.insert_many(
+        [
+            {"_id": 1, "title": "Java Hut", "body": "Coffee and cakes"},
+            {"_id": 2, "title": "Coffee Shop", "body": "Just coffee", "language": "en"},
+            {"_id": 3, "title": "Le café", "body": "Nous avons mangé", "language": "french"},
+        ]
+    )
+    step("create a text index", notes.create_index([("title", "text"), ("body", "text")], weights={"title": 3}))
+    query = {"$text": {"$search": "coffee"}}
+    score = {"score": {"$meta": "textScore"}}
+    found = notes.find(query, {"_id": 1, **score}).sort([("score", {"$meta": "textScore"})])
+    step("search texts", [[document["_id"], document["score"]] for document in found])
+    step("search in French", ids(notes.find({"$text": {"$search": "manger", "$language": "fr"}})))
+    step("a second text index", refused(lambda: notes.create_index([("x", 1), ("y", "text")])).code)
+    notes.drop()
 
 
 def pipelines():

@@ -11,6 +11,8 @@ use crate::target::Put;
 
 /// How many trees.
 pub const TREE_COUNT: usize = 5;
+/// The tree by `_id`.
+pub const PRIMARY: usize = 0;
 /// The tree that is clustered by creation.
 pub const CLUSTERED: usize = 4;
 
@@ -50,7 +52,7 @@ pub fn puts(number: u64, random: &mut Random, out: &mut Vec<Put>) {
         key.freeze()
     };
     let id = Bytes::copy_from_slice(&number.to_be_bytes());
-    out.push(Put { tree: 0, key: id, value: document.clone() });
+    out.push(Put { tree: PRIMARY, key: id, value: document.clone() });
     for (tree, value) in [(1, uri), (2, name), (3, origin)] {
         out.push(Put { tree, key: key(value), value: Bytes::new() });
     }

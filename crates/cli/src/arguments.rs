@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::backend::{self, Backend};
+use crate::directory::check_there;
 use crate::failure::Failure;
 
 /// Where the databases are: a data directory, opened by this process, or a running server.
@@ -33,14 +34,14 @@ impl Target {
     }
 
     fn check_there(&self) -> Result<(), Failure> {
-        if self.uri.is_none() && !self.data.is_dir() {
-            return Err(Failure::failed(format!(
-                "there is no data directory {}: name one with --data, or a running server with \
-                 --uri; frond import and frond serve make a new one",
-                self.data.display()
-            )));
+        match self.uri {
+            Some(_) => Ok(()),
+            None => check_there(
+                &self.data,
+                ": name one with --data, or a running server with --uri; frond import and frond \
+                 serve make a new one",
+            ),
         }
-        Ok(())
     }
 
     /// As [`Target::open_or_make`], to fill a collection.

@@ -10,6 +10,7 @@ use frond_doc::{Document, DocumentBuf, document};
 use frond_server::wire::DocumentSequence;
 use frond_server::{Client, ClientError, InProcess};
 
+use crate::directory::check_usable;
 use crate::failure::Failure;
 
 /// A database in this process or a running server.
@@ -101,6 +102,7 @@ impl Embedded {
     }
 
     fn open_with(directory: &Path, options: FrondOptions) -> Result<Embedded, Failure> {
+        check_usable(directory)?;
         let frond =
             Frond::open(directory, options).map_err(|error| open_failure(directory, &error))?;
         let commands = InProcess::new(frond.clone());
@@ -113,11 +115,16 @@ impl Embedded {
     }
 }
 
+/// Whether another process has it open: not if its lock can't be opened for another reason.
+pub fn is_in_use(error: &Error) -> bool {
+    error.message.contains("LOCK") && !error.message.contains("os error")
+}
+
 /// Says why a data directory can't be opened and what to do about it.
 pub fn open_failure(directory: &Path, error: &Error) -> Failure {
     let directory = directory.display();
     let message = &error.message;
-    if message.contains("LOCK") {
+    if is_in_use(error) {
         return Failure::failed(format!(
             "data directory {directory} is in use by another process: if a server runs on it, \
              talk to that with --uri HOST:PORT instead of --data"

@@ -2,12 +2,13 @@
 //!
 //! Reading order: [`arguments`] (what several commands take), [`backend`] (a data directory or a
 //! running server: both take command documents and give reply documents, so that each command here
-//! exists once), [`commands`] (one file a command), [`input`] and [`output`] (files in, text out),
+//! exists once), [`directory`] (what is a data directory), [`commands`] (one file a command), [`input`] and [`output`] (files in, text out),
 //! [`terminal`] (colours), [`failure`] (what can go wrong, and exit codes).
 
 mod arguments;
 mod backend;
 mod commands;
+mod directory;
 mod failure;
 mod input;
 mod output;

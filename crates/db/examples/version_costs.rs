@@ -5,8 +5,8 @@
 //! `cargo run --release --example version_costs -p frond-db -- 100000 [BYTES [FACTOR]]`: documents, bytes a
 //! document (about 400 if nothing is said; with 1000, a million is a database of 1 GB), and how many times as
 //! many they are the second time (10; with 1 there is none). Each step is run several times and the
-//! median is told, and the means of its processor time, of all threads, and of the chunks that it read and wrote,
-//! which don't depend on what else the machine does.
+//! median is told, and the means of its processor time, of all threads, and of the chunks that it read, fetched from
+//! files and wrote, which don't depend on what else the machine does.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,10 @@ struct Step {
     /// Of all rounds.
     processor_micros: i64,
     chunks_read: u64,
+    /// Of these, those that were not in memory.
+    chunks_fetched: u64,
     chunks_written: u64,
+    bytes_written: u64,
 }
 
 impl Step {
@@ -111,15 +114,24 @@ fn measured(
     let (micros, after) = (SystemClock.now_micros() - start, frond.counters().1);
     let processor = processor_micros() - processor;
     let position = steps.iter().position(|step| step.name == name).unwrap_or_else(|| {
-        let (micros, processor_micros, chunks_read, chunks_written) = (Vec::new(), 0, 0, 0);
-        steps.push(Step { name, micros, processor_micros, chunks_read, chunks_written });
+        steps.push(Step {
+            name,
+            micros: Vec::new(),
+            processor_micros: 0,
+            chunks_read: 0,
+            chunks_fetched: 0,
+            chunks_written: 0,
+            bytes_written: 0,
+        });
         steps.len() - 1
     });
     let step = &mut steps[position];
     step.micros.push(micros);
     step.processor_micros += processor;
     step.chunks_read += after.chunks_read - before.chunks_read;
+    step.chunks_fetched += after.chunks_fetched - before.chunks_fetched;
     step.chunks_written += after.chunks_written - before.chunks_written;
+    step.bytes_written += after.bytes_written - before.bytes_written;
     Ok(())
 }
 
@@ -202,8 +214,8 @@ fn main() -> Result<(), Error> {
         let steps = run(documents, usize::try_from(bytes).unwrap_or(0))?;
         println!("{documents} documents of {bytes} bytes");
         println!(
-            "{:<22} {:>9} {:>9} {:>14} {:>8} {:>8}",
-            "", "ms", "CPU ms", "ratios", "read", "written"
+            "{:<22} {:>9} {:>9} {:>14} {:>8} {:>8} {:>8} {:>8}",
+            "", "ms", "CPU ms", "ratios", "read", "fetched", "written", "KB"
         );
         for (position, step) in steps.iter().enumerate() {
             let (wall, processor) = (median(&step.micros), step.processor_millis());
@@ -213,10 +225,16 @@ fn main() -> Result<(), Error> {
                     (wall / median(&before.micros), processor / before.processor_millis());
                 format!("{wall:.2} {processor:.2}")
             });
-            let (read, written) =
-                (step.chunks_read / ROUNDS as u64, step.chunks_written / ROUNDS as u64);
+            let [read, fetched, written, kilobytes] = [
+                step.chunks_read,
+                step.chunks_fetched,
+                step.chunks_written,
+                step.bytes_written >> 10,
+            ]
+            .map(|sum| sum / ROUNDS as u64);
             println!(
-                "{:<22} {wall:>9.2} {processor:>9.2} {ratios:>14} {read:>8} {written:>8}",
+                "{:<22} {wall:>9.2} {processor:>9.2} {ratios:>14} {read:>8} {fetched:>8} {written:>8} \
+                 {kilobytes:>8}",
                 step.name
             );
         }

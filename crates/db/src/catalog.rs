@@ -16,6 +16,7 @@ mod indexes;
 pub mod reference;
 mod spec;
 mod stats;
+mod text;
 pub(crate) mod usage;
 pub(crate) mod view;
 
@@ -25,4 +26,5 @@ pub use collections::CollectionInfo;
 pub(crate) use indexes::INDEXES_MAX;
 pub use indexes::IndexesCreated;
 pub use spec::{ID_INDEX_NAME, IndexSpec, expire_after};
+pub use text::TextOptions;
 pub(crate) use view::{CatalogView, Collection};

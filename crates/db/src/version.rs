@@ -58,6 +58,7 @@ mod merge_catalogs;
 mod merge_collection;
 mod merge_hold_back;
 pub(crate) mod merge_index;
+mod merge_noted;
 mod resolve;
 
 mod pick;

@@ -5,8 +5,8 @@
 //! 2. Without it, all members at once: insert into the memtable.
 //! 3. Whoever finds no leader becomes the leader: takes all that waits, writes it with one write
 //!    and syncs once, with no lock held. What lines up meanwhile is the next group.
-//! 4. The leader waits until all members of its group have inserted (most did during the sync), makes
-//!    the group visible, in the order of Sequences, finds the next group a leader and wakes its own.
+//! 4. The leader inserts for members that haven't begun to (most have, during the sync; one that got no
+//!    processor must not hold up the others), waits until all are done, makes the group visible, in the order of Sequences, finds the next group a leader and wakes its own.
 //!
 //! *Invariants*
 //! 1. The visible Sequence never passes a transaction that may still be refused, or whose entries
@@ -21,11 +21,9 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use bytes::Bytes;
-
 use crate::conflict::{Beginning, Footprint};
 use crate::error::EngineError;
-use crate::group::{Call, Group, Outcome};
+use crate::group::{Call, Group, Insertion, Outcome};
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
@@ -33,6 +31,7 @@ use crate::overlay::memtable::Memtable;
 use crate::own_writes::OwnWrites;
 use crate::queue::{Queue, Refusal};
 use crate::shared::{Counters, Shared};
+use crate::slow::{Stage, Stopwatch};
 use crate::state::{Base, Era, Sealed};
 use crate::transaction::Durability;
 
@@ -48,7 +47,8 @@ impl Shared {
         durability: Durability,
     ) -> Result<Sequence, EngineError> {
         let bytes = own.bytes();
-        self.wait_for_room(bytes)?;
+        let mut watch = Stopwatch::start();
+        self.wait_for_room(bytes, &mut watch)?;
         let validated: Vec<(TreeId, Vec<u8>)> =
             own.validated().map(|(tree, key)| (tree, key.to_vec())).collect();
         let next_tree_id = self.next_tree_id.load(Ordering::Relaxed);
@@ -61,6 +61,7 @@ impl Shared {
         }
         let pending = PendingRecord::new(record.encode());
         let footprint = Footprint::new(self.conflict_seed, &record, validated);
+        watch.lap(Stage::Prepare);
 
         let mut queue = self.queue();
         queue.check_open()?;
@@ -80,16 +81,19 @@ impl Shared {
             let writer = queue.writer.take();
             drop(queue);
             drop(record);
-            self.go_with_group(member, writer, sequence, durability)?;
+            watch.lap(Stage::Queue);
+            self.go_with_group(member, writer, sequence, durability, &mut watch)?;
         } else {
             let many = queue.pending_bytes >= PENDING_BYTES_MAX;
             let writer = queue.writer.take_if(|_| many);
             drop(queue);
+            watch.lap(Stage::Queue);
             if let Some(writer) = writer {
-                self.lead(writer, Durability::Relaxed);
+                self.lead(writer, Durability::Relaxed, &mut watch);
             }
             self.want_sync();
         }
+        self.slowest.note(&watch, bytes);
         Counters::count(&self.counters.commits);
         self.counters.bytes_given.fetch_add(bytes, Ordering::Relaxed);
         Ok(sequence)
@@ -113,7 +117,7 @@ impl Shared {
         footprint: &Footprint,
         pending: PendingRecord,
         durability: Durability,
-    ) -> (Sequence, Option<Member<'_>>) {
+    ) -> (Sequence, Option<Member>) {
         let sequence = queue.last.following(self.machine.clock.now_micros());
         if queue.conflicts.is_forgetting_due() {
             queue.conflicts.forget(self.oldest_transaction());
@@ -129,9 +133,10 @@ impl Shared {
             self.make_visible(sequence);
             None
         } else {
-            let (memtable, group) = (Arc::clone(&queue.active), queue.join());
-            let payload = pending.payload.clone();
-            Some(Member { memtable, payload, arrival: Arrival { shared: self, group } })
+            let memtable = Arc::clone(&queue.active);
+            let insertion = Arc::new(Insertion::new(memtable, sequence, pending.payload.clone()));
+            let group = queue.join(&insertion);
+            Some(Member { insertion, group })
         };
         queue.last = sequence;
         queue.last_live = sequence;
@@ -174,30 +179,41 @@ impl Shared {
     /// brought the writer or is called to.
     fn go_with_group(
         &self,
-        member: Member<'_>,
+        member: Member,
         writer: Option<Writer>,
         sequence: Sequence,
         durability: Durability,
+        watch: &mut Stopwatch,
     ) -> Result<(), EngineError> {
-        let Member { memtable, payload, arrival } = member;
-        memtable.insert(sequence, &payload);
+        let Member { insertion, group } = member;
+        self.insert(&group, &insertion);
         // Before the group ends: whoever writes it gives it back alone then.
-        drop((memtable, payload));
-        let group = arrival.arrive();
+        drop(insertion);
+        watch.lap(Stage::Insert);
         if let Some(writer) = writer {
-            self.lead(writer, Durability::Synced);
+            self.lead(writer, Durability::Synced, watch);
         }
         loop {
-            match group.wait() {
+            let call = group.wait();
+            watch.lap(Stage::Group);
+            match call {
                 Call::End(Outcome::Durable) => return Ok(()),
                 Call::End(Outcome::Look) => return self.look(sequence, durability),
                 Call::Lead => {
                     let writer = self.queue().writer.take();
                     if let Some(writer) = writer {
-                        self.lead(writer, Durability::Synced);
+                        self.lead(writer, Durability::Synced, watch);
                     }
                 }
             }
+        }
+    }
+
+    /// Inserts a member's entries, unless somebody has begun to, and arrives for it.
+    fn insert(&self, group: &Group, insertion: &Insertion) {
+        if insertion.begin() {
+            let _arrival = Arrival { shared: self, group };
+            insertion.insert();
         }
     }
 
@@ -243,7 +259,7 @@ impl Shared {
     fn lead_or_wait<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
         if let Some(writer) = queue.writer.take() {
             drop(queue);
-            self.lead(writer, Durability::Synced);
+            self.lead(writer, Durability::Synced, &mut Stopwatch::start());
             return self.queue();
         }
         queue.watchers += 1;
@@ -253,7 +269,7 @@ impl Shared {
     }
 
     /// Writes what is pending and, if asked, syncs; with no lock held meanwhile.
-    fn lead(&self, mut writer: Writer, durability: Durability) {
+    fn lead(&self, mut writer: Writer, durability: Durability, watch: &mut Stopwatch) {
         let _panics = PoisonOnPanic(self);
         let mut queue = self.queue();
         if queue.closed.is_some() {
@@ -267,17 +283,19 @@ impl Shared {
         let (group, members) = queue.close_group();
         queue.in_hand = Some(Arc::clone(&group));
         drop(queue);
-        let begun = self.machine.clock.now_micros();
+        watch.lap(Stage::Wake);
         let written = writer.write(&records);
+        let wrote = watch.lap(Stage::Write);
         let unknown = matches!(written, Err(WriteError::Unknown(_)));
         let synced = match durability {
             Durability::Synced if !unknown => writer.sync(),
             _ => Ok(()),
         };
-        let took = self.micros_since(begun);
-        group.await_members(members);
+        let took = wrote + watch.lap(Stage::Sync);
+        members.iter().for_each(|member| self.insert(&group, member));
+        group.await_members(members.len() as u64);
         if durability == Durability::Synced {
-            self.counters.sync_micros.add(took);
+            self.counters.sync_micros.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
             self.counters.group_sizes.add(records.len() as u64);
         }
 
@@ -312,6 +330,7 @@ impl Shared {
             outcome = Outcome::Look;
         }
         self.hand_over(queue, &group, outcome);
+        watch.lap(Stage::Wake);
     }
 
     /// Finds the next group a leader, and tells the one that was led what became of it.
@@ -321,7 +340,7 @@ impl Shared {
             next.tell(Outcome::Look);
             None
         } else {
-            (queue.members > 0).then(|| Arc::clone(&queue.forming))
+            (!queue.members.is_empty()).then(|| Arc::clone(&queue.forming))
         };
         let watched = queue.watchers > 0;
         drop(queue);
@@ -352,7 +371,7 @@ impl Shared {
         queue.pending_bytes = 0;
         // Their entries must be there before they can be taken out; members need no lock for that.
         let (next, members) = queue.close_group();
-        next.await_members(members);
+        next.await_members(members.len() as u64);
         for pending in unwritten.into_iter().chain(waiting) {
             if pending.sequence <= queue.visible {
                 queue.pending_bytes += pending.payload.len();
@@ -407,22 +426,15 @@ impl Shared {
 }
 
 /// A transaction that lined up.
-struct Member<'a> {
-    memtable: Arc<Memtable>,
-    payload: Bytes,
-    arrival: Arrival<'a>,
-}
-
-/// Whoever holds it owes its group the arrival: the leader waits for it.
-struct Arrival<'a> {
-    shared: &'a Shared,
+struct Member {
+    insertion: Arc<Insertion>,
     group: Arc<Group>,
 }
 
-impl Arrival<'_> {
-    fn arrive(self) -> Arc<Group> {
-        Arc::clone(&self.group)
-    }
+/// Whoever holds it owes the group an arrival: the leader waits for it.
+struct Arrival<'a> {
+    shared: &'a Shared,
+    group: &'a Group,
 }
 
 impl Drop for Arrival<'_> {

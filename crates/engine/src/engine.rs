@@ -18,6 +18,7 @@ use crate::pace::SEALED_COUNT_MAX;
 use crate::publish::ROOT_NAME;
 use crate::reclaim::ReclaimOptions;
 use crate::shared::Shared;
+use crate::slow::SlowCommit;
 use crate::snapshot::Snapshot;
 use crate::statistics::Histogram;
 use crate::transaction::Transaction;
@@ -265,6 +266,11 @@ impl Engine {
             delay_micros: shared.counters.delay_micros.read(),
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
         }
+    }
+
+    /// The slowest commits since the opening, the slowest of all first: what each waited for.
+    pub fn slowest_commits(&self) -> Vec<SlowCommit> {
+        self.shared.slowest.read()
     }
 
     /// Syncs, stops the background threads and lets go of the directory. Later calls fail with

@@ -9,8 +9,8 @@
 //! it rewrites not much more than the edits themselves: where the part of the tree between the least
 //! and the greatest edited key is small, as with small trees and with keys that rise.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use frond_store::Lifetime;
 use frond_tree::{Bounds, Direction};
@@ -29,6 +29,9 @@ use crate::state::{Base, Improvement};
 /// A part of a tree up to this share of the memtable's limit is folded directly, whatever the edits:
 /// 4 MB of 64, a few hundredths of a second.
 const DIRECT_SHARE: u64 = 16;
+/// With less to flush a second thread isn't worth starting.
+const SHARED_BYTES_MIN: u64 = 1 << 20;
+
 impl Shared {
     /// Flushes all sealed memtables. Returns whether there were any.
     pub fn flush_sealed(&self) -> Result<bool, EngineError> {
@@ -54,13 +57,13 @@ impl Shared {
         let sealed = &state.sealed[..sealed_count];
         let memtables: Vec<Arc<Memtable>> =
             sealed.iter().map(|sealed| Arc::clone(&sealed.memtable)).collect();
-        let bytes = sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
+        let bytes: u64 = sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
         trees.extend(sealed.iter().flat_map(|sealed| sealed.memtable.trees()));
         let snapshot =
             Snapshot::new(Arc::new(View { store: Arc::clone(&self.store), state }), horizon);
         let advance = Advance { horizon, segment, sealed_count, trees };
         let flushed = self
-            .flush_trees(&snapshot, &advance)
+            .flush_trees(&snapshot, &advance, bytes)
             .and_then(|outcomes| self.publish_flush(&outcomes, &advance).map(|()| outcomes));
         let outcomes = match flushed {
             Ok(outcomes) => outcomes,
@@ -89,29 +92,54 @@ impl Shared {
         !flusher.is_empty()
     }
 
-    /// Brings each tree that the memtables touch to the horizon.
+    /// Brings each tree that the memtables touch to the horizon, two at a time if `bytes` are worth it:
+    /// writers may have to wait for this. The outcomes stand in the order of the trees.
     fn flush_trees(
         &self,
         snapshot: &Snapshot,
         advance: &Advance,
+        bytes: u64,
     ) -> Result<Vec<Outcome>, EngineError> {
-        let mut outcomes = Vec::with_capacity(advance.trees.len());
-        for tree in &advance.trees {
-            let Ok((era, base)) = snapshot.era(*tree) else { continue };
-            if base.folded_to < advance.horizon && snapshot.is_written_since(*tree, base) {
-                let improvement = self.flush_tree(snapshot, *tree, base)?;
-                let from = era.from;
-                outcomes.extend(improvement.map(|improvement| Outcome {
-                    tree: *tree,
-                    from,
-                    improvement,
-                }));
+        let left = Mutex::new(advance.trees.iter());
+        let next = || left.lock().expect("no panic while the lock is held").next().copied();
+        let work = || -> Result<Vec<Outcome>, EngineError> {
+            let mut outcomes = Vec::new();
+            while let Some(tree) = next() {
+                outcomes.extend(self.flush_tree(snapshot, tree, advance.horizon)?);
             }
+            Ok(outcomes)
+        };
+        if self.options.fold_threads == 0 || bytes < SHARED_BYTES_MIN || advance.trees.len() < 2 {
+            return work();
         }
+        let (own, other) = std::thread::scope(|scope| {
+            let other = scope.spawn(work);
+            // A panic of the other thread is one of this.
+            (work(), other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let mut outcomes = own?;
+        outcomes.extend(other?);
+        outcomes.sort_unstable_by_key(|outcome| outcome.tree);
         Ok(outcomes)
     }
 
+    /// Brings a tree to the horizon, if it was written since its base.
     fn flush_tree(
+        &self,
+        snapshot: &Snapshot,
+        tree: TreeId,
+        horizon: Sequence,
+    ) -> Result<Option<Outcome>, EngineError> {
+        let Ok((era, base)) = snapshot.era(tree) else { return Ok(None) };
+        if horizon <= base.folded_to || !snapshot.is_written_since(tree, base) {
+            return Ok(None);
+        }
+        let improvement = self.improve(snapshot, tree, base)?;
+        Ok(improvement.map(|improvement| Outcome { tree, from: era.from, improvement }))
+    }
+
+    /// Folds the memtables into the tree, or makes a run of them.
+    fn improve(
         &self,
         snapshot: &Snapshot,
         tree: TreeId,

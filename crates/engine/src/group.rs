@@ -8,7 +8,13 @@
 //! *Thread safety*: all methods may be called at once. The lock inside is taken after the queue's, or
 //! without it, and is held for a few instructions.
 
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use bytes::Bytes;
+
+use crate::ids::Sequence;
+use crate::overlay::memtable::Memtable;
 
 /// See the module.
 #[derive(Default)]
@@ -46,6 +52,29 @@ pub(crate) enum Call {
     Lead,
     /// To go on.
     End(Outcome),
+}
+
+/// A member's entries, on their way into the memtable.
+pub(crate) struct Insertion {
+    memtable: Arc<Memtable>,
+    sequence: Sequence,
+    payload: Bytes,
+    begun: AtomicBool,
+}
+
+impl Insertion {
+    pub fn new(memtable: Arc<Memtable>, sequence: Sequence, payload: Bytes) -> Insertion {
+        Insertion { memtable, sequence, payload, begun: AtomicBool::new(false) }
+    }
+
+    /// Whether the caller is the first to call this: it inserts then, and arrives.
+    pub fn begin(&self) -> bool {
+        !self.begun.swap(true, Ordering::AcqRel)
+    }
+
+    pub fn insert(&self) {
+        self.memtable.insert(self.sequence, &self.payload);
+    }
 }
 
 impl Group {

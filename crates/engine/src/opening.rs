@@ -24,6 +24,7 @@ use crate::pace::Pace;
 use crate::publish::{ROOT_NAME, swap_root};
 use crate::queue::Queue;
 use crate::shared::{Counters, Publisher, Shared, Signals};
+use crate::slow::Slowest;
 use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
 };
@@ -207,6 +208,7 @@ fn assemble(
         signalled: Condvar::new(),
         pace: Pace::default(),
         counters: Counters::default(),
+        slowest: Slowest::default(),
     };
     shared.note_all_runs();
     let mut queue = shared.queue();

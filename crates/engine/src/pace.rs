@@ -1,7 +1,7 @@
 //! Slowing writers down to the speed of flushing and folding, smoothly and long before they must stop.
 //!
 //! *Pressure* is what waits against what may wait: bytes of memtables, the active one among them,
-//! against their allowance, and bytes of runs beyond their share of their trees against that share. A commit is delayed in
+//! against those with which writers stop, and bytes of runs beyond their share of their trees against that share. A commit is delayed in
 //! proportion to its bytes, to the pressure, and to the time that a flush takes for a byte, so that
 //! at some pressure below the limit writing is exactly as fast as the work behind it. There the
 //! pressure stays, however many threads write: their delays stand in one line.
@@ -14,20 +14,21 @@ use std::time::{Duration, Instant};
 
 use crate::error::EngineError;
 use crate::shared::Shared;
+use crate::slow::{Stage, Stopwatch};
 
 /// With so many sealed memtables writers stop until one is flushed.
 pub(crate) const SEALED_COUNT_MAX: usize = 3;
 /// The share of the allowance from which commits are delayed, in thousandths: a memtable that fills
 /// while another is flushed is as it should be.
-const PRESSURE_FREE: u64 = 500;
+const PRESSURE_FREE: u64 = 600;
 /// At full pressure by memtables a byte is delayed so many times as long as its flush takes, in
 /// thousandths: the work's own time would do, the rest makes up for bad measurements.
-const FLUSH_TIMES_MAX: u64 = 2_000;
+const FLUSH_TIMES_MAX: u64 = 3_000;
 /// The same for runs: folding a byte takes several times as long as flushing it, since it rewrites
 /// what lies around it.
 const FOLD_TIMES_MAX: u64 = 10_000;
 /// No commit is delayed longer than this by pressure.
-const DELAY_MAX: Duration = Duration::from_millis(25);
+const DELAY_MAX: Duration = Duration::from_millis(40);
 /// Less is not slept, but counted for the next commit.
 const DELAY_MIN: Duration = Duration::from_micros(300);
 /// How often a writer that was stopped looks again.
@@ -95,7 +96,7 @@ impl Pace {
 
 impl Shared {
     /// Delays a commit of `bytes` as the pressure demands.
-    pub fn wait_for_room(&self, bytes: u64) -> Result<(), EngineError> {
+    pub fn wait_for_room(&self, bytes: u64, watch: &mut Stopwatch) -> Result<(), EngineError> {
         if self.options.fold_threads == 0 {
             while self.flush_sealed()? {}
             while self.work_once()? {}
@@ -104,15 +105,15 @@ impl Shared {
         let sealed_count = || self.current.view().0.state.sealed.len();
         let (view, _) = self.current.view();
         let waiting: u64 = view.state.memtables().map(|memtable| memtable.bytes()).sum();
-        let allowed = self.options.memtable_bytes_max.max(1) * (SEALED_COUNT_MAX as u64 + 1);
+        let allowed = self.options.memtable_bytes_max.max(1) * SEALED_COUNT_MAX as u64;
         drop(view);
         let delay = self.pace.delay(bytes, waiting.saturating_mul(1000) / allowed);
-        let begun = Instant::now();
         if !delay.is_zero()
             && let Some(wait) = self.pace.line_up(delay)
         {
             std::thread::sleep(wait);
         }
+        let waited = watch.lap(Stage::Delay);
         let failures_before = self.signals().flush_failure_count;
         while sealed_count() >= SEALED_COUNT_MAX {
             let signals = self.signals();
@@ -127,9 +128,9 @@ impl Shared {
                 return Err(refusal.error());
             }
         }
+        let waited = waited + watch.lap(Stage::Stop);
         if !delay.is_zero() {
-            let waited = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-            self.counters.delay_micros.add(waited);
+            self.counters.delay_micros.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         }
         Ok(())
     }

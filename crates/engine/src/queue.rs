@@ -15,7 +15,7 @@ use frond_store::StoreError;
 
 use crate::conflict::ConflictTable;
 use crate::error::EngineError;
-use crate::group::Group;
+use crate::group::{Group, Insertion};
 use crate::ids::Sequence;
 use crate::log::format::SegmentNumber;
 use crate::log::writer::{PendingRecord, Writer, WriterCounters};
@@ -46,10 +46,10 @@ pub(crate) struct Queue {
     pub written: Sequence,
     /// The last one that is durable.
     pub durable: Sequence,
-    /// The group that forms, and how many joined it: every record in `pending` is a member's, or is
+    /// The group that forms, and who joined it: every record in `pending` is a member's, or is
     /// visible already.
     pub forming: Arc<Group>,
-    pub members: u64,
+    pub members: Vec<Arc<Insertion>>,
     /// The group that a leader has in hand.
     pub in_hand: Option<Arc<Group>>,
     /// How many wait for `queue_changed`.
@@ -113,7 +113,7 @@ impl Queue {
             written: last,
             durable: last,
             forming: Arc::default(),
-            members: 0,
+            members: Vec::new(),
             in_hand: None,
             watchers: 0,
             pending: Vec::new(),
@@ -149,13 +149,13 @@ impl Queue {
     }
 
     /// A transaction that can't be told at once what becomes of it joins the group that forms.
-    pub fn join(&mut self) -> Arc<Group> {
-        self.members += 1;
+    pub fn join(&mut self, insertion: &Arc<Insertion>) -> Arc<Group> {
+        self.members.push(Arc::clone(insertion));
         Arc::clone(&self.forming)
     }
 
-    /// Closes the group that forms; returns it with the number of its members.
-    pub fn close_group(&mut self) -> (Arc<Group>, u64) {
+    /// Closes the group that forms; returns it with its members.
+    pub fn close_group(&mut self) -> (Arc<Group>, Vec<Arc<Insertion>>) {
         (std::mem::take(&mut self.forming), std::mem::take(&mut self.members))
     }
 }

@@ -21,6 +21,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use frond_store::io::give_way;
 use frond_store::{ChunkHash, CollectOptions, Collected, Collection, StoreError};
 use frond_tree::Content;
 
@@ -167,6 +168,7 @@ impl<'a> Pacer<'a> {
 
 /// The background thread: lets snapshots that are too old go, and collects.
 pub(crate) fn reclaim_until_stopped(shared: &Shared) {
+    give_way();
     let bytes_a_second = shared.options.reclaim_bytes_a_second;
     let options = ReclaimOptions { bytes_a_second, ..ReclaimOptions::default() };
     let age = shared.options.snapshot_seconds_max.map(Duration::from_secs);

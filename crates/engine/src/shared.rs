@@ -27,6 +27,7 @@ use crate::open_transactions::OpenTransactions;
 use crate::overlay::memtable::Memtable;
 use crate::pace::Pace;
 use crate::queue::{Queue, Refusal};
+use crate::slow::Slowest;
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::state::format::EngineState;
@@ -71,6 +72,7 @@ pub(crate) struct Shared {
     /// How fast writers may go; see `pace`.
     pub pace: Pace,
     pub counters: Counters,
+    pub slowest: Slowest,
 }
 
 /// What is published: only who holds its lock may change it.

@@ -22,6 +22,7 @@ mod date;
 mod evaluated;
 mod hash;
 mod iterate;
+mod meta;
 mod node;
 pub(crate) mod number;
 mod object;
@@ -72,9 +73,12 @@ impl Expression {
     ///
     /// # Errors
     /// MongoDB's codes: 168 for an operator that isn't there, 16020 for a wrong count of
-    /// arguments, and so on.
+    /// arguments, 40218 for `$meta`, and so on.
     pub fn parse(value: Value<'_>) -> Result<Expression, QueryError> {
-        Expression::parse_with(value, &mut Parser::default())
+        let mut parser = Parser::default();
+        let parsed = Expression::parse_with(value, &mut parser)?;
+        parser.metadata().refuse()?;
+        Ok(parsed)
     }
 
     /// As `parse`, and tells `parser` of the variables that are used and not bound.

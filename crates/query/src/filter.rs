@@ -24,6 +24,7 @@ mod pattern;
 mod position;
 mod schema;
 mod shape;
+pub(crate) mod text;
 pub(crate) mod tree;
 
 use std::sync::Arc;
@@ -35,12 +36,15 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::geometry::near::{Distance, Near};
+use crate::metadata::Metadata;
+use crate::search::{TextMatcher, TextSearch};
 use evaluate::Run;
 use tree::{Condition, Node};
 
 pub(crate) use compare::{Comparison, Relation};
 pub(crate) use membership::Membership;
 pub(crate) use pattern::Pattern;
+pub use text::TextPlace;
 
 /// Every operator of filters, for the list of what works.
 pub(crate) fn features() -> impl Iterator<Item = crate::reference::Feature> {
@@ -57,6 +61,8 @@ pub struct Filter {
     asks_names_only: bool,
     /// What `$expr` sees besides the document.
     variables: Variables,
+    /// What of the search is to be left in the documents that it finds.
+    metadata: Metadata,
 }
 
 impl Filter {
@@ -64,9 +70,25 @@ impl Filter {
     ///
     /// # Errors
     /// MongoDB's codes and words, where it has them: unknown operators, operands of the wrong
-    /// type, invalid patterns, a tree deeper than 100.
+    /// type, invalid patterns, a tree deeper than 100; and `$text`, which only a search may ask.
     pub fn parse(filter: Document<'_>) -> Result<Filter, QueryError> {
-        let mut root = parse::document(filter, 0)?;
+        let root = parse::document(filter, 0)?;
+        text::refuse(&root)?;
+        Filter::of_root(root)
+    }
+
+    /// As [`Filter::parse`], for one by which documents of a collection are looked for: it may have a `$text`.
+    /// Who looks for them gives it what it needs, see [`Filter::with_text`].
+    ///
+    /// # Errors
+    /// As [`Filter::parse`]; a `$text` that stands where it can't be asked.
+    pub fn parse_search(filter: Document<'_>) -> Result<Filter, QueryError> {
+        let root = parse::document(filter, 0)?;
+        text::check(&root)?;
+        Filter::of_root(root)
+    }
+
+    fn of_root(mut root: Node) -> Result<Filter, QueryError> {
         geo::find_near(&root)?;
         let mut names = ScannedNames::default();
         let asks_names_only = root.number_names(&mut names);
@@ -75,6 +97,7 @@ impl Filter {
             names: names.into(),
             asks_names_only,
             variables: Variables::default(),
+            metadata: Metadata::default(),
         })
     }
 
@@ -85,6 +108,7 @@ impl Filter {
             names: Arc::default(),
             asks_names_only: true,
             variables: Variables::default(),
+            metadata: Metadata::default(),
         }
     }
 
@@ -102,6 +126,38 @@ impl Filter {
     pub fn with_collation(self, collation: &Collation) -> Filter {
         let variables = self.variables.clone().with_collation(collation.clone());
         self.with_variables(variables)
+    }
+
+    /// The `$text`, and where it stands.
+    pub fn text(&self) -> Option<(&TextSearch, TextPlace)> {
+        match text::find(&self.root)? {
+            (text::TextTest::Asked(search), place) => Some((search, place)),
+            (text::TextTest::Bound(_), _) => None,
+        }
+    }
+
+    /// What the `$text` is asked with, once that is known.
+    pub fn text_matcher(&self) -> Option<&TextMatcher> {
+        match text::find(&self.root)? {
+            (text::TextTest::Bound(matcher), _) => Some(matcher),
+            (text::TextTest::Asked(_), _) => None,
+        }
+    }
+
+    /// Gives the `$text` what it is asked with. Without that everything passes it.
+    pub fn with_text(mut self, matcher: TextMatcher) -> Filter {
+        text::bind(Arc::make_mut(&mut self.root), &Arc::new(matcher));
+        self
+    }
+
+    /// Has these kinds of metadata left in the documents that it finds.
+    pub fn with_metadata(self, metadata: Metadata) -> Filter {
+        Filter { metadata, ..self }
+    }
+
+    /// What is to be left in the documents that it finds.
+    pub fn metadata(&self) -> Metadata {
+        self.metadata
     }
 
     /// How strings compare.
@@ -168,8 +224,7 @@ impl Filter {
     fn with_root(&self, mut root: Node) -> Filter {
         let mut names = ScannedNames::default();
         let asks_names_only = root.number_names(&mut names);
-        let variables = self.variables.clone();
-        Filter { root: root.into(), names: names.into(), asks_names_only, variables }
+        Filter { root: root.into(), names: names.into(), asks_names_only, ..self.clone() }
     }
 
     /// Whether every document passes.
@@ -185,6 +240,14 @@ impl Filter {
     /// What the documents that are found are ordered by where nobody asks for another order.
     pub fn distance(&self) -> Option<Distance> {
         self.near().map(|(path, near)| Distance::new(near.clone(), path))
+    }
+
+    /// How far the nearest place of a document is from that of the filter's `$near`, and that place.
+    pub fn nearest(&self, document: Document<'_>) -> Option<(f64, frond_doc::ValueBuf)> {
+        let (path, near) = self.near()?;
+        let path = frond_doc::path::Path::new(path);
+        let found = crate::geometry::near::nearest(near, document, &path)?;
+        Some((found.distance, found.place))
     }
 
     /// This filter, and a place within the limits of `near` at `path`.

@@ -18,6 +18,7 @@ pub mod decode;
 mod hashed;
 pub mod partial;
 mod places;
+mod terms;
 mod wildcard;
 
 use frond_doc::{Document, Value};
@@ -28,6 +29,7 @@ use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::geometry::grid::Grid;
 use crate::keys;
+use crate::search::TextSpec;
 use crate::sort::SortField;
 use wildcard::Wildcard;
 
@@ -35,6 +37,11 @@ use wildcard::Wildcard;
 pub const FLAG_MULTIKEY: u8 = 1;
 /// Fields from this one on share the last flag.
 const FLAGGED_FIELDS: usize = 6;
+
+/// The first and the second part of the terms of a text index, as its key is told.
+pub const TERMS_FIRST: &str = "_fts";
+/// See [`TERMS_FIRST`].
+pub const TERMS_SECOND: &str = "_ftsx";
 
 /// What is filed of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +57,8 @@ pub enum FieldKind {
     /// All leaves below the path (all of the document, where it is empty): each leaf's path, ascending,
     /// and its value: two parts.
     Wildcard,
+    /// The terms of texts, and what each counts: two parts.
+    Text,
 }
 
 /// One field of an index.
@@ -74,6 +83,7 @@ pub struct IndexShape {
     sparse: bool,
     partial: Option<Filter>,
     wildcard: Option<Wildcard>,
+    text: Option<TextSpec>,
     /// How its field of kind `Plane` divides the plane.
     grid: Grid,
     /// The part that is a wildcard's path, which no collation touches.
@@ -108,10 +118,23 @@ pub struct ShapeOptions<'a> {
     pub partial: Option<Document<'a>>,
     /// `wildcardProjection`.
     pub wildcard_projection: Option<Document<'a>>,
+    /// Which texts a text index files.
+    pub text: Option<TextOptions<'a>>,
     /// How a 2d index divides the plane.
     pub grid: Grid,
     /// By which its keys of strings are ordered.
     pub collation: Collation,
+}
+
+/// Which texts a text index files.
+#[derive(Clone, Copy, Debug)]
+pub struct TextOptions<'a> {
+    /// `weights`
+    pub weights: Document<'a>,
+    /// `default_language`
+    pub default_language: &'a str,
+    /// `language_override`
+    pub language_override: &'a str,
 }
 
 impl IndexShape {
@@ -122,8 +145,12 @@ impl IndexShape {
     pub fn parse(key: Document<'_>, options: ShapeOptions<'_>) -> Result<IndexShape, QueryError> {
         let mut fields = Vec::new();
         for (path, value) in key.iter() {
-            fields.push(field(path, value)?);
+            // The second part of the terms, which stands behind them.
+            if path != TERMS_SECOND || !fields.last().is_some_and(is_text) {
+                fields.push(field(path, value)?);
+            }
         }
+        let text = text(&fields, &options)?;
         let partial = options.partial.map(partial::parse).transpose()?;
         let hashed = fields.iter().filter(|field| field.kind == FieldKind::Hashed).count();
         if hashed > 1 {
@@ -137,8 +164,9 @@ impl IndexShape {
         check_plane(&fields, &options.collation)?;
         let wildcard = Wildcard::of_fields(&fields, options.wildcard_projection)?;
         let partial = partial.map(|partial| partial.with_collation(&options.collation));
-        let shape = IndexShape::new(fields, options.sparse, partial, wildcard);
-        Ok(IndexShape { collation: options.collation, grid: options.grid, ..shape })
+        let sparse = options.sparse || text.is_some();
+        let shape = IndexShape::new(fields, sparse, partial, wildcard);
+        Ok(IndexShape { collation: options.collation, grid: options.grid, text, ..shape })
     }
 
     /// An index of values.
@@ -163,6 +191,8 @@ impl IndexShape {
             if field.kind == FieldKind::Wildcard {
                 path_part = Some(parts.len());
                 parts.push(false);
+            } else if field.kind == FieldKind::Text {
+                parts.push(false);
             }
             parts.push(field.descending);
         }
@@ -171,8 +201,19 @@ impl IndexShape {
             descending: field.descending,
         };
         let plain = fields.iter().map(plain).collect();
-        let (collation, grid) = (Collation::SIMPLE, Grid::default());
-        IndexShape { fields, plain, parts, sparse, partial, wildcard, grid, path_part, collation }
+        let (collation, grid, text) = (Collation::SIMPLE, Grid::default(), None);
+        IndexShape {
+            fields,
+            plain,
+            parts,
+            sparse,
+            partial,
+            wildcard,
+            text,
+            grid,
+            path_part,
+            collation,
+        }
     }
 
     /// By which its keys of strings are ordered.
@@ -220,6 +261,11 @@ impl IndexShape {
         self.fields.iter().all(|field| field.kind == FieldKind::Value)
     }
 
+    /// Which texts it files, if it is a text index.
+    pub fn text(&self) -> Option<&TextSpec> {
+        self.text.as_ref()
+    }
+
     /// Whether a wildcard takes leaves at `path`.
     pub fn wildcard_takes(&self, path: &str) -> bool {
         self.wildcard.as_ref().is_some_and(|wildcard| wildcard.takes(path))
@@ -234,6 +280,9 @@ impl IndexShape {
             |path: &'_ str| path.len() - path.split_once('.').map_or(0, |(_, rest)| rest.len() + 1);
         let mut names: Vec<&[u8]> =
             self.fields.iter().map(|field| &field.path.as_bytes()[..first(&field.path)]).collect();
+        if let Some(text) = &self.text {
+            names.extend(text.outermost_names()?);
+        }
         if let Some(partial) = &self.partial {
             names.extend(partial.outermost_names()?);
         }
@@ -261,7 +310,9 @@ impl IndexShape {
             any_present |= values.iter().any(Option::is_some);
             found.push(self.key_of(values));
         };
-        let arrays = if self.has_kind(FieldKind::Sphere) || self.has_kind(FieldKind::Plane) {
+        let arrays = if let Some(text) = &self.text {
+            terms::for_each(&self.fields, text, document, &mut emit)?
+        } else if self.has_kind(FieldKind::Sphere) || self.has_kind(FieldKind::Plane) {
             places::for_each(&self.fields, &self.grid, document, &mut emit)?
         } else if let Some(wildcard) = &self.wildcard {
             wildcard.for_each(&self.fields, &self.plain, document, &mut emit)?
@@ -305,6 +356,28 @@ fn flags(arrays: u64) -> u8 {
     flags
 }
 
+fn is_text(field: &IndexField) -> bool {
+    field.kind == FieldKind::Text
+}
+
+/// Which texts are filed, if the key asks for terms.
+fn text(fields: &[IndexField], options: &ShapeOptions<'_>) -> Result<Option<TextSpec>, QueryError> {
+    let refuse = |message: &str| Err(QueryError::new(Code::CannotCreateIndex, message));
+    let TextOptions { weights, default_language, language_override } =
+        match (fields.iter().filter(|field| is_text(field)).count(), options.text) {
+            (0, _) => return Ok(None),
+            (1, Some(text)) => text,
+            _ => return refuse("the key of a text index has its terms at one place"),
+        };
+    if !options.collation.is_simple() {
+        return refuse("Index plugins do not support collation: text");
+    }
+    if !fields.iter().all(|field| matches!(field.kind, FieldKind::Text | FieldKind::Value)) {
+        return refuse("expected value 1 or -1 for non-text key in compound index");
+    }
+    TextSpec::new(weights, default_language, language_override).map(Some)
+}
+
 /// A 2d index has one field of places, the first, and no collation.
 fn check_plane(fields: &[IndexField], collation: &Collation) -> Result<(), QueryError> {
     let refuse = |code: Code, message: &str| Err(QueryError::new(code, message));
@@ -328,6 +401,7 @@ fn field(path: &str, value: Value<'_>) -> Result<IndexField, QueryError> {
             "hashed" => FieldKind::Hashed,
             "2dsphere" => FieldKind::Sphere,
             "2d" => FieldKind::Plane,
+            "text" => FieldKind::Text,
             _ => return refuse(format!("Unknown index plugin '{name}'")),
         };
         return Ok(IndexField { path: path.to_owned(), descending: false, kind });

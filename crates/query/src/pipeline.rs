@@ -12,6 +12,7 @@
 
 mod bucket;
 mod bucket_auto;
+mod carried;
 mod count;
 mod densify;
 mod documents;
@@ -67,6 +68,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Variables, undefined};
 use crate::filter::Filter;
+use crate::metadata::{self, Metadata, MetadataKind};
 use crate::sort::SortPattern;
 use stage::{Context, Rows, Stage};
 
@@ -139,6 +141,8 @@ pub struct Pipeline {
     stages: Vec<Arc<dyn Stage>>,
     /// The variables that must come from outside.
     free: BTreeSet<String>,
+    /// What its stages ask of the search that finds its documents.
+    metadata: Metadata,
 }
 
 impl Pipeline {
@@ -162,7 +166,9 @@ impl Pipeline {
         let mut parser = parse::StageParser::with_collation(collation);
         let mut stages = parser.stages(stages)?;
         forward::settle(&mut stages);
-        Ok(Pipeline { stages, free: parser.expressions.free().clone() })
+        let pipeline = Pipeline::of_parsed(stages, &parser);
+        pipeline.check_metadata()?;
+        Ok(pipeline)
     }
 
     /// Parses the pipeline that an update is: only stages that make one document of one.
@@ -172,7 +178,30 @@ impl Pipeline {
     pub(crate) fn parse_update(stages: Array<'_>) -> Result<Pipeline, QueryError> {
         let mut parser = parse::StageParser::of_update();
         let stages = parser.stages(stages)?;
-        Ok(Pipeline { stages, free: parser.expressions.free().clone() })
+        parser.expressions.metadata().refuse()?;
+        Ok(Pipeline::of_parsed(stages, &parser))
+    }
+
+    fn of_parsed(stages: Vec<Arc<dyn Stage>>, parser: &parse::StageParser) -> Pipeline {
+        let free = parser.expressions.free().clone();
+        Pipeline { stages, free, metadata: parser.expressions.metadata() }
+    }
+
+    /// Refuses what the first stage's search doesn't know of the documents.
+    fn check_metadata(&self) -> Result<(), QueryError> {
+        let first = self.stages.first();
+        let has_text = self.is_text_search();
+        let has_near = first.is_some_and(|stage| stage.geo_near().is_some());
+        for (kind, is_there) in [
+            (MetadataKind::TextScore, has_text),
+            (MetadataKind::GeoNearDistance, has_near),
+            (MetadataKind::GeoNearPoint, has_near),
+        ] {
+            if self.metadata.contains(kind) && !is_there {
+                return Err(kind.unavailable());
+            }
+        }
+        Ok(())
     }
 
     /// Makes one document of one: what the pipeline of an update does.
@@ -205,10 +234,11 @@ impl Pipeline {
         let leading = self.stages.iter().map_while(|stage| stage.filter().cloned());
         let leading: Vec<Filter> = leading.collect();
         self.stages.drain(..leading.len());
-        match &leading[..] {
+        let filter = match &leading[..] {
             [only] => only.clone(),
             several => Filter::all_of(several).unwrap_or_else(Filter::all),
-        }
+        };
+        filter.with_metadata(self.metadata)
     }
 
     /// Appends the conditions of `filter` that ask for paths alone, which then may move to the front, and gives
@@ -227,7 +257,7 @@ impl Pipeline {
     pub fn take_geo_near(&mut self) -> Option<GeoNear> {
         let found = self.stages.first().and_then(|stage| stage.geo_near()).cloned()?;
         self.stages.remove(0);
-        Some(found)
+        Some(found.with_metadata(self.metadata))
     }
 
     /// The order of a leading `$sort`, and how many documents the stages after it read at most, if they
@@ -272,6 +302,12 @@ impl Pipeline {
     /// Whether the first stage tells of history.
     pub(crate) fn is_history(&self) -> bool {
         self.stages.first().is_some_and(|stage| stage.history().is_some())
+    }
+
+    /// Whether the first stage searches for texts.
+    pub(crate) fn is_text_search(&self) -> bool {
+        let filter = self.stages.first().and_then(|stage| stage.filter());
+        filter.is_some_and(|filter| filter.text().is_some())
     }
 
     /// The collection that the last stage writes, if there is one: (database, collection).
@@ -328,17 +364,26 @@ impl Pipeline {
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
         let mut input = input.into();
+        let mut context = context.clone();
+        if !self.metadata.is_empty() {
+            context.variables = context.variables.with_metadata();
+        }
+        let carries = context.variables.carries_metadata();
         for (position, stage) in self.stages.iter().enumerate() {
             let wanted = wanted(&self.stages[position + 1..]);
             let context = Context { wanted, ..context.clone() };
             input = match input {
+                input if carries && matches!(stage.rows(), Rows::Same) => {
+                    Input::Documents(carried::through(stage, input.into_documents(), &context)?)
+                }
                 Input::Documents(documents) => {
                     Input::Documents(Arc::clone(stage).run(documents, &context)?)
                 }
                 Input::Rows(rows) => Arc::clone(stage).run_over(rows, &context)?,
             };
         }
-        Ok(input.into_documents())
+        let made = input.into_documents();
+        Ok(if carries { Box::new(made.map(|made| Ok(metadata::strip(made?)))) } else { made })
     }
 }
 

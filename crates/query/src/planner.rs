@@ -25,6 +25,7 @@ mod conditions;
 mod interval;
 mod parts;
 mod places;
+mod terms;
 
 use std::sync::{Arc, LazyLock};
 
@@ -37,6 +38,8 @@ use crate::index::{self, IndexShape};
 use crate::sort::{SortField, SortPattern};
 use compound::Scan;
 use interval::Intervals;
+
+pub use terms::fixes_fields_before_terms;
 
 /// What the planner knows of an index.
 #[derive(Clone, Debug)]
@@ -385,6 +388,15 @@ fn id_scan(scan: Scan, sort: Option<&SortPattern>) -> IndexScan {
     let direction =
         first.map(|field| compound::Direction { is_backwards: field.descending, is_merged: false });
     index_scan(scan, 0, direction)
+}
+
+/// A scan for each branch of an `$or`, if each has an index, whatever they cost: where documents can't be
+/// found otherwise.
+pub fn union_of_indexes(
+    question: Question<'_>,
+    range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
+) -> Option<Plan> {
+    union(question.filter.root(), question, range_count).map(|offer| offer.plan)
 }
 
 /// The scan of all of an index, or of what its parts leave possible: for a hint, and for `min` and

@@ -16,6 +16,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables};
 use crate::filter::Filter;
+use crate::metadata::Metadata;
 
 /// A parsed projection.
 #[derive(Clone, Debug)]
@@ -24,6 +25,7 @@ pub struct Projection {
     root: Tree,
     has_positional: bool,
     variables: Variables,
+    metadata: Metadata,
 }
 
 /// What happens to fields that aren't named.
@@ -79,9 +81,25 @@ impl Projection {
     ///
     /// # Errors
     /// MongoDB's codes: inclusion mixed with exclusion (31253, 31254), colliding paths (31249,
-    /// 31250), operands that are none.
+    /// 31250), operands that are none, `$meta` (40218).
     pub fn parse(projection: Document<'_>) -> Result<Projection, QueryError> {
+        let parsed = parse::document(projection)?;
+        parsed.metadata.refuse()?;
+        Ok(parsed)
+    }
+
+    /// As [`Projection::parse`], for what a search has found, which may show what the search knows
+    /// (`$meta`). The documents that it makes may still carry metadata.
+    ///
+    /// # Errors
+    /// As [`Projection::parse`], but for `$meta`.
+    pub fn parse_search(projection: Document<'_>) -> Result<Projection, QueryError> {
         parse::document(projection)
+    }
+
+    /// What of the search is shown.
+    pub fn metadata(&self) -> Metadata {
+        self.metadata
     }
 
     /// Gives expressions their variables, and `$elemMatch` the collation that comes with them.

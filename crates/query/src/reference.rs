@@ -66,6 +66,9 @@ impl Family {
 /// What works otherwise than in MongoDB: family, name, how.
 const DIFFERS: &[(&str, &str, &str)] = &[
     (FILTERS, "$regex", "Rust's syntax with look-around and back-references, not PCRE's"),
+    (FILTERS, "$text", "letters by the Unicode of today, where MongoDB has 8.0"),
+    (PROJECTIONS, "$meta", "`sortKey` and `randVal`: 40218"),
+    (EXPRESSIONS, "$meta", "`sortKey` and `randVal`: 40218"),
     (STAGES, "$densify", "gives one partition after the other"),
     (STAGES, "$geoNear", "not over views"),
     (STAGES, "$merge", "batches of 1,000 documents, each one transaction"),
@@ -74,18 +77,22 @@ const DIFFERS: &[(&str, &str, &str)] = &[
 /// Titles, as COMPATIBILITY.md names them.
 pub const FILTERS: &str = "Query operators";
 /// As [`FILTERS`].
+pub const PROJECTIONS: &str = "Projection operators";
+/// As [`FILTERS`].
+pub const EXPRESSIONS: &str = "Expression operators";
+/// As [`FILTERS`].
 pub const STAGES: &str = "Stages";
 
 /// Every family of the query language.
 pub fn families() -> Vec<Family> {
     vec![
         Family::new(FILTERS, filter::features()),
-        Family::new("Projection operators", projection::features()),
+        Family::new(PROJECTIONS, projection::features()),
         Family::new("Update operators", update::features()),
         Family::new(STAGES, pipeline::features()),
         Family::new("Accumulators of `$group` and `$bucket`", accumulators(Place::Group)),
         Family::new("Functions of `$setWindowFields`", pipeline::window_features()),
-        Family::new("Expression operators", expression::features()),
+        Family::new(EXPRESSIONS, expression::features()),
         Family::new("System variables", expression::variable_features()),
     ]
 }

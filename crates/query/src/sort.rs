@@ -9,6 +9,7 @@ use frond_doc::{Document, Value};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
+use crate::metadata::{Metadata, MetadataKind};
 use crate::{keys, text};
 
 /// A parsed sort pattern.
@@ -35,13 +36,22 @@ impl SortPattern {
     /// # Errors
     /// For other values than 1 and -1, `$meta`, and paths that are none.
     pub fn parse(pattern: Document<'_>) -> Result<SortPattern, QueryError> {
+        let parsed = SortPattern::parse_search(pattern)?;
+        parsed.metadata().refuse()?;
+        Ok(parsed)
+    }
+
+    /// As [`SortPattern::parse`], for what a search has found: `{$meta: "textScore"}` sorts the best first.
+    ///
+    /// # Errors
+    /// As [`SortPattern::parse`], but for `$meta`.
+    pub fn parse_search(pattern: Document<'_>) -> Result<SortPattern, QueryError> {
         let mut fields = Vec::new();
         for (path, value) in pattern.iter() {
-            if value.as_document().is_some_and(|document| document.get("$meta").is_some()) {
-                return Err(QueryError::new(
-                    Code::CommandNotSupported,
-                    format!("sorting by $meta is not supported (field '{path}')"),
-                ));
+            if let Value::Document(expression) = value {
+                let kind = metadata_of(expression)?;
+                fields.push(SortField { path: kind.field().to_owned(), descending: true });
+                continue;
             }
             if !value.is_number() {
                 return Err(QueryError::new(
@@ -59,6 +69,14 @@ impl SortPattern {
             fields.push(SortField { path: path.to_owned(), descending });
         }
         Ok(SortPattern { fields, collation: Collation::SIMPLE })
+    }
+
+    /// What of the search is sorted by.
+    pub fn metadata(&self) -> Metadata {
+        let mut metadata = Metadata::default();
+        let kinds = self.fields.iter().filter_map(|field| MetadataKind::of_field(&field.path));
+        kinds.for_each(|kind| metadata.insert(kind));
+        metadata
     }
 
     /// The key by which `document` is sorted: keys compare as bytes. Of an array the least element
@@ -112,6 +130,26 @@ impl SortPattern {
     /// Compares strings by `collation`.
     pub fn with_collation(self, collation: Collation) -> SortPattern {
         SortPattern { collation, ..self }
+    }
+}
+
+/// The kind of metadata that stands in the place of a direction.
+fn metadata_of(expression: Document<'_>) -> Result<MetadataKind, QueryError> {
+    let refuse = |code, message: String| Err(QueryError::new(Code::Location(code), message));
+    let mut fields = expression.iter();
+    let Some(("$meta", name)) = fields.next() else {
+        return refuse(
+            17312,
+            "$meta is the only expression supported by $sort right now".to_owned(),
+        );
+    };
+    if fields.next().is_some() {
+        let message = "Cannot have additional keys in a $meta sort specification";
+        return Err(QueryError::new(Code::FailedToParse, message));
+    }
+    match MetadataKind::parse(name)? {
+        MetadataKind::TextScore => Ok(MetadataKind::TextScore),
+        _ => refuse(31138, format!("Illegal $meta sort: {}", text::field("$meta", name))),
     }
 }
 

@@ -62,6 +62,8 @@ pub const SCRATCH_BYTES: usize = 16 << 10;
 
 /// How long a stopping server waits for the commands that are running.
 pub const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often a stopping server ends the transactions whose clients can't go on with them.
+pub const STOP_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Open cursors, of all clients.
 pub const CURSORS_MAX: usize = 10_000;

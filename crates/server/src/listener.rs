@@ -2,8 +2,8 @@
 //!
 //! A [`Server`] is bound first (so that its address is known and every error is told at once) and
 //! run then. It stops when its [`Stopper`] says so or, with [`Server::run_until_signal`], on SIGINT
-//! or SIGTERM: no more connections are taken, commands that run are answered, then the databases
-//! are closed.
+//! or SIGTERM: no more connections are taken, open transactions end, commands that run are answered (that
+//! they were interrupted, if they take too long), then the databases are closed.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -20,8 +20,8 @@ use crate::budget::Budget;
 use crate::connection;
 use crate::limits::{
     ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CONNECTIONS_WAITING_MAX, CURSOR_SWEEP_INTERVAL,
-    DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, MESSAGES_BYTES_MAX, STALL_MAX, STOP_WAIT_MAX,
-    THREADS_EXTRA,
+    DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, MESSAGES_BYTES_MAX, STALL_MAX, STOP_SWEEP_INTERVAL,
+    STOP_WAIT_MAX, THREADS_EXTRA,
 };
 use crate::places::Places;
 use crate::shared::{MemberOptions, Shared};
@@ -220,9 +220,29 @@ impl Serving {
         }
         drop(self.listener);
         drop(sweeper.await);
-        let finished = async { while connections.join_next().await.is_some() {} };
+        if !finish(&mut connections, &self.shared).await {
+            // A client would rather hear that than be cut off.
+            self.shared.operations.stop_all();
+            finish(&mut connections, &self.shared).await;
+        }
         // Whoever has not finished by then is cut off when the set is dropped.
-        let _ = tokio::time::timeout(STOP_WAIT_MAX, finished).await;
+    }
+}
+
+/// Waits until the commands that run are answered; tells whether they are in time.
+async fn finish(connections: &mut JoinSet<()>, shared: &Arc<Shared>) -> bool {
+    let mut transactions = tokio::time::interval(STOP_SWEEP_INTERVAL);
+    let end = tokio::time::Instant::now() + STOP_WAIT_MAX;
+    loop {
+        tokio::select! {
+            biased;
+            ended = connections.join_next() => if ended.is_none() { return true },
+            _ = transactions.tick() => {
+                let shared = Arc::clone(shared);
+                drop(tokio::task::spawn_blocking(move || sweep::abort_all_idle(&shared)).await);
+            }
+            () = tokio::time::sleep_until(end) => return false,
+        }
     }
 }
 

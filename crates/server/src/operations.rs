@@ -25,6 +25,7 @@ pub struct Operation {
     started: Instant,
     deadline: Option<Instant>,
     is_killed: AtomicBool,
+    is_stopped: AtomicBool,
     progress: Mutex<Option<Progress>>,
 }
 
@@ -53,10 +54,14 @@ impl Operation {
     /// Whether it must stop, however long it runs.
     ///
     /// # Errors
-    /// `Interrupted` (11601) after `killOp`, and when the client is gone.
+    /// `Interrupted` (11601) after `killOp`, and when the client is gone; `InterruptedAtShutdown` (11600) where
+    /// the server waits no longer.
     pub fn check_killed(&self) -> Result<(), Error> {
         if self.is_killed.load(Ordering::Relaxed) {
             return Err(Error::invalid(Code::Interrupted, "operation was interrupted"));
+        }
+        if self.is_stopped.load(Ordering::Relaxed) {
+            return Err(Error::invalid(Code::InterruptedAtShutdown, "the server stops"));
         }
         Ok(())
     }
@@ -155,6 +160,7 @@ impl Operations {
             started,
             deadline: common.time_max.map(|time_max| started + time_max),
             is_killed: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
             progress: Mutex::new(None),
         });
         self.list_of(operation.id).push(Arc::clone(&operation));
@@ -175,6 +181,13 @@ impl Operations {
             for operation in lock(list).iter().filter(lost).filter(|lost| lost.is_awaited) {
                 operation.is_killed.store(true, Ordering::Relaxed);
             }
+        }
+    }
+
+    /// Tells all commands to stop at their next check, because the server does.
+    pub fn stop_all(&self) {
+        for operation in self.list() {
+            operation.is_stopped.store(true, Ordering::Relaxed);
         }
     }
 

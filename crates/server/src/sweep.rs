@@ -80,6 +80,14 @@ pub fn abort_expired(shared: &Shared) {
     }
 }
 
+/// Aborts all transactions but those in which a statement runs: the server stops, so nobody can go on with
+/// them, and commands that are still to be answered may wait for what they claim.
+pub fn abort_all_idle(shared: &Shared) {
+    for slot in shared.sessions.open_in(None) {
+        transactions::abort_idle(shared, &slot);
+    }
+}
+
 /// Forgets the sessions that nobody used for long.
 pub fn forget_sessions(shared: &Shared) {
     let expired = shared.sessions.expire(Instant::now());

@@ -58,9 +58,10 @@ pub(crate) fn hash(bytes: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(bytes, seed)
 }
 
-/// The rule for one target size.
+/// The rule for the nodes of one level.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BoundaryRule {
+    is_leaf: bool,
     bytes_min: u64,
     bytes_forced: u64,
     /// `L^4`.
@@ -68,27 +69,22 @@ pub(crate) struct BoundaryRule {
 }
 
 impl BoundaryRule {
-    /// The rule of `format`.
-    pub(crate) fn new(format: &TreeFormat) -> BoundaryRule {
-        let target = u64::from(format.target());
+    /// The rule of `format` for `level`.
+    pub(crate) fn new(format: &TreeFormat, level: u8) -> BoundaryRule {
+        let is_leaf = level == 0;
+        let target = u64::from(if is_leaf { format.target() } else { format.interior_target() });
         BoundaryRule {
+            is_leaf,
             bytes_min: target / 8,
             bytes_forced: target * 2,
             scale: (u128::from(target).pow(4) * SCALE_FOURTH) >> SCALE_FOURTH_SHIFT,
         }
     }
 
-    /// Tells whether an item with this `hash`, the `entry_count`th of a node of `level`, ends the
-    /// node, which it takes from `before` to `after` bytes.
-    pub(crate) fn ends_node(
-        &self,
-        level: u8,
-        entry_count: usize,
-        hash: u64,
-        before: u64,
-        after: u64,
-    ) -> bool {
-        let may_end = level == 0
+    /// Tells whether an item with this `hash`, the `entry_count`th of a node, ends the node,
+    /// which it takes from `before` to `after` bytes.
+    pub(crate) fn ends_node(&self, entry_count: usize, hash: u64, before: u64, after: u64) -> bool {
+        let may_end = self.is_leaf
             || entry_count >= INTERIOR_ENTRIES_FREE
             || entry_count >= INTERIOR_ENTRIES_MIN && hash & 1 == 0;
         may_end && self.ends(hash, before, after)
@@ -141,7 +137,7 @@ mod tests {
     fn sizes_lie_around_target() {
         for item_bytes in [1u64, 20, 137, 1000] {
             let format = TreeFormat::new(7);
-            let rule = BoundaryRule::new(&format);
+            let rule = BoundaryRule::new(&format, 0);
             let (mut bytes, mut sizes) = (0, Vec::new());
             let mut item = 0u64;
             while sizes.len() < 2000 {

@@ -13,6 +13,17 @@ pub(crate) const ENTRY_OVERHEAD_BYTES_MAX: u64 = 128;
 /// boundary rule.
 const TARGET_MIN: u32 = 256;
 const TARGET_MAX: u32 = 1 << 20;
+/// A leaf of the target's size holds so many of the longest inline values.
+const INLINE_DIVISOR: u32 = 4;
+/// What parts the target of a leaf from that of an interior node, which is this large at least if
+/// leaves are.
+const INTERIOR_DIVISOR: u32 = 4;
+const INTERIOR_TARGET_MIN: u32 = 4 << 10;
+/// See [`TreeFormat::for_scattered_edits`].
+const SCATTERED_DIVISOR: u32 = 4;
+/// See [`TreeFormat::for_passing`].
+const PASSING_FACTOR: u32 = 4;
+const PASSING_TARGET_MAX: u32 = 16 << 10;
 
 /// The parameters that, with the content, decide a tree's chunks and so its root hash.
 ///
@@ -21,7 +32,8 @@ const TARGET_MAX: u32 = 1 << 20;
 /// four times the target (see [`TreeFormat::chunk_bytes_max`]), the minimum an eighth.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TreeFormat {
-    /// Mean uncompressed bytes of a node. From 256 to 1 MiB.
+    /// Mean uncompressed bytes of a leaf; interior nodes have a quarter, see docs/format/boundary.md. From 256
+    /// to 1 MiB.
     pub chunk_bytes_target: u32,
     /// Longest value kept in a leaf; longer ones lie out of line.
     pub inline_bytes_max: u32,
@@ -30,7 +42,7 @@ pub struct TreeFormat {
 }
 
 impl TreeFormat {
-    /// 16 KB nodes, 4 KB inline.
+    /// 16 KB leaves, 4 KB inline.
     pub fn new(salt: u64) -> TreeFormat {
         TreeFormat { chunk_bytes_target: 16 << 10, inline_bytes_max: 4 << 10, salt }
     }
@@ -52,7 +64,40 @@ impl TreeFormat {
 
     /// The longest value that becomes one chunk when it lies out of line.
     pub(crate) fn blob_bytes_max(&self) -> usize {
-        self.target() as usize * 4
+        self.of_values().target() as usize * 4
+    }
+
+    /// The format of a map beside one of this format whose entries are small and whose edits lie far
+    /// from each other, as those of an index: each rewrites a leaf of its own, so leaves are a quarter as
+    /// large.
+    pub fn for_scattered_edits(&self) -> TreeFormat {
+        let chunk_bytes_target = self.target() / SCATTERED_DIVISOR;
+        let inline_bytes_max = self.inline_bytes_max().min(chunk_bytes_target / INLINE_DIVISOR);
+        TreeFormat { chunk_bytes_target, inline_bytes_max, salt: self.salt }
+    }
+
+    /// The format of a map whose values lie where one of this format has them, in larger nodes if
+    /// its own are small: for what is read in order and soon given up.
+    pub fn for_passing(&self) -> TreeFormat {
+        let larger = (self.target() * PASSING_FACTOR).min(PASSING_TARGET_MAX);
+        let chunk_bytes_target = larger.max(self.target());
+        let inline_bytes_max = self.inline_bytes_max();
+        TreeFormat { chunk_bytes_target, inline_bytes_max, salt: self.salt }
+    }
+
+    /// The format of sequences of long values. It follows from the limit for inline values alone, so
+    /// that maps that differ only in their nodes have equal values in the same place.
+    pub(crate) fn of_values(&self) -> TreeFormat {
+        let inline_bytes_max = self.inline_bytes_max();
+        let chunk_bytes_target = inline_bytes_max * INLINE_DIVISOR;
+        TreeFormat { chunk_bytes_target, inline_bytes_max, salt: self.salt }
+    }
+
+    /// Mean bytes of an interior node: a quarter of a leaf's, since every edit below rewrites it, but
+    /// not so few that the tree gains levels.
+    pub(crate) fn interior_target(&self) -> u32 {
+        let target = self.target();
+        (target / INTERIOR_DIVISOR).max(INTERIOR_TARGET_MIN).min(target)
     }
 
     pub(crate) fn target(&self) -> u32 {
@@ -61,6 +106,37 @@ impl TreeFormat {
 
     /// Invariant 1, also for a format that breaks it.
     pub(crate) fn inline_bytes_max(&self) -> u32 {
-        self.inline_bytes_max.min(self.target() / 4)
+        self.inline_bytes_max.min(self.target() / INLINE_DIVISOR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `(target, inline, expected)`: the targets of interior nodes, and those of leaves beside and above.
+    fn check(target: u32, inline: u32, expected: [u32; 3], inline_scattered: u32) {
+        let format = TreeFormat { chunk_bytes_target: target, inline_bytes_max: inline, salt: 1 };
+        let (scattered, passing) = (format.for_scattered_edits(), format.for_passing());
+        let found =
+            [format.interior_target(), scattered.chunk_bytes_target, passing.chunk_bytes_target];
+        assert_eq!(found, expected, "{target}");
+        assert_eq!(scattered.inline_bytes_max, inline_scattered);
+        assert_eq!(passing.of_values(), format.of_values());
+    }
+
+    #[test]
+    fn targets_follow_from_a_format() {
+        check(16 << 10, 4 << 10, [4 << 10, 4 << 10, 16 << 10], 1 << 10);
+        check(4 << 10, 1 << 10, [4 << 10, 1 << 10, 16 << 10], 256);
+        check(64 << 10, 100, [16 << 10, 16 << 10, 64 << 10], 100);
+        check(512, 400, [512, 128, 2 << 10], 32);
+    }
+
+    /// A value of any length lies where it did before runs had nodes of their own.
+    #[test]
+    fn values_lie_by_the_inline_limit() {
+        assert_eq!(TreeFormat::new(7).of_values(), TreeFormat::new(7));
+        assert_eq!(TreeFormat::new(7).blob_bytes_max(), 64 << 10);
     }
 }

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_engine::{Durability, Engine, EngineError, EngineOptions, TreeId};
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, Stage, TreeId};
 use frond_store::io::Machine;
-use frond_tree::{Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, Value};
+use frond_tree::{Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, TreeFormat, Value};
 
+use crate::document;
 use crate::measure;
 use crate::target::{
     Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue, WRITE_BUFFER_BYTES,
@@ -15,6 +16,10 @@ use crate::target::{
 
 /// How long a transaction waits that lost against another.
 const CONFLICT_PAUSE: Duration = Duration::from_micros(20);
+
+/// The slowest commits are shown with the stages that took at least so long.
+const SLOW_COUNT: usize = 3;
+const SLOW_MILLIS: f64 = 1.0;
 
 /// Background threads that use less than this in such a time are at rest.
 const QUIET: Duration = Duration::from_millis(300);
@@ -39,9 +44,9 @@ impl Frond {
         let engine = Engine::open(&Machine::system(settings.directory)?, options)?;
         let mut trees = Vec::new();
         let mut transaction = engine.begin();
-        for _ in 0..settings.tree_count {
+        for position in 0..settings.tree_count {
             let tree = engine.reserve_tree_id();
-            let empty = Tree::empty(&**engine.store(), engine.local_format())?;
+            let empty = Tree::empty(&**engine.store(), format_of(&engine, position))?;
             transaction.set_base(tree, empty)?;
             trees.push(tree);
         }
@@ -63,6 +68,14 @@ impl Frond {
     /// The trees.
     pub fn trees(&self) -> &[TreeId] {
         &self.trees
+    }
+}
+
+/// As collections choose them: trees that hold documents, and indexes.
+fn format_of(engine: &Engine, position: usize) -> TreeFormat {
+    match position {
+        document::PRIMARY | document::CLUSTERED => engine.local_format(),
+        _ => engine.local_format().for_scattered_edits(),
     }
 }
 
@@ -100,7 +113,7 @@ impl Target for Frond {
         let store = &**self.engine.store();
         // Begun first: it keeps what is built from being collected before it is a base.
         let mut transaction = self.engine.begin();
-        let base = Tree::load(store, self.engine.local_format(), &mut entries)?;
+        let base = Tree::load(store, format_of(&self.engine, tree), &mut entries)?;
         transaction.set_base(self.trees[tree], base)?;
         transaction.commit(Durability::Synced)?;
         Ok(())
@@ -108,7 +121,7 @@ impl Target for Frond {
 
     fn counters(&self) -> Vec<(String, f64)> {
         let (engine, store) = (self.engine.counters(), self.engine.store().counters());
-        vec![
+        let mut counters = vec![
             ("log MB".to_owned(), engine.log_bytes as f64 / 1e6),
             ("folds".to_owned(), engine.folds as f64),
             ("sync of a group, p99, ms".to_owned(), engine.sync_micros.quantile(0.99) as f64 / 1e3),
@@ -131,7 +144,15 @@ impl Target for Frond {
             ("chunk MB written".to_owned(), store.bytes_written as f64 / 1e6),
             ("chunks read".to_owned(), store.chunks_read as f64),
             ("chunks fetched".to_owned(), store.chunks_fetched as f64),
-        ]
+        ];
+        for (position, slow) in self.engine.slowest_commits().iter().take(SLOW_COUNT).enumerate() {
+            for stage in Stage::ALL {
+                let millis = slow.in_stage(stage).as_secs_f64() * 1e3;
+                let name = format!("slow commit {}: {}, ms", position + 1, stage.name());
+                counters.extend((SLOW_MILLIS <= millis).then_some((name, millis)));
+            }
+        }
+        counters
     }
 }
 

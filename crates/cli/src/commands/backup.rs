@@ -9,6 +9,7 @@ use frond_remote::{HttpImage, PlaceUrl};
 
 use crate::backend::{Backend, Embedded};
 use crate::commands::transfer::{Connection, Progress, absolute, failure};
+use crate::directory::check_there;
 use crate::failure::Failure;
 use crate::output::{bytes, counted, moment, plain};
 use crate::terminal::{Style, Terminal};
@@ -76,10 +77,7 @@ impl Backup {
             let image = HttpImage::take(&from, &self.connection.options()?).map_err(failure)?;
             return self.copy(terminal, &plain_remote, &image);
         }
-        if !self.data.is_dir() {
-            let directory = self.data.display();
-            return Err(Failure::failed(format!("there is no data directory {directory}")));
-        }
+        check_there(&self.data, "")?;
         let opened = Embedded::open(&self.data)?;
         let image = DataImage::take(opened.frond()).map_err(failure)?;
         self.copy(terminal, &plain_remote, &image)?;

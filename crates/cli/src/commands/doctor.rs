@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::backend::open_failure;
+use crate::backend::{is_in_use, open_failure};
 use crate::commands::transfer::failure;
+use crate::directory::check_there;
 use crate::failure::{Failure, describe};
 use crate::output::{bytes, counted};
 use crate::terminal::{Style, Terminal};
@@ -59,10 +60,7 @@ impl Doctor {
         if let Some(store) = &self.store {
             return look_at_store(terminal, store);
         }
-        if !self.data.is_dir() {
-            let directory = self.data.display();
-            return Err(Failure::failed(format!("there is no data directory {directory}")));
-        }
+        check_there(&self.data, "")?;
         let mut report = Report { terminal, problems: 0 };
         report.directory(&self.data)?;
         report.room(&self.data)?;
@@ -123,7 +121,7 @@ impl Report<'_> {
             Ok(health) => health,
             Err(error) => {
                 let failure = open_failure(directory, &error).to_string();
-                if error.message.contains("LOCK") {
+                if is_in_use(&error) {
                     self.finding("in use", "another process has the directory open")?;
                     return self.advice("what it holds is told once that has ended");
                 }

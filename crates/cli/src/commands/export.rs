@@ -188,7 +188,10 @@ impl Export {
         let database = frond.database(&self.database)?;
         let done = database.export(&self.collection, filter, &mut |document| {
             between(out)?;
-            Ok::<(), Failure>(document.write_json(form, out)?)
+            document.write_json(form, out).map_err(|error| {
+                // Output that can't be written says why once more, and whether its reader is gone.
+                out.flush().err().map_or_else(|| error.into(), Failure::from)
+            })
         });
         match done {
             Ok(()) => Ok(true),

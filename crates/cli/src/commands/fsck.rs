@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use indicatif::ProgressBar;
 
 use crate::backend::open_failure;
+use crate::directory::check_there;
 use crate::failure::Failure;
 use crate::output::counted;
 use crate::terminal::{Style, Terminal};
@@ -32,9 +33,7 @@ impl Fsck {
     /// Checks it.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let directory = self.data.display();
-        if !self.data.is_dir() {
-            return Err(Failure::failed(format!("there is no data directory {directory}")));
-        }
+        check_there(&self.data, "")?;
         let bar = ProgressBar::new_spinner(); // Hidden where standard error is no terminal.
         let report = frond_db::fsck(&self.data, &mut |done| {
             bar.set_message(counted(done, "chunk"));

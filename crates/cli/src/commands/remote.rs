@@ -14,6 +14,7 @@ use frond_db::version::{CommitId, MergeOutcome, MergeRequest};
 use crate::arguments::Author;
 use crate::backend::{Backend, Embedded};
 use crate::commands::transfer::{Connection, Progress, absolute, failure, told};
+use crate::directory::check_there;
 use crate::failure::Failure;
 use crate::output::{counted, plain};
 use crate::terminal::{Style, Terminal};
@@ -60,10 +61,7 @@ struct Data {
 
 impl Data {
     fn open(&self) -> Result<Embedded, Failure> {
-        if !self.data.is_dir() {
-            let directory = self.data.display();
-            return Err(Failure::failed(format!("there is no data directory {directory}")));
-        }
+        check_there(&self.data, "")?;
         Embedded::open(&self.data)
     }
 }

@@ -12,6 +12,7 @@ use frond_server::{MemberOptions, Places, Server, ServerOptions};
 
 use crate::backend::open_failure;
 use crate::commands::transfer::{failure, read_text};
+use crate::directory::check_usable;
 use crate::failure::Failure;
 use crate::terminal::{Style, Terminal};
 
@@ -129,8 +130,9 @@ impl Serve {
             refuse_huge_pages();
         }
         if let Some(megabytes) = self.cache {
-            options.engine.cache_bytes = megabytes << 20;
+            options.engine.cache_bytes = megabytes.saturating_mul(1 << 20);
         }
+        check_usable(&self.data)?;
         let frond =
             Frond::open(&self.data, options).map_err(|error| open_failure(&self.data, &error))?;
         let options = ServerOptions {

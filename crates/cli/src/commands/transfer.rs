@@ -8,6 +8,7 @@ use frond_db::{Database, Error};
 use frond_remote::{HttpOptions, PlaceUrl};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::backend::is_in_use;
 use crate::failure::{Failure, describe};
 use crate::output::{bytes, counted, grouped};
 
@@ -52,7 +53,7 @@ impl Connection {
         let opened = frond_remote::open(place, &database.name().name, &self.options()?);
         opened.map_err(|error| {
             let message = &error.message;
-            if message.contains("LOCK") {
+            if is_in_use(&error) {
                 return Failure::failed(format!(
                     "{place} is in use by another process: if a server runs on it, have that serve \
                      it (frond serve --remote-listen HOST:PORT) and use http://HOST:PORT/DATABASE"

@@ -157,3 +157,41 @@ fn a_missing_directory_is_told_and_not_made() {
     assert!(error.contains("there is no data directory ./frond-data"), "{error}");
     assert!(!directory.path().join("frond-data").exists());
 }
+
+#[test]
+fn a_directory_of_something_else_is_left_alone() {
+    let directory = Directory::new();
+    let documents = directory.file("things.jsonl", "{\"_id\": 1}\n");
+    for line in ["log shop", "status shop", "fsck", "doctor", "gc", "export -d shop -c things"] {
+        let error = frond(&directory, &format!("{line} --data .")).fails(1);
+        assert!(error.contains(". is no data directory of Frond"), "{line}: {error}");
+    }
+    let import = format!("import -d shop -c things {documents} --data .");
+    for line in [&import, "serve --listen 127.0.0.1:0 --data ."] {
+        let error = frond(&directory, line).fails(1);
+        assert!(error.contains("not empty (it holds things.jsonl)"), "{line}: {error}");
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    // A new one may stand on a file system of its own.
+    std::fs::create_dir_all(directory.path().join("new/lost+found")).unwrap();
+    frond(&directory, &import.replace("--data .", "--data new")).ok();
+    assert!(frond(&directory, "status shop --data new").ok().contains("things"));
+}
+
+#[test]
+fn an_export_whose_reader_is_gone_ends_in_silence() {
+    let directory = Directory::new();
+    let lines: String = (0..20_000).map(|id| format!("{{\"_id\": {id}}}\n")).collect();
+    let documents = directory.file("things.jsonl", &lines);
+    frond(&directory, &format!("import -d shop -c things {documents}")).ok();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_frond"))
+        .args(["export", "-d", "shop", "-c", "things"])
+        .current_dir(directory.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}

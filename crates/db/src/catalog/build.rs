@@ -177,7 +177,8 @@ impl Builder<'_> {
                 None
             }
         });
-        let built = Tree::load(&**self.frond.engine().store(), self.format, &mut entries);
+        let format = index.spec.tree_format(self.format);
+        let built = Tree::load(&**self.frond.engine().store(), format, &mut entries);
         match failure {
             Some(error) => Err(error),
             None => Ok(built?),

@@ -104,6 +104,9 @@ impl Database {
             };
             let specs: Vec<IndexSpec> =
                 specs.iter().map(|spec| spec.in_collection(&collation)).collect();
+            for spec in &specs {
+                spec.shape()?;
+            }
             let wanted = missing_indexes(there, &specs)?;
             let before = there.len() as u32 + 1;
             let created_collection = found.is_none();
@@ -355,6 +358,7 @@ fn missing_indexes(there: &[Index], specs: &[IndexSpec]) -> Result<Vec<IndexSpec
         let known: Vec<&IndexSpec> =
             there.iter().map(|index| &index.spec).chain(wanted.iter()).collect();
         if !spec.is_id() && !is_there(&known, spec)? {
+            check_only_text(&known, spec)?;
             wanted.push(spec.clone());
         }
     }
@@ -363,6 +367,21 @@ fn missing_indexes(there: &[Index], specs: &[IndexSpec]) -> Result<Vec<IndexSpec
         return Err(Error::invalid(Code::CannotCreateIndex, message));
     }
     Ok(wanted)
+}
+
+/// Refuses a second text index: a `$text` doesn't say which it asks.
+fn check_only_text(known: &[&IndexSpec], spec: &IndexSpec) -> Result<(), Error> {
+    let other = known.iter().find(|other| other.text.is_some());
+    match other.filter(|_| spec.text.is_some()) {
+        None => Ok(()),
+        Some(other) => {
+            let message = format!(
+                "only one text index per collection allowed, found existing text index \"{}\"",
+                other.name
+            );
+            Err(Error::invalid(Code::CannotCreateIndex, message))
+        }
+    }
 }
 
 /// Whether `spec` is among `known` already.

@@ -7,8 +7,11 @@
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
 use frond_query::collation::DATA_VERSION;
 use frond_query::index::{FieldKind, IndexShape, ShapeOptions};
-use frond_query::{Code, Collation, Grid, GridFault};
+use frond_query::{Code, Collation, Grid, GridFault, search};
+use frond_store::ChunkHash;
+use frond_tree::{Tree, TreeFormat};
 
+use crate::catalog::text::{self, TextOptions};
 use crate::error::Error;
 
 /// The index that every collection has without asking: the documents' own tree.
@@ -22,19 +25,11 @@ const INCLUDED_MAX: usize = 32;
 /// `expireAfterSeconds` at most, as MongoDB's.
 const EXPIRE_SECONDS_MAX: f64 = 2_147_483_647.0;
 /// Options that MongoDB has and we don't yet: asking for one is an error that names it.
-const UNSUPPORTED_OPTIONS: &[&str] = &[
-    "bucketSize",
-    "clustered",
-    "default_language",
-    "language_override",
-    "storageEngine",
-    "textIndexVersion",
-    "weights",
-];
+const UNSUPPORTED_OPTIONS: &[&str] = &["bucketSize", "clustered", "storageEngine"];
 /// What a 2d index takes, in the order of [`IndexSpec::grid`].
 const GRID_OPTIONS: [&str; 3] = ["bits", "min", "max"];
 /// Kinds of index that MongoDB has and we don't yet.
-const UNSUPPORTED_KINDS: &[&str] = &["columnstore", "geoHaystack", "text"];
+const UNSUPPORTED_KINDS: &[&str] = &["columnstore", "geoHaystack"];
 
 /// An index as it was asked for.
 #[derive(Clone, PartialEq, Debug)]
@@ -65,6 +60,8 @@ pub struct IndexSpec {
     pub include: Vec<String>,
     /// Whether the entries hold whole documents.
     pub clustering: bool,
+    /// Which texts a text index files.
+    pub text: Option<TextOptions>,
 }
 
 impl IndexSpec {
@@ -89,7 +86,21 @@ impl IndexSpec {
             grid: [None; 3],
             include: Vec::new(),
             clustering: false,
+            text: None,
         }
+    }
+
+    /// The format of its tree in a repository whose documents' trees have `documents`: of what the
+    /// index is alone, so that the same content has the same root. An edit of a document
+    /// changes entries far from each other; where they are small, so are the nodes.
+    pub(crate) fn tree_format(&self, documents: TreeFormat) -> TreeFormat {
+        let holds_documents = self.clustering || !self.include.is_empty();
+        if holds_documents { documents } else { documents.for_scattered_edits() }
+    }
+
+    /// Its tree with this root.
+    pub(crate) fn tree(&self, root: ChunkHash, documents: TreeFormat) -> Tree {
+        Tree { root, format: self.tree_format(documents) }
     }
 
     /// Parses one element of `createIndexes`' `indexes`; options and index types that aren't
@@ -118,6 +129,7 @@ impl IndexSpec {
         if spec.get("name").is_none() {
             parsed.name = default_name(parsed.key.view());
         }
+        parsed.key = text::settle(parsed.key, &mut parsed.text)?;
         parsed.check_name()?;
         parsed.check()?;
         Ok(parsed)
@@ -166,6 +178,7 @@ impl IndexSpec {
                 }
                 self.collation = Some(Collation::parse(specification)?);
             }
+            _ if text::take(&mut self.text, option, value)? => {}
             _ if UNSUPPORTED_OPTIONS.contains(&option) => return Err(unsupported(option)),
             _ => return Ok(false),
         }
@@ -181,6 +194,7 @@ impl IndexSpec {
             sparse: self.sparse,
             partial: self.partial.as_ref().map(DocumentBuf::view),
             wildcard_projection: self.wildcard_projection.as_ref().map(DocumentBuf::view),
+            text: self.text.as_ref().map(TextOptions::shape),
             grid: self.division()?,
             collation: self.collation.clone().unwrap_or_default(),
         };
@@ -230,7 +244,7 @@ impl IndexSpec {
                 return Err(refused(message));
             }
         }
-        if self.expire_after_seconds.is_some() && shape.fields().len() > 1 {
+        if self.expire_after_seconds.is_some() && self.key.iter().count() > 1 {
             let message =
                 "TTL indexes are single-field indexes, compound indexes do not support TTL";
             return Err(refused(message.to_owned()));
@@ -313,6 +327,7 @@ impl IndexSpec {
         self.expire_after_seconds == other.expire_after_seconds
             && self.include == other.include
             && self.clustering == other.clustering
+            && self.text == other.text
             && self.grid == other.grid
     }
 
@@ -345,6 +360,9 @@ impl IndexSpec {
         if self.collation.as_ref().is_some_and(|collation| !collation.is_simple()) {
             builder.append(COLLATION_DATA, Value::String(DATA_VERSION));
         }
+        if self.text.is_some() {
+            builder.append(text::DATA, Value::String(search::DATA_VERSION));
+        }
     }
 
     /// Appends those of the rarer options that are there.
@@ -369,6 +387,9 @@ impl IndexSpec {
         }
         if let Some(projection) = &self.wildcard_projection {
             builder.append("wildcardProjection", Value::from(projection));
+        }
+        if let Some(text) = &self.text {
+            text.append(builder);
         }
         for (option, number) in GRID_OPTIONS.iter().zip(self.grid) {
             let Some(number) = number else { continue };
@@ -401,8 +422,9 @@ impl IndexSpec {
             );
             return Err(Error::invalid(Code::IncompatibleCollationVersion, message));
         }
+        text::check_data(name, stored)?;
         let is_known = |(option, value): (&str, Value<'_>)| {
-            matches!(option, "name" | "key" | "tree" | COLLATION_DATA)
+            matches!(option, "name" | "key" | "tree" | COLLATION_DATA | text::DATA)
                 || spec.take_option(option, value).unwrap_or(false)
         };
         if !stored.iter().all(is_known) || spec.shape().is_err() {

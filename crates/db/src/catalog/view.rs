@@ -139,7 +139,7 @@ impl Collection {
     pub fn committed(entry: &CatalogEntry, repository: &Repository, name: &str) -> Collection {
         let format = repository.format();
         let index = |(spec, root): &(IndexSpec, ChunkHash)| {
-            Index::new(spec.clone(), TreePlace::Committed(Tree { root: *root, format }))
+            Index::new(spec.clone(), TreePlace::Committed(spec.tree(*root, format)))
         };
         Collection {
             uuid: uuid_of_committed(repository, name),

@@ -235,6 +235,10 @@ impl Database {
             let message = "Cannot override a view's default collation";
             return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
         }
+        if filter.text().is_some() {
+            let message = "$match with $text is only allowed as the first pipeline stage";
+            return Err(Error::invalid(Code::Location(17313), message));
+        }
         let variables = self.parse_variables(None)?;
         let variables = variables.with_collation(view.collation.clone());
         let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;

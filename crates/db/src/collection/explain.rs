@@ -6,13 +6,16 @@
 //! (`COUNT`, `UPDATE`, `DELETE`). The documents lie in the tree of `_id`, so a scan by `_id` examines
 //! documents only; it is told as `FETCH` over `IXSCAN` of `_id_` all the same.
 //!
+//! A search by a text index is told as `TEXT_MATCH` ([`text`]).
+//!
 //! The plan that is told is the one that runs: both come from one call of the planner, and the counters are
 //! those of the very scan.
 
 mod stage;
+mod text;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
-use frond_query::index::FieldKind;
+use frond_query::index::{FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
 use crate::catalog::view::Index;
@@ -282,6 +285,9 @@ fn access_stage(
     let filter = filter.filter(|_| !access.is_exact);
     let counts = purpose == Purpose::Count && access.is_exact;
     let path_stage = |(path, done): (&AccessPath, &Done)| {
+        if let Some(stage) = text::stage(collection, access, path, request, *done) {
+            return stage;
+        }
         scan_stage(collection, path, request.filter.as_ref(), filter, counts, *done)
     };
     let mut stages: Vec<Stage> = access.paths.iter().zip(done).map(path_stage).collect();
@@ -364,11 +370,18 @@ fn index_details(spec: &IndexSpec, path: &AccessPath, direction: &str) -> Docume
     scan.append("indexName", Value::String(&spec.name));
     scan.append("isMultiKey", Value::Boolean(path.flags != 0));
     scan.begin_document("multiKeyPaths");
-    for (place, (name, _)) in spec.key.iter().enumerate() {
+    let mut place = 0;
+    for (name, _) in spec.key.iter() {
         scan.begin_array(name);
+        // The two parts of a text index's terms are one field.
+        if name == TERMS_SECOND {
+            scan.end();
+            continue;
+        }
         if path.flags & frond_query::index::field_flag(place) != 0 {
             scan.push(Value::String(name));
         }
+        place += 1;
         scan.end();
     }
     scan.end();

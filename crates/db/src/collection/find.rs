@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_query::expression::Variables;
+use frond_query::metadata::{self, MetadataKind};
 use frond_query::pipeline::Sorter;
-use frond_query::{Collation, Filter, Projection};
+use frond_query::{Code, Collation, Filter, Projection, SortPattern};
 use frond_tree::Direction;
 
 use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME};
@@ -142,11 +143,13 @@ impl Database {
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
         let tells_key = request.tells_key;
+        let carries = !filter.metadata().is_empty();
+        let bare = move |document| if carries { metadata::strip(document) } else { document };
         let project = move |document: DocumentBuf| -> Result<DocumentBuf, Error> {
             let projected = match &projection {
-                Some(projection) => projection.apply(document.view(), &filter)?,
-                None if tells_key => document.clone(),
-                None => return Ok(document),
+                Some(projection) => bare(projection.apply(document.view(), &filter)?),
+                None if tells_key => bare(document.clone()),
+                None => return Ok(bare(document)),
             };
             Ok(if tells_key { with_record_id(&projected, &document) } else { projected })
         };
@@ -208,13 +211,14 @@ impl Database {
         let variables = variables.with_collation(collation.clone());
         let filter =
             self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
-        let order = Order::parse(request.sort.as_ref().map(DocumentBuf::view))?;
+        let order = Order::parse_search(request.sort.as_ref().map(DocumentBuf::view))?;
         let order = match (order.with_collation(&collation), filter.distance()) {
             (Order::Any, Some(distance)) => Order::Near(distance),
             (order, _) => order,
         };
         let projection = request.projection.as_ref().map(DocumentBuf::view);
-        let projection = self.parse_projection(projection, variables)?;
+        let projection = parse_searched(projection, variables)?;
+        let filter = asked_metadata(filter, &order, projection.as_ref())?;
         let needs = match purpose {
             Purpose::Count => Some(Vec::new()),
             Purpose::Find | Purpose::Distinct if request.tells_key => None,
@@ -256,10 +260,17 @@ impl Database {
         search: Search<'_>,
     ) -> Result<Option<(Arc<Collection>, Access)>, Error> {
         let Some(collection) = collection else {
-            return Ok(None);
+            return match search.filter.text() {
+                Some(_) => Err(plan::no_text_index()),
+                None => Ok(None),
+            };
         };
         let request = search.on(&collection)?;
         let access = match search.placed {
+            Some(_) if request.filter.text().is_some() => {
+                let message = "text and tailable cursor not allowed in same query";
+                return Err(Error::invalid(Code::BadValue, message));
+            }
             // Between two places nothing but the places is worth reading.
             Some((first, last)) => {
                 let mut access = Access::natural(&collection, Direction::Ascending, request);
@@ -328,11 +339,48 @@ impl Database {
         variables: &Variables,
     ) -> Result<Filter, Error> {
         let filter = match filter.filter(|filter| !filter.is_empty()) {
-            Some(filter) => Filter::parse(filter)?,
+            Some(filter) => Filter::parse_search(filter)?,
             None => Filter::all(),
         };
         Ok(filter.with_variables(variables.clone()))
     }
+}
+
+/// As `parse_projection`, for what a search has found.
+fn parse_searched(
+    projection: Option<Document<'_>>,
+    variables: Variables,
+) -> Result<Option<Projection>, Error> {
+    let Some(projection) = projection.filter(|projection| !projection.is_empty()) else {
+        return Ok(None);
+    };
+    let projection = Projection::parse_search(projection)?;
+    let variables = match projection.metadata().is_empty() {
+        true => variables,
+        false => variables.with_metadata(),
+    };
+    let projection = projection.with_variables(variables);
+    Ok(Some(projection).filter(|projection| !projection.is_identity()))
+}
+
+/// The filter, told what of the search is sorted by and shown.
+fn asked_metadata(
+    filter: Filter,
+    order: &Order,
+    projection: Option<&Projection>,
+) -> Result<Filter, Error> {
+    let mut metadata = projection.map(Projection::metadata).unwrap_or_default();
+    metadata = metadata.union(order.pattern().map(SortPattern::metadata).unwrap_or_default());
+    for (kind, is_there) in [
+        (MetadataKind::TextScore, filter.text().is_some()),
+        (MetadataKind::GeoNearDistance, filter.near().is_some()),
+        (MetadataKind::GeoNearPoint, filter.near().is_some()),
+    ] {
+        if metadata.contains(kind) && !is_there {
+            return Err(kind.unavailable().into());
+        }
+    }
+    Ok(filter.with_metadata(metadata))
 }
 
 /// A document with what MongoDB calls its record's id: the key of its `_id`, as in clustered collections.

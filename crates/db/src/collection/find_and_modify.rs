@@ -84,7 +84,7 @@ impl Database {
             update.map(|update| self.parse_update(update, array_filters, &variables, None));
         let projection = request.projection.as_ref().map(DocumentBuf::view);
         Ok(Parsed {
-            filter: Filter::parse(request.filter.view())?.with_variables(variables.clone()),
+            filter: Filter::parse_search(request.filter.view())?.with_variables(variables.clone()),
             order: Order::parse(request.sort.as_ref().map(DocumentBuf::view))?
                 .with_collation(&collation),
             update: update.transpose()?,

@@ -4,6 +4,10 @@
 //! the documents' own tree *is* the index of `_id`, so a sort by `_id`, in either direction, costs
 //! nothing wherever the documents' tree is scanned.
 
+mod text;
+
+pub(crate) use text::no_index as no_text_index;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,6 +35,8 @@ pub(crate) struct Access {
     pub gives_order: bool,
     /// Whether everything that is found passes the filter.
     pub is_exact: bool,
+    /// The filter as it is to be asked, if that isn't how it was given.
+    pub filter: Option<Filter>,
 }
 
 /// Ranges of one tree.
@@ -165,6 +171,14 @@ pub(crate) struct OwnFacts {
 impl Order {
     /// Parses a `sort`; an empty one asks for nothing.
     pub fn parse(sort: Option<Document<'_>>) -> Result<Order, Error> {
+        if let Some(sort) = sort.filter(|sort| sort.get("$natural").is_none()) {
+            SortPattern::parse(sort)?;
+        }
+        Order::parse_search(sort)
+    }
+
+    /// As [`Order::parse`], by what a search knows of documents, too.
+    pub fn parse_search(sort: Option<Document<'_>>) -> Result<Order, Error> {
         let Some(sort) = sort.filter(|sort| !sort.is_empty()) else {
             return Ok(Order::Any);
         };
@@ -176,7 +190,7 @@ impl Order {
                 }
                 Ok(Order::Natural(natural_direction(direction)?))
             }
-            None => Ok(Order::By(SortPattern::parse(sort)?)),
+            None => Ok(Order::By(SortPattern::parse_search(sort)?)),
         }
     }
 
@@ -273,6 +287,10 @@ fn choose_trees(
     request: Request<'_>,
 ) -> Result<Access, Error> {
     let Request { order, hint, .. } = request;
+    if let Some((search, place)) = request.filter.text() {
+        return text::choose(reader, collection, own, request, (search, place));
+    }
+    text::check_hint(collection, hint)?;
     let natural = match (order, hint) {
         (_, Some(Hint::Natural(direction))) => Some(direction),
         (Order::Natural(direction), None) => Some(*direction),
@@ -322,6 +340,10 @@ pub(crate) fn rejected(
     collection: &Collection,
     request: Request<'_>,
 ) -> Result<Vec<Access>, Error> {
+    // A search by text has but one way.
+    if request.filter.text().is_some() {
+        return Ok(Vec::new());
+    }
     let is_told = request.hint.is_some()
         || request.between.is_given()
         || matches!(request.order, Order::Natural(_));
@@ -500,7 +522,7 @@ impl Found<'_> {
                 let branches = branches.into_iter().map(|branch| self.scan(branch, request));
                 let paths: Vec<AccessPath> = branches.flat_map(|branch| branch.paths).collect();
                 let gives_order = is_merged || request.order.pattern().is_none();
-                Access { paths, is_merged, gives_order, is_exact: false }
+                Access { paths, is_merged, gives_order, is_exact: false, filter: None }
             }
         }
     }
@@ -536,11 +558,17 @@ impl Found<'_> {
         };
         let is_exact = scan.is_exact;
         if !scan.is_merged {
-            return Access { paths: vec![path], is_merged: false, gives_order, is_exact };
+            return Access {
+                paths: vec![path],
+                is_merged: false,
+                gives_order,
+                is_exact,
+                filter: None,
+            };
         }
         let one = |range: &Bounds| AccessPath { ranges: vec![range.clone()], ..path.clone() };
         let paths = path.ranges.iter().map(one).collect();
-        Access { paths, is_merged: true, gives_order, is_exact }
+        Access { paths, is_merged: true, gives_order, is_exact, filter: None }
     }
 }
 
@@ -640,7 +668,7 @@ impl Access {
             fields: Vec::new(),
         };
         let is_exact = request.filter.is_all();
-        Access { paths: vec![path], is_merged: false, gives_order, is_exact }
+        Access { paths: vec![path], is_merged: false, gives_order, is_exact, filter: None }
     }
 }
 

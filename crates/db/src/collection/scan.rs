@@ -10,11 +10,14 @@
 //! 4. Scans that are merged each give the order that was asked for: the least of what they have next comes
 //!    out ([`Merge`]).
 
+mod metadata;
+
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use frond_doc::pieces::LargeDocument;
 use frond_doc::{Document, DocumentBuf};
+use frond_query::metadata::Metadata;
 use frond_query::{Filter, SortPattern};
 use frond_tree::{Content, ContentRef, Entry, Value};
 
@@ -65,6 +68,8 @@ struct Fetch<'a> {
     told_by_key: Vec<Option<Cover>>,
     /// Asked once for so many documents, whether they pass or not.
     interrupt: Interrupt,
+    /// What is left in the documents that come out.
+    metadata: Metadata,
 }
 
 /// Whether to stop is asked once for so many documents of a range.
@@ -82,10 +87,12 @@ impl<'a> Scan<'a> {
     pub fn new(
         reader: Reader<'a>,
         collection: &Collection,
-        access: Access,
+        mut access: Access,
         filter: Filter,
         order: &Order,
     ) -> Scan<'a> {
+        let filter = access.filter.take().unwrap_or(filter);
+        assert!(filter.text().is_none(), "whoever plans a search by text says by which index");
         let may_repeat = access.paths.iter().any(|path| path.may_repeat)
             || access.paths.len() > 1 && !access.is_exact;
         let merge = match order {
@@ -109,6 +116,7 @@ impl<'a> Scan<'a> {
             reader,
             documents: collection.documents,
             told_by_key: walks.iter().map(told).collect(),
+            metadata: filter.metadata(),
             filter,
             in_part: None,
             for_update: false,
@@ -221,6 +229,7 @@ impl<'a> Scan<'a> {
             if steps.is_multiple_of(CHECK_COUNT) {
                 fetch.interrupt.check()?;
             }
+            let key = fetch.index_key(walk, &entry)?;
             let found = match &walk.index {
                 None if walk.is_natural => fetch.of_place(walk, &entry)?,
                 None => fetch.of_document(walk, entry)?,
@@ -234,7 +243,7 @@ impl<'a> Scan<'a> {
                     continue;
                 }
                 walk.returned += 1;
-                return Ok(Some(found));
+                return Ok(Some(fetch.with_metadata(found, key)));
             }
         }
         Ok(None)
@@ -271,7 +280,7 @@ impl Fetch<'_> {
         let (mut examined, mut returned) = (0_u64, 0_u64);
         let mut wants_more = true;
         let filters = !self.filter.is_all();
-        if let Some(entries) = walk.documents_left().filter(|_| !self.counts_only) {
+        if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while wants_more && entries.step()? {
                 examined += 1;
                 if examined.is_multiple_of(CHECK_COUNT) {
@@ -302,7 +311,7 @@ impl Fetch<'_> {
         let mut examined = 0_u64;
         let mut next = None;
         let filters = !self.filter.is_all();
-        if let Some(entries) = walk.documents_left().filter(|_| !self.counts_only) {
+        if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while next.is_none() && entries.step()? {
                 examined += 1;
                 if examined.is_multiple_of(CHECK_COUNT) {

@@ -92,7 +92,7 @@ impl Database {
             return Err(Error::invalid(Code::FailedToParse, message));
         }
         Ok(ParsedStatement {
-            filter: Filter::parse(statement.filter.view())?.with_variables(variables),
+            filter: Filter::parse_search(statement.filter.view())?.with_variables(variables),
             update,
             order: Order::parse(statement.sort.as_ref().map(DocumentBuf::view))?
                 .with_collation(&collation),

@@ -243,6 +243,8 @@ impl<'t> CollectionWriter<'t> {
         };
         let access = match &self.before {
             Some(before) => plan::choose(&reader, before, &self.own, request)?,
+            // What this transaction made itself has no index that is known here.
+            None if filter.text().is_some() => return Err(plan::no_text_index()),
             None => Access::everything(request),
         };
         let in_order = access.gives_order;

@@ -148,7 +148,7 @@ impl BranchState {
                 Some(kept) if old_roots.get(spec.name.as_str()) == Some(root) => kept.tree,
                 kept => {
                     let tree = kept.map_or_else(|| engine.reserve_tree_id(), |kept| kept.tree);
-                    transaction.set_base(tree, Tree { root: *root, format })?;
+                    transaction.set_base(tree, spec.tree(*root, format))?;
                     gives_index = true;
                     tree
                 }

@@ -83,7 +83,7 @@ impl Rewrite<'_> {
             if self.id_keys.is_empty() && self.is_over_erased(spec) {
                 continue;
             }
-            let index = Tree { root: *root, format: self.format };
+            let index = spec.tree(*root, self.format);
             let root = self.index(spec, entry, index, documents, before)?.root;
             indexes.push((spec.clone(), root));
         }
@@ -171,7 +171,7 @@ impl Rewrite<'_> {
         // Where the version before has the index, its result differs less from this one's.
         let start = before.filter(|_| self.id_keys.is_empty()).and_then(|(_, new)| {
             let (_, root) = new.indexes.iter().find(|(known, _)| known == spec)?;
-            Some((Tree { root: *root, format: self.format }, new.documents_tree(self.format)))
+            Some((spec.tree(*root, self.format), new.documents_tree(self.format)))
         });
         let (tree, files) = start.unwrap_or((index, entry.documents_tree(self.format)));
         let changes = files.diff(self.store, &documents);

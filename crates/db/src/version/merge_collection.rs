@@ -16,7 +16,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_store::{ChunkHash, ChunkStore};
-use frond_tree::{Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as TreeValue};
+use frond_tree::{Change, Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as TreeValue};
 
 use crate::catalog::entry::CatalogEntry;
 use crate::catalog::{INDEXES_MAX, IndexSpec};
@@ -26,8 +26,11 @@ use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::{Prefer, merge_by_rules};
 use crate::version::merge_hold_back::Sides;
 use crate::version::merge_index::{Duplicate, Refused};
+use crate::version::merge_noted::Noted;
 use crate::version::merge_rules::{DocumentRules, MergeRules, MergeSide};
 use crate::version::{ConflictKind, merge_index};
+
+type Changes<'a> = Box<dyn Iterator<Item = Result<Change, TreeError>> + 'a>;
 
 /// Places of the sides where all three stand together.
 const BASE: usize = 0;
@@ -296,11 +299,18 @@ impl CollectionMerge<'_> {
             }
             Ok(Some(Edit::Put(value_of(&**self.store, self.format, &document)?)))
         };
-        let merged = Tree::merge(self.store, &base, &ours, &theirs, &mut resolve)?;
+        let mut noted = Noted::default();
+        let mut note = |key: &Bytes, from: Option<&TreeValue>, to: Option<&TreeValue>| {
+            noted.note(key, from, to);
+        };
+        let sides = [&base, &ours, &theirs];
+        let merged = Tree::merge_noting(self.store, sides, &mut resolve, &mut note)?;
+        noted.finish(&ours, &merged);
         let merged = merged.apply(&**self.store, &mut summed.into_iter().map(Ok))?;
         Ok(match too_large {
             None => {
-                Ok(MergedDocuments { sides: Sides { base, ours, theirs, merged }, conflicts, both })
+                let sides = Sides { base, ours, theirs, merged, noted };
+                Ok(MergedDocuments { sides, conflicts, both })
             }
             Some(bytes) => Err(format!(
                 "a document of collection {} would have {bytes} bytes, at most \
@@ -376,15 +386,15 @@ impl CollectionMerge<'_> {
     pub fn change_indexes(
         &self,
         specs: &[IndexSpec],
-        sides: [&CatalogEntry; 2],
-        documents: &Tree,
+        entries: [&CatalogEntry; 2],
+        sides: &Sides,
     ) -> Result<(Vec<Tree>, Vec<Refused>), Error> {
         let mut trees: Vec<Option<Tree>> = vec![None; specs.len()];
         let mut duplicates = Vec::new();
-        for side in sides {
+        for side in entries {
             let tree_of = |spec: &IndexSpec| {
                 let (_, root) = side.indexes.iter().find(|(known, _)| known == spec)?;
-                Some(Tree { root: *root, format: self.format })
+                Some(spec.tree(*root, self.format))
             };
             let left = specs.iter().enumerate().filter(|(position, _)| trees[*position].is_none());
             let found: Vec<(usize, &IndexSpec, Tree)> = left
@@ -395,7 +405,11 @@ impl CollectionMerge<'_> {
             }
             let indexes: Vec<(&IndexSpec, Tree)> =
                 found.iter().map(|(_, spec, tree)| (*spec, *tree)).collect();
-            let changes = side.documents_tree(self.format).diff(self.store, documents);
+            let from = side.documents_tree(self.format);
+            let changes: Changes<'_> = match sides.noted.between(&from, &sides.merged) {
+                Some(noted) => Box::new(noted.iter().cloned().map(Ok)),
+                None => Box::new(from.diff(self.store, &sides.merged)),
+            };
             let (changed, refused) =
                 merge_index::apply_all(self.store, &indexes, changes, &self.namespace)?;
             let named = |duplicate: Duplicate| (indexes[duplicate.index].0.clone(), duplicate);

@@ -31,6 +31,7 @@ use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::Prefer;
 use crate::version::merge_collection::CollectionMerge;
 use crate::version::merge_index::Refused;
+use crate::version::merge_noted::Noted;
 
 /// The documents of a collection while it is merged: base, ours, theirs, and what they are merged to.
 pub(crate) struct Sides {
@@ -38,6 +39,8 @@ pub(crate) struct Sides {
     pub ours: Tree,
     pub theirs: Tree,
     pub merged: Tree,
+    /// What led from ours to merged.
+    pub noted: Noted,
 }
 
 /// The trees of indexes, in the order of their specifications; or what can't be helped.
@@ -109,7 +112,7 @@ impl CollectionMerge<'_> {
     ) -> Result<MergedIndexes, Error> {
         let mut all_held = BTreeSet::new();
         loop {
-            let (trees, duplicates) = self.change_indexes(specs, entries, &sides.merged)?;
+            let (trees, duplicates) = self.change_indexes(specs, entries, sides)?;
             if duplicates.is_empty() {
                 return Ok(Ok(trees));
             }

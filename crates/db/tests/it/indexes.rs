@@ -46,7 +46,7 @@ fn specifications() {
         ("{'key': {}}", Code::CannotCreateIndex),
         ("{'key': {'a': 0}}", Code::CannotCreateIndex),
         ("{'key': {'a': true}}", Code::CannotCreateIndex),
-        ("{'key': {'a': 'text'}}", Code::CannotCreateIndex),
+        ("{'key': {'a': 'text', 'b': 2}}", Code::CannotCreateIndex),
         ("{'key': {'a': 'what'}}", Code::CannotCreateIndex),
         ("{'key': {'a..b': 1}}", Code::CannotCreateIndex),
         ("{'key': {'$a': 1}}", Code::CannotCreateIndex),

@@ -14,6 +14,7 @@ mod indexes;
 mod large;
 mod queries;
 mod support;
+mod text;
 mod transactions;
 mod validation;
 mod version;

@@ -4,8 +4,8 @@
 //! 1. A run holds, for every key that was written in `after < sequence <= upto`, the newest of
 //!    these edits, and nothing else. So laying it over the tree's content at any moment from
 //!    `after` to `upto` gives the content at `upto`.
-//! 2. It is a prolly map of the base's format, so that values lie where they would in the base, and
-//!    a fold moves no value. A deletion is an entry with [`DELETION_FLAG`] and an empty value.
+//! 2. It is a prolly map of a format that follows from the base's ([`format_of_run`]): values lie where
+//!    they would in the base, so that a fold moves no value. A deletion is an entry with [`DELETION_FLAG`] and an empty value.
 //! 3. The filter holds every key of the run.
 //!
 //! Its nodes are put as [`Lifetime::Brief`]; what its values refer to as [`Lifetime::Working`],
@@ -64,20 +64,22 @@ impl std::fmt::Debug for Run {
 impl Run {
     /// A run that is in the store.
     pub fn stored(
-        tree: Tree,
+        root: ChunkHash,
+        base_format: TreeFormat,
         filter: ChunkHash,
         (after, upto): (Sequence, Sequence),
         count: u64,
         bytes: u64,
     ) -> Run {
+        let tree = Tree { root, format: format_of_run(base_format) };
         Run { tree, filter, after, upto, count, bytes, loaded: OnceLock::new() }
     }
 
-    /// Puts a run of `entries`, whose keys ascend strictly; `None` if there are none. Chunks are
+    /// Puts a run over a base of `base_format`: of `entries`, whose keys ascend strictly; `None` if there are none. Chunks are
     /// put, not synced.
     pub fn build(
         store: &dyn ChunkStore,
-        format: TreeFormat,
+        base_format: TreeFormat,
         (after, upto): (Sequence, Sequence),
         entries: &mut dyn Iterator<Item = Result<OverlayEntry, TreeError>>,
     ) -> Result<Option<Run>, TreeError> {
@@ -87,6 +89,7 @@ impl Run {
             hashes.push(KeyHash::new(&key));
             Ok(Entry { key, value: value.unwrap_or_else(deletion) })
         });
+        let format = format_of_run(base_format);
         let tree = Tree::build(&SteadyStore::for_run(store), format, &mut marked)?;
         if hashes.is_empty() {
             return Ok(None);
@@ -167,6 +170,12 @@ impl Run {
     }
 }
 
+/// The format of runs over a base of `base_format`. Runs are no part of history, and are read in order to be
+/// folded: small nodes would only cost.
+pub(crate) fn format_of_run(base_format: TreeFormat) -> TreeFormat {
+    base_format.for_passing()
+}
+
 fn deletion() -> Value {
     Value { flags: DELETION_FLAG, content: Content::Inline(Bytes::new()) }
 }
@@ -205,12 +214,14 @@ mod tests {
 
     use super::*;
 
+    const FORMAT: TreeFormat =
+        TreeFormat { chunk_bytes_target: 512, inline_bytes_max: 64, salt: 1 };
+
     fn build(entries: &[OverlayEntry]) -> (Arc<dyn ChunkStore>, Option<Run>) {
         let store: Arc<dyn ChunkStore> = MemoryStore::new();
-        let format = TreeFormat { chunk_bytes_target: 512, inline_bytes_max: 64, salt: 1 };
         let times = (Sequence(3), Sequence(9));
         let entries = &mut entries.iter().cloned().map(Ok);
-        let run = Run::build(&*store, format, times, entries).unwrap();
+        let run = Run::build(&*store, FORMAT, times, entries).unwrap();
         (store, run)
     }
 
@@ -230,7 +241,7 @@ mod tests {
         assert_eq!((run.count, run.flags(&*store).unwrap()), (1000, 2));
         // As a restart finds it: the filter is read when it is needed.
         let times = (run.after, run.upto);
-        let again = Run::stored(run.tree, run.filter, times, run.count, run.bytes);
+        let again = Run::stored(run.tree.root, FORMAT, run.filter, times, run.count, run.bytes);
         assert_eq!((again.filter_bytes(), &again), (0, &run));
         for (position, (key, written)) in entries.iter().enumerate() {
             let found = again.get(&*store, key, KeyHash::new(key)).unwrap().unwrap();
@@ -251,7 +262,7 @@ mod tests {
         let (store, run) = build(&[(key(1), None)]);
         let run = run.unwrap();
         let times = (run.after, run.upto);
-        let wrong = Run::stored(run.tree, run.tree.root, times, run.count, run.bytes);
+        let wrong = Run::stored(run.tree.root, FORMAT, run.tree.root, times, run.count, run.bytes);
         let error = wrong.get(&*store, b"000001", KeyHash::new(b"000001")).unwrap_err();
         assert!(matches!(error, TreeError::Damaged { .. }), "{error}");
     }

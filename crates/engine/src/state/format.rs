@@ -14,7 +14,7 @@ use frond_tree::{Content, Tree, TreeFormat, Value};
 use super::Base;
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
-use crate::overlay::run::Run;
+use crate::overlay::run::{Run, format_of_run};
 
 /// The version that this build writes and the only one that it reads.
 pub(crate) const VERSION: u16 = 0;
@@ -89,7 +89,7 @@ pub(crate) fn encode_base(base: &Base) -> Chunk {
     let mut payload = prefix(TAG_BASE, &base.tree.format, run_count, base.folded_to);
     let mut references = vec![base.tree.root];
     for run in &base.runs {
-        assert!(run.tree.format == base.tree.format);
+        assert!(run.tree.format == format_of_run(base.tree.format));
         references.extend([run.tree.root, run.filter]);
         for field in [run.after.0, run.upto.0, run.count, run.bytes] {
             payload.extend_from_slice(&field.to_le_bytes());
@@ -110,13 +110,13 @@ pub(crate) fn decode_base(chunk: &Chunk) -> Result<Base, StoreError> {
     let mut runs = Vec::with_capacity(run_count);
     for (position, run) in payload[BASE_BYTES..].chunks_exact(RUN_BYTES).enumerate() {
         let reference = 1 + position * RUN_REFERENCES;
-        let run_tree = Tree { root: chunk.reference(reference), format: tree.format };
+        let root = chunk.reference(reference);
         let times =
             (Sequence(read_u64(run, OFFSET_RUN_AFTER)), Sequence(read_u64(run, OFFSET_RUN_UPTO)));
         let count = read_u64(run, OFFSET_RUN_ENTRIES);
         let total = read_u64(run, OFFSET_RUN_TOTAL);
         let filter = chunk.reference(reference + 1);
-        runs.push(Arc::new(Run::stored(run_tree, filter, times, count, total)));
+        runs.push(Arc::new(Run::stored(root, tree.format, filter, times, count, total)));
     }
     let base = Base { tree, runs, folded_to };
     base.check().map_err(|what| damaged(&format!("chunk {}", chunk.hash()), &what))?;
@@ -229,10 +229,10 @@ mod tests {
     /// A base with two runs.
     fn with_runs() -> Base {
         let run = |number: u8, (after, upto)| {
-            let tree = Tree { root: ChunkHash([number; 32]), ..tree() };
+            let (root, filter) = (ChunkHash([number; 32]), ChunkHash([number + 1; 32]));
             let times = (Sequence(after), Sequence(upto));
             let count = u64::from(number);
-            Arc::new(Run::stored(tree, ChunkHash([number + 1; 32]), times, count, count * 100))
+            Arc::new(Run::stored(root, tree().format, filter, times, count, count * 100))
         };
         let runs = vec![run(8, (2, 5)), run(4, (0, 2))];
         Base { tree: tree(), runs, folded_to: Sequence(5) }

@@ -14,6 +14,7 @@ use super::table::{self, Shape};
 use super::{failure, path};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::metadata::{Metadata, MetadataKind};
 use crate::reference::{Feature, Standing};
 
 /// Parses expressions, and notes what they need.
@@ -32,6 +33,8 @@ pub(crate) struct Parser {
     /// The first parts of fields' paths, numbered.
     names: ScannedNames,
     depth: usize,
+    /// What of the search is asked for.
+    metadata: Metadata,
 }
 
 /// The variables that need no binding, for the list of what works.
@@ -53,6 +56,24 @@ impl Parser {
         if !self.bound.iter().any(|bound| bound == name) {
             self.free.insert(name.to_owned());
         }
+    }
+
+    /// Notes that a kind of metadata is read.
+    pub(crate) fn note_metadata(&mut self, kind: MetadataKind) {
+        self.reads_document = true;
+        // No index has it, so that whoever asks what is needed gets whole documents.
+        self.paths.push(kind.field().to_owned());
+        self.metadata.insert(kind);
+    }
+
+    /// What of the search is read.
+    pub(crate) fn metadata(&self) -> Metadata {
+        self.metadata
+    }
+
+    /// Notes what a pipeline within reads of the search whose documents it gets.
+    pub(crate) fn add_metadata(&mut self, metadata: Metadata) {
+        self.metadata = self.metadata.union(metadata);
     }
 
     /// Whether an expression reads the document.

@@ -13,6 +13,7 @@ use super::{Evaluated, Expression, failure};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
+use crate::metadata;
 
 /// What holds for a whole command: variables (`$$NOW`, those of its `let` and of `$lookup`), and the
 /// collation by which strings are compared. Cloning is cheap.
@@ -24,6 +25,8 @@ pub struct Variables {
     /// Later ones hide earlier ones; `None` is a variable whose value is "missing".
     values: Arc<Vec<(String, Option<ValueBuf>)>>,
     collation: Collation,
+    /// Whether documents carry metadata, which no variable shows.
+    carries_metadata: bool,
 }
 
 impl Variables {
@@ -79,6 +82,16 @@ impl Variables {
     /// How strings compare.
     pub fn collation(&self) -> &Collation {
         &self.collation
+    }
+
+    /// These variables, for documents that carry metadata.
+    pub fn with_metadata(self) -> Variables {
+        Variables { carries_metadata: true, ..self }
+    }
+
+    /// Whether documents carry metadata.
+    pub(crate) fn carries_metadata(&self) -> bool {
+        self.carries_metadata
     }
 
     /// Whether somebody binds `name`.
@@ -182,6 +195,10 @@ impl<'a> Scope<'a> {
             next = binding.outer;
         }
         match name {
+            "ROOT" | "CURRENT" if self.variables.carries_metadata => {
+                let bare = metadata::strip(self.root.to_buf());
+                Ok(Evaluated::Owned(Value::Document(bare.view()).to_buf()))
+            }
             "ROOT" | "CURRENT" => Ok(Evaluated::Borrowed(Value::Document(self.root))),
             "NOW" => Ok(Evaluated::Borrowed(Value::DateTime(self.variables.now_millis))),
             "REMOVE" => Ok(Evaluated::Missing),

@@ -3,8 +3,8 @@
 use super::node::{Many, ManyCollated, Node, One, Two, TwoCollated};
 use super::parse::Parser;
 use super::{
-    arithmetic, array, bits, comparison, conditional, convert, date, hash, iterate, object, pairs,
-    rounding, search, set, several, string, substring, total, trigonometry, variable,
+    arithmetic, array, bits, comparison, conditional, convert, date, hash, iterate, meta, object,
+    pairs, rounding, search, set, several, string, substring, total, trigonometry, variable,
 };
 use crate::error::QueryError;
 use crate::reference::{Feature, Standing};
@@ -134,7 +134,7 @@ static OPERATORS: &[Operator] = &[
     row("$maxN", S(several::max)),
     row("$median", S(several::percentile)),
     row("$mergeObjects", M(0, ANY, object::merge_objects)),
-    row("$meta", S(variable::meta)),
+    row("$meta", S(meta::parse)),
     row("$millisecond", S(date::part)),
     row("$min", S(total::min)),
     row("$minN", S(several::min)),
@@ -214,8 +214,6 @@ static OPERATORS: &[Operator] = &[
 pub(crate) fn features() -> impl Iterator<Item = Feature> {
     OPERATORS.iter().map(|row| match row.shape {
         Shape::Refused => Feature::new(row.name, Standing::Refused("168")),
-        // It parses, and then nothing has what it asks for.
-        _ if row.name == "$meta" => Feature::new(row.name, Standing::Refused("40218")),
         _ => Feature::works(row.name),
     })
 }

@@ -1,4 +1,4 @@
-//! `$let`, `$literal`, `$rand`, `$meta`.
+//! `$let`, `$literal`, `$rand`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -84,31 +84,6 @@ pub(super) fn rand(_: &str, argument: Value<'_>, _: &mut Parser) -> Result<Node,
         return Err(failure(3_040_501, "$rand does not currently accept arguments"));
     }
     Ok(Node::special(Rand))
-}
-
-/// `$meta`: nothing that runs here leaves any, so each kind is refused as MongoDB refuses what the
-/// query doesn't provide.
-pub(super) fn meta(_: &str, argument: Value<'_>, _: &mut Parser) -> Result<Node, QueryError> {
-    const KINDS: [&str; 10] = [
-        "geoNearDistance",
-        "geoNearPoint",
-        "indexKey",
-        "randVal",
-        "recordId",
-        "searchHighlights",
-        "searchScore",
-        "searchScoreDetails",
-        "sortKey",
-        "textScore",
-    ];
-    let Value::String(kind) = argument else {
-        return Err(failure(17307, "$meta only supports string arguments"));
-    };
-    if !KINDS.contains(&kind) {
-        return Err(failure(17308, format!("Unsupported argument to $meta: {kind}")));
-    }
-    let message = format!("query requires {kind} metadata, but it is not available");
-    Err(failure(40218, message))
 }
 
 /// The next of a process's sequence of random numbers, for `$rand` and `$sample`: good enough to

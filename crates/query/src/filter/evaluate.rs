@@ -124,6 +124,7 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
         }
         Node::Expression(expression) => run.is_true(expression, document),
         Node::Schema(schema) => schema.matches(Value::Document(document)),
+        Node::Text(test) => test.passes(document),
         // 53 bits of chance, as many as a double holds.
         Node::Sample(rate) => ((random() >> 11) as f64) / ((1_u64 << 53) as f64) < *rate,
     }

@@ -8,12 +8,14 @@ use frond_doc::{Document, Value};
 use super::operators::{self, Operand};
 use super::pattern::Pattern;
 use super::schema::Schema;
+use super::text::TextTest;
 use super::tree::{Condition, Field, Node, TREE_DEPTH_MAX, Test};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::Expression;
 use crate::expression::number::Number;
 use crate::reference::{Feature, Standing};
+use crate::search::TextSearch;
 
 /// An operand that MongoDB refuses with `BadValue`.
 pub(super) fn bad_value(message: impl Into<String>) -> QueryError {
@@ -62,12 +64,12 @@ const TOP_LEVEL: &[(&str, TopLevel)] = &[
     ("$nor", |name, value, depth| Ok(Some(Node::Nor(branches(name, value, depth)?)))),
     ("$or", |name, value, depth| Ok(Some(Node::Or(branches(name, value, depth)?)))),
     ("$sampleRate", |_, value, _| sample(value).map(Some)),
-    ("$text", |_, _, _| Err(no_text_index())),
+    ("$text", |_, value, _| text(value).map(Some)),
     ("$where", |_, _, _| Err(bad_value("no globalScriptEngine in $where parsing"))),
 ];
 
 /// Those of [`TOP_LEVEL`] that are refused, and with which code.
-const REFUSED: &[(&str, &str)] = &[("$text", "27"), ("$where", "2")];
+const REFUSED: &[(&str, &str)] = &[("$where", "2")];
 
 /// Every operator that may stand in the place of a path, for the list of what works.
 pub(super) fn features() -> impl Iterator<Item = Feature> {
@@ -87,9 +89,8 @@ fn top_level(name: &str, value: Value<'_>, depth: usize) -> Result<Option<Node>,
     TOP_LEVEL[place].1(name, value, depth)
 }
 
-/// There is no text index that `$text` could ask.
-fn no_text_index() -> QueryError {
-    QueryError::new(Code::IndexNotFound, "text index required for $text query")
+fn text(operand: Value<'_>) -> Result<Node, QueryError> {
+    Ok(Node::Text(TextTest::Asked(Arc::new(TextSearch::parse(operand)?))))
 }
 
 fn schema(value: Value<'_>, depth: usize) -> Result<Node, QueryError> {

@@ -23,7 +23,8 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> Option
         | Node::Constant(_)
         | Node::Expression(_)
         | Node::Schema(_)
-        | Node::Sample(_) => None,
+        | Node::Sample(_)
+        | Node::Text(_) => None,
     }
 }
 

@@ -13,6 +13,7 @@ use super::number::{BitTest, Remainder};
 use super::pattern::Pattern;
 use super::schema::Schema;
 use super::shape::TypeSet;
+use super::text::TextTest;
 use crate::collation::Collation;
 use crate::expression::Expression;
 use crate::geometry::near::Near;
@@ -39,6 +40,8 @@ pub(crate) enum Node {
     Schema(Arc<Schema>),
     /// `$sampleRate`: so many of all documents pass, by chance.
     Sample(f64),
+    /// `$text`
+    Text(TextTest),
 }
 
 /// A path and its condition.
@@ -129,7 +132,11 @@ impl Node {
                 nodes.iter_mut().for_each(|node| node.collate(collation));
             }
             Node::Field(field) => field.condition.collate(collation),
-            Node::Constant(_) | Node::Expression(_) | Node::Schema(_) | Node::Sample(_) => {}
+            Node::Constant(_)
+            | Node::Expression(_)
+            | Node::Schema(_)
+            | Node::Sample(_)
+            | Node::Text(_) => {}
         }
     }
 
@@ -144,7 +151,7 @@ impl Node {
                 true
             }
             Node::Constant(_) => true,
-            Node::Expression(_) | Node::Schema(_) | Node::Sample(_) => false,
+            Node::Expression(_) | Node::Schema(_) | Node::Sample(_) | Node::Text(_) => false,
         }
     }
 }

@@ -38,7 +38,8 @@ fn is_allowed(node: &Node) -> bool {
         | Node::Constant(_)
         | Node::Expression(_)
         | Node::Schema(_)
-        | Node::Sample(_) => false,
+        | Node::Sample(_)
+        | Node::Text(_) => false,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::expression::number::Number;
 use crate::expression::{Variables, failure, parse_path};
 use crate::filter::Filter;
 use crate::geometry::near::{self, Near};
+use crate::metadata::{self, Metadata, MetadataKind};
 
 /// A parsed `$geoNear`.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct GeoNear {
     distance: Option<Vec<String>>,
     location: Option<Vec<String>>,
     multiplier: f64,
+    /// What of the search is to be left in the documents.
+    metadata: Metadata,
 }
 
 impl Stage for GeoNear {
@@ -51,6 +54,11 @@ impl GeoNear {
     /// The path that was named.
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
+    }
+
+    /// Leaves these kinds of metadata in the documents.
+    pub(super) fn with_metadata(self, metadata: Metadata) -> GeoNear {
+        GeoNear { metadata, ..self }
     }
 
     /// The documents that are wanted.
@@ -78,10 +86,27 @@ impl GeoNear {
                     let base = made.as_ref().unwrap_or(&document);
                     made = Some(set_path(base.view(), field, Some(found.place.as_value())));
                 }
-                sorter.add(near::key_of(found.distance), made.unwrap_or(document))?;
+                let made = made.unwrap_or(document);
+                let made = self.leave_metadata(made, distance, found.place.as_value());
+                sorter.add(near::key_of(found.distance), made)?;
             }
             Ok(Box::new(sorter.finish()?.map(|entry| Ok(entry?.1))))
         })
+    }
+}
+
+impl GeoNear {
+    fn leave_metadata(
+        &self,
+        document: DocumentBuf,
+        distance: Value<'_>,
+        place: Value<'_>,
+    ) -> DocumentBuf {
+        let kinds =
+            [(MetadataKind::GeoNearDistance, distance), (MetadataKind::GeoNearPoint, place)];
+        let wanted: Vec<_> =
+            kinds.into_iter().filter(|(kind, _)| self.metadata.contains(*kind)).collect();
+        if wanted.is_empty() { document } else { metadata::append(document.view(), &wanted) }
     }
 }
 
@@ -174,5 +199,6 @@ pub(super) fn parse(
         distance: text("distanceField")?.map(parse_path).transpose()?,
         location: text("includeLocs")?.map(parse_path).transpose()?,
         multiplier,
+        metadata: Metadata::default(),
     })
 }

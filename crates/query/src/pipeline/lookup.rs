@@ -467,6 +467,10 @@ pub(super) fn parse(
             "$lookup with a pipeline that tells of history takes no 'localField' and 'foreignField'",
         ));
     }
+    if equality.is_some() && pipeline.as_ref().is_some_and(Pipeline::is_text_search) {
+        let message = "$match with $text is only allowed as the first pipeline stage";
+        return Err(failure(17313, message));
+    }
     let is_source = equality.is_none() && pipeline.as_ref().is_some_and(Pipeline::is_source);
     if options.from.is_none() && !is_source {
         return Err(failed_to_parse("must specify 'from' field for a $lookup"));

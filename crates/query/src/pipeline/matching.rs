@@ -77,7 +77,7 @@ pub(super) fn parse(
     let Value::Document(filter) = argument else {
         return Err(failure(15959, "the match filter must be an expression in an object"));
     };
-    let filter = Filter::parse(filter)?;
+    let filter = Filter::parse_search(filter)?;
     if filter.near().is_some() {
         let message = "$geoNear, $near, and $nearSphere are not allowed in this context, as these \
                        operators require sorting geospatial data. If you do not need sort, consider using \

@@ -88,9 +88,29 @@ impl StageParser {
                 return Err(failure(40324, message));
             };
             self.check_place(row.name, position, count)?;
-            parsed.append(&mut parse(argument, self)?);
+            let mut made = parse(argument, self)?;
+            self.check_text(&made, position)?;
+            parsed.append(&mut made);
         }
         Ok(parsed)
+    }
+
+    /// Refuses a `$text` that no index can answer.
+    fn check_text(&self, made: &[Arc<dyn Stage>], position: usize) -> Result<(), QueryError> {
+        let has_text =
+            |stage: &Arc<dyn Stage>| stage.filter().is_some_and(|filter| filter.text().is_some());
+        if !made.iter().any(has_text) {
+            return Ok(());
+        }
+        if self.inside == Some("$facet") {
+            let message = "$match is not allowed to be used within a $facet stage";
+            return Err(failure(40600, message));
+        }
+        if position != 0 {
+            let message = "$match with $text is only allowed as the first pipeline stage";
+            return Err(failure(17313, message));
+        }
+        Ok(())
     }
 
     /// Checks that a stage may stand where it does.
@@ -146,7 +166,12 @@ impl StageParser {
             collation: self.collation.clone(),
         };
         let stages = inner.stages(stages)?;
-        let pipeline = Pipeline { stages, free: inner.expressions.free().clone() };
+        let pipeline = Pipeline::of_parsed(stages, &inner);
+        // The pipelines of a $facet get the documents of the one around it, others find their own.
+        match stage {
+            "$facet" => self.expressions.add_metadata(pipeline.metadata),
+            _ => pipeline.check_metadata()?,
+        }
         for name in pipeline.free() {
             if !names.contains(&name.as_str()) {
                 self.expressions.add_free(name);

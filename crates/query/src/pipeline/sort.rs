@@ -64,7 +64,7 @@ impl Sort {
 
 pub(super) fn parse(
     argument: Value<'_>,
-    _: &mut StageParser,
+    parser: &mut StageParser,
 ) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
     let Value::Document(pattern) = argument else {
         return Err(failure(15973, "the $sort key specification must be an object"));
@@ -72,5 +72,7 @@ pub(super) fn parse(
     if pattern.is_empty() {
         return Err(failure(15976, "$sort stage must have at least one sort key"));
     }
-    one(Sort(SortPattern::parse(pattern)?))
+    let pattern = SortPattern::parse_search(pattern)?;
+    parser.expressions.add_metadata(pattern.metadata());
+    one(Sort(pattern))
 }

@@ -174,7 +174,8 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<Deman
         | Node::Constant(_)
         | Node::Expression(_)
         | Node::Schema(_)
-        | Node::Sample(_) => None,
+        | Node::Sample(_)
+        | Node::Text(_) => None,
     }
 }
 

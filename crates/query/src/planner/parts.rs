@@ -6,6 +6,8 @@
 //! - A hashed field has one part, whose intervals are hashes: only equality has any.
 //! - A field of places has one part, whose intervals are the cells or squares that a region lies in ([`places`]); a
 //!   document without a place is not filed, so that the filter must ask for one.
+//! - A text index has two parts for its terms: the terms, of which a `$text` asks for some ([`terms`]), and their
+//!   scores. A document without terms is not filed, so that the filter must have a `$text`.
 //! - A wildcard stands for an index on each path that the filter names: a part that is always this path,
 //!   and one of its values. It files no whole documents, and no document in which the path is absent.
 
@@ -15,10 +17,11 @@ use super::IndexFacts;
 use super::conditions::{self, Demand, Rules};
 use super::interval::{Interval, Intervals};
 use super::places::{self, Surface};
+use super::terms;
 use crate::collation::Collation;
 use crate::filter::tree::{Condition, Node, Test};
 use crate::geometry::grid::Grid;
-use crate::index::FieldKind;
+use crate::index::{FieldKind, TERMS_FIRST, TERMS_SECOND};
 
 /// One part of a key.
 #[derive(Clone, Debug)]
@@ -45,6 +48,10 @@ enum PartKind {
     Leaves,
     /// The cells of places.
     Cells,
+    /// The terms of texts.
+    Terms,
+    /// What is filed otherwise than it is asked for, so that nothing is looked for in it.
+    Unsearched,
     /// The squares of places in the plane.
     Squares(Grid),
 }
@@ -58,6 +65,8 @@ impl Part {
             PartKind::Hashes => conditions::of_node(root, &self.path, rules.hashed()),
             PartKind::Cells => places::of_node(root, &self.path, Surface::Sphere),
             PartKind::Squares(grid) => places::of_node(root, &self.path, Surface::Plane(grid)),
+            PartKind::Terms => terms::of_node(root),
+            PartKind::Unsearched => None,
             PartKind::Path(path) => Some(Demand {
                 intervals: Intervals::union_of(vec![Interval::point(Value::String(path))]),
                 is_present: false,
@@ -102,7 +111,7 @@ impl Part {
     pub(super) fn is_answered(&self, demand: Option<&Demand>) -> bool {
         match self.kind {
             PartKind::Leaves => {}
-            PartKind::Cells | PartKind::Squares(_) => return demand.is_some(),
+            PartKind::Cells | PartKind::Squares(_) | PartKind::Terms => return demand.is_some(),
             _ => return true,
         }
         let sample = Value::Document(frond_doc::Document::empty());
@@ -115,6 +124,7 @@ impl Part {
 /// The keys that an index has, for a filter: one list of parts, or for a wildcard one for each path.
 pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
     let shape = &facts.shape;
+    let is_text = shape.has_kind(FieldKind::Text);
     let parts = |wild: Option<&str>| {
         let mut parts = Vec::new();
         for (place, field) in shape.fields().iter().enumerate() {
@@ -122,12 +132,21 @@ pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
                 path: path.to_owned(),
                 name: name.to_owned(),
                 descending,
-                is_multikey: kind != PartKind::Hashes && facts.is_multikey(place),
+                is_multikey: !matches!(kind, PartKind::Hashes | PartKind::Unsearched)
+                    && facts.is_multikey(place),
                 kind,
                 collation: shape.collation().clone(),
             };
             let descending = field.descending;
             parts.extend(match (field.kind, wild) {
+                // A text index files an array behind its terms as a whole.
+                (FieldKind::Value, _) if is_text && facts.is_multikey(place) => {
+                    vec![part(&field.path, &field.path, descending, PartKind::Unsearched)]
+                }
+                (FieldKind::Text, _) => vec![
+                    part(TERMS_FIRST, TERMS_FIRST, false, PartKind::Terms),
+                    part(TERMS_SECOND, TERMS_SECOND, false, PartKind::Unsearched),
+                ],
                 (FieldKind::Value, _) => {
                     vec![part(&field.path, &field.path, descending, PartKind::Values)]
                 }

@@ -5,9 +5,9 @@ use frond_doc::{Array, Document, DocumentBuilder, Value};
 use super::{Computed, Kind, Node, Projection, Slice, Tree};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::{Expression, Variables};
+use crate::expression::{Expression, Parser, Variables};
 use crate::filter::Filter;
-use crate::reference::{Feature, Standing};
+use crate::reference::Feature;
 use crate::sort::check_field_path;
 use crate::text;
 
@@ -21,6 +21,7 @@ struct Parse {
     has_positional: bool,
     has_element_match: bool,
     root: Tree,
+    expressions: Parser,
 }
 
 fn error(code: i32, message: impl Into<String>) -> QueryError {
@@ -46,6 +47,7 @@ pub(super) fn document(projection: Document<'_>) -> Result<Projection, QueryErro
         root: parse.root,
         has_positional: parse.has_positional,
         variables: Variables::default(),
+        metadata: parse.expressions.metadata(),
     })
 }
 
@@ -141,8 +143,7 @@ fn positional(parse: &mut Parse, path: &str, value: Value<'_>) -> Result<(), Que
 /// What a projection may say of a field but inclusion, exclusion and expressions, for the list of what
 /// works.
 pub(crate) fn features() -> impl Iterator<Item = Feature> {
-    let works = ["$", "$elemMatch", "$slice"].into_iter().map(Feature::works);
-    works.chain([Feature::new("$meta", Standing::Refused("115"))])
+    ["$", "$elemMatch", "$slice", "$meta"].into_iter().map(Feature::works)
 }
 
 fn operator(
@@ -176,10 +177,11 @@ fn operator(
                 operand.element_type().alias()
             ),
         )),
-        ("$meta", _) => Err(QueryError::new(
-            Code::CommandNotSupported,
-            format!("projecting $meta is not supported (field '{path}')"),
-        )),
+        // It goes with inclusion and exclusion alike, and decides for neither.
+        ("$meta", _) => {
+            let expression = Expression::parse_with(whole, &mut parse.expressions)?;
+            Ok(Node::Computed(Box::new(Computed::Expression(expression))))
+        }
         ("$slice", _) => match slice(operand)? {
             Some(slice) => Ok(Node::Slice(slice)),
             None => computed(parse, path, whole),
@@ -247,9 +249,11 @@ fn computed(parse: &mut Parse, path: &str, value: Value<'_>) -> Result<Node, Que
     }
     parse.kind = Some(Kind::Inclusion);
     let computed = match value {
-        Value::Document(_) | Value::Array(_) => Computed::Expression(Expression::parse(value)?),
+        Value::Document(_) | Value::Array(_) => {
+            Computed::Expression(Expression::parse_with(value, &mut parse.expressions)?)
+        }
         Value::String(text) if text.starts_with('$') => {
-            Computed::Expression(Expression::parse(value)?)
+            Computed::Expression(Expression::parse_with(value, &mut parse.expressions)?)
         }
         _ => Computed::Literal(value.to_buf()),
     };

@@ -102,7 +102,7 @@ fn refused() {
         (r#"{"$a": 1}"#, 16410),
         (r#"{"a.$.b": 1}"#, 31394),
         (r#"{"a": {"$elemMatch": 1}}"#, 31274),
-        (r#"{"a": {"$meta": "textScore"}}"#, 115),
+        (r#"{"a": {"$meta": "textScore"}}"#, 40218),
     ] {
         let error = Projection::parse(json(projection).view()).expect_err(projection);
         assert_eq!(error.code.number(), code, "{projection}: {error}");

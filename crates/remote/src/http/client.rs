@@ -31,6 +31,8 @@ const SILENCE_SECONDS_MAX: u64 = 600;
 /// How often a request is sent mostly, and how long is waited before the second time; then twice as long.
 const ATTEMPTS_MAX: u32 = 5;
 const WAIT_MILLIS: u64 = 100;
+/// How long the server may take to hear that a transfer is over.
+const END_TIME_MAX: Duration = Duration::from_secs(2);
 /// Most bytes of an answer with refs.
 const REFS_BYTES_MAX: usize = 64 << 20;
 
@@ -68,7 +70,8 @@ struct Requests {
     /// What all paths begin with.
     base: Url,
     token: Option<String>,
-    lease: Mutex<Option<String>>,
+    /// All that the server gave; the last is the one in use.
+    leases: Mutex<Vec<String>>,
     attempts: u32,
 }
 
@@ -129,11 +132,11 @@ impl Requests {
         }
         let client = builder.build().map_err(|error| wrong(told(&error)))?;
         let (token, attempts) = (options.token.clone(), options.attempts);
-        Ok(Requests { client, base, token, lease: Mutex::new(None), attempts })
+        Ok(Requests { client, base, token, leases: Mutex::new(Vec::new()), attempts })
     }
 
-    fn lease(&self) -> MutexGuard<'_, Option<String>> {
-        self.lease.lock().expect("no panic while the lock is held")
+    fn leases(&self) -> MutexGuard<'_, Vec<String>> {
+        self.leases.lock().expect("no panic while the lock is held")
     }
 
     /// Sends a request until it is answered.
@@ -163,7 +166,7 @@ impl Requests {
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
-        let lease = if ask.with_lease { self.lease().clone() } else { None };
+        let lease = if ask.with_lease { self.leases().last().cloned() } else { None };
         if let Some(lease) = lease {
             request = request.header(LEASE_HEADER, lease);
         }
@@ -219,6 +222,28 @@ impl Requests {
             chunks.extend(found);
         }
         Ok(chunks)
+    }
+}
+
+/// A server has room for so many leases, and each keeps chunks there from being collected.
+impl Drop for Requests {
+    fn drop(&mut self) {
+        // Tried once, the newest first: where that fails, leases end by themselves.
+        while !self.leases().is_empty() {
+            let end = Ask {
+                method: Method::POST,
+                act: "end",
+                body: Bytes::new(),
+                bytes_max: NAMES_MAX,
+                with_lease: true,
+            };
+            let ended =
+                async { tokio::time::timeout(END_TIME_MAX, self.ask_once(&end)).await.ok() };
+            match block_on(ended) {
+                Some(Ok(_) | Err(Failed::NoLease(_))) => drop(self.leases().pop()),
+                _ => return,
+            }
+        }
     }
 }
 
@@ -296,7 +321,7 @@ impl HttpRemote {
 
     /// Asks with a lease, and with another one if it is gone.
     fn ask(&self, ask: Ask<'_>) -> Result<Bytes, Error> {
-        if self.0.lease().is_none() {
+        if self.0.leases().is_empty() {
             self.state()?;
         }
         match self.0.ask(&ask) {
@@ -334,7 +359,7 @@ impl Remote for HttpRemote {
             with_lease: false,
         })?;
         let record = validated(body)?;
-        *self.0.lease() = Some(lease_of(&record)?);
+        self.0.leases().push(lease_of(&record)?);
         RemoteState::decode(&record)
     }
 
@@ -411,7 +436,7 @@ impl HttpImage {
             bytes_max: REFS_BYTES_MAX,
             with_lease: false,
         })?)?;
-        *requests.lease() = Some(lease_of(&record)?);
+        requests.leases().push(lease_of(&record)?);
         let hashes = |name: &str| match record.get(name) {
             Some(Value::Binary(binary)) => decode_hashes(binary.bytes),
             _ => Vec::new(),

@@ -8,7 +8,7 @@ use frond_db::version::remote::{DataImage, DataRemote};
 use frond_db::{Error, Frond};
 use frond_store::io::{Chance, SystemChance};
 
-use crate::http::protocol::LEASE_SECONDS;
+use crate::http::protocol::{LEASE_CROWDED_SECONDS, LEASE_SECONDS};
 
 /// More transfers than this at once are refused: each keeps memory and disk space from being given back.
 const LEASES_MAX: usize = 64;
@@ -50,9 +50,11 @@ impl Leases {
     }
 
     fn check_room(&self) -> Result<(), Error> {
-        self.expire(Duration::from_secs(LEASE_SECONDS));
-        if self.all().len() < LEASES_MAX {
-            return Ok(());
+        for idle_seconds in [LEASE_SECONDS, LEASE_CROWDED_SECONDS] {
+            self.expire(Duration::from_secs(idle_seconds));
+            if self.all().len() < LEASES_MAX {
+                return Ok(());
+            }
         }
         Err(Error::unavailable("too many transfers at once: try again later"))
     }
@@ -71,6 +73,13 @@ impl Leases {
         let lease = self.all().get(name).cloned()?;
         *lease.used.lock().expect("no panic while the lock is held") = Instant::now();
         Some(lease)
+    }
+
+    /// Ends one: its client is done.
+    pub fn end(&self, name: &str) {
+        let gone = self.all().remove(name);
+        // What it holds is let go of without the lock.
+        drop(gone);
     }
 
     /// Ends leases that were not used for `idle`, and are not just being used.

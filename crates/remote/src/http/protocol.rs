@@ -7,8 +7,10 @@
 //! | `POST /v0/db/DATABASE/get` | names of chunks | frames with the first of them: one at least |
 //! | `POST /v0/db/DATABASE/put` | frames | nothing |
 //! | `POST /v0/db/DATABASE/update` | BSON: where the branch goes | nothing |
+//! | `POST /v0/db/DATABASE/end` | | nothing: the lease ends |
 //! | `POST /v0/backup` | | BSON: `{lease, root, time, databases, absent}` |
 //! | `POST /v0/backup/get` | names of chunks | frames |
+//! | `POST /v0/backup/end` | | nothing: the lease ends |
 //!
 //! All but those that give one carry a lease in the header `frond-lease`. With tokens each request carries
 //! `authorization: Bearer TOKEN`. What goes wrong is answered with a status and BSON: `{kind, message}`.
@@ -26,6 +28,9 @@ pub const BSON: &str = "application/bson";
 pub const BYTES: &str = "application/octet-stream";
 /// A lease that nobody has used for so long ends.
 pub const LEASE_SECONDS: u64 = 120;
+/// As [`LEASE_SECONDS`], where there is no room for another lease: the client that held it may be gone without
+/// a word.
+pub const LEASE_CROWDED_SECONDS: u64 = 20;
 /// The lease that a request names is not known: take another.
 pub const LEASE_GONE: StatusCode = StatusCode::GONE;
 

@@ -48,8 +48,10 @@ enum Task {
     Get(String),
     Put(String),
     Update(String),
+    End(String),
     Backup,
     BackupGet,
+    BackupEnd,
 }
 
 /// Why a request isn't done.
@@ -96,27 +98,29 @@ impl Task {
                     "get" => Some(Task::Get(name)),
                     "put" => Some(Task::Put(name)),
                     "update" => Some(Task::Update(name)),
+                    "end" => Some(Task::End(name)),
                     _ => None,
                 }
             }
             ("backup", []) if method == Method::POST => Some(Task::Backup),
             ("backup", ["get"]) if method == Method::POST => Some(Task::BackupGet),
+            ("backup", ["end"]) if method == Method::POST => Some(Task::BackupEnd),
             _ => None,
         }
     }
 
     fn needs(&self) -> Allowed {
         match self {
-            Task::State(_) | Task::Has(_) | Task::Get(_) => Allowed::Read,
+            Task::State(_) | Task::Has(_) | Task::Get(_) | Task::End(_) => Allowed::Read,
             Task::Put(_) | Task::Update(_) => Allowed::Write,
-            Task::Backup | Task::BackupGet => Allowed::Backup,
+            Task::Backup | Task::BackupGet | Task::BackupEnd => Allowed::Backup,
         }
     }
 
     /// Most bytes of its body.
     fn body_bytes_max(&self) -> usize {
         match self {
-            Task::State(_) | Task::Backup => 0,
+            Task::State(_) | Task::End(_) | Task::Backup | Task::BackupEnd => 0,
             Task::Has(_) | Task::Get(_) | Task::BackupGet => NAMES_MAX * size_of::<ChunkHash>(),
             Task::Put(_) => MESSAGE_BYTES_MAX,
             Task::Update(_) => UPDATE_BYTES_MAX,
@@ -124,7 +128,12 @@ impl Task {
     }
 
     fn is_heavy(&self) -> bool {
-        !matches!(self, Task::State(_) | Task::Has(_))
+        !matches!(self, Task::State(_) | Task::Has(_)) && !self.is_end()
+    }
+
+    /// Whether it only ends a lease.
+    fn is_end(&self) -> bool {
+        matches!(self, Task::End(_) | Task::BackupEnd)
     }
 }
 
@@ -191,6 +200,10 @@ impl Service {
             Task::State(_) | Task::Backup => None,
             task => Some(self.lease(task, header(LEASE_HEADER))?),
         };
+        if task.is_end() {
+            self.leases.end(header(LEASE_HEADER).unwrap_or_default());
+            return Ok(answer(StatusCode::NO_CONTENT, BYTES, Bytes::new()));
+        }
         // Before the body is read: what waits takes no memory.
         let permit = match task.is_heavy() {
             true => self.heavy.acquire().await.ok(),
@@ -207,10 +220,14 @@ impl Service {
     fn lease(&self, task: &Task, name: Option<&str>) -> Result<Arc<Lease>, Refusal> {
         let lease = name.and_then(|name| self.leases.find(name));
         let fits = |lease: &Arc<Lease>| match (&lease.held, task) {
-            (Held::Image(_), task) => *task == Task::BackupGet,
+            (Held::Image(_), task) => matches!(task, Task::BackupGet | Task::BackupEnd),
             (
                 Held::Database(held, _),
-                Task::Has(name) | Task::Get(name) | Task::Put(name) | Task::Update(name),
+                Task::Has(name)
+                | Task::Get(name)
+                | Task::Put(name)
+                | Task::Update(name)
+                | Task::End(name),
             ) => held == name,
             _ => false,
         };
@@ -361,6 +378,7 @@ mod tests {
         let name = Some(Task::State("a b/ü".to_owned()));
         assert_eq!(task(Method::GET, "/v0/db/a%20b%2F%C3%BC"), name);
         assert_eq!(task(Method::POST, "/v0/backup"), Some(Task::Backup));
+        assert_eq!(task(Method::POST, "/v0/db/shop/end"), Some(Task::End(shop())));
         for wrong in ["", "/", "/v0", "/v0/db", "/v0/db/", "/v0/db/%", "/v0/db/%f", "/v0/db/%ff"] {
             assert_eq!(task(Method::GET, wrong), None, "{wrong}");
         }

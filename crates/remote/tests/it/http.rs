@@ -57,6 +57,27 @@ fn a_full_server_takes_no_push_and_still_gives() {
 }
 
 #[test]
+fn transfers_that_are_over_leave_room_for_others() {
+    let (frond, main) = origin(35);
+    let server = serve(&frond);
+    let there = new(36);
+    let clone = shop(&there);
+    clone.clone_from("x", &remote(&server), &mut quiet()).expect("it comes");
+    // More than there is room for at once, whether they succeed or not.
+    for _ in 0..40 {
+        clone.fetch(ORIGIN, &remote(&server), &mut quiet()).expect("nothing is new");
+    }
+    insert(&main, &[thing(5_000, 1)]);
+    main.commit("by the origin", "").expect("a commit");
+    insert(&clone, &[thing(6_000, 1)]);
+    clone.commit("by the clone", "").expect("a commit");
+    for _ in 0..40 {
+        let error = push(&clone, &remote(&server)).expect_err("commits would be lost");
+        assert!(error.message.contains("pull them first"), "{error}");
+    }
+}
+
+#[test]
 fn clone_fetch_push_and_pull() {
     let (frond, main) = origin(1);
     let server = serve(&frond);

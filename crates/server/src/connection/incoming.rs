@@ -76,7 +76,13 @@ impl Incoming {
         !self.bytes.is_empty()
     }
 
+    /// How much has come in of a message that holds a share of a budget.
+    pub fn shared_bytes(&self) -> usize {
+        self.share.as_ref().map_or(0, |_| self.bytes.len())
+    }
+
     /// How much it holds of a budget.
+    #[cfg(test)]
     pub fn share_bytes(&self) -> usize {
         self.share.as_ref().map_or(0, Share::bytes)
     }

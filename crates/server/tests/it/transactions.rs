@@ -5,6 +5,7 @@
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use frond_doc::{Value, extended_json};
 use frond_server::wire::Message;
@@ -372,6 +373,27 @@ fn cursors_belong_to_their_transaction() {
     session.ok("shop", &more);
     session.commit();
     assert_eq!(session.client.labels("shop", &outside), plain(43));
+}
+
+#[test]
+fn a_server_that_stops_lets_nobody_wait_for_transactions() {
+    let server = Running::start();
+    server.client().ok("test", r#"{"insert": "a", "documents": [{"_id": 1}]}"#);
+    let set = r#"{"update": "a", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"v": 1}}}]}"#;
+    let (mut first, mut second) = (Session::new(&server, 1), Session::new(&server, 2));
+    first.begin();
+    first.ok("test", set);
+    // In a transaction and outside of one; the last waits for both of the others.
+    second.begin();
+    let (begun, mut alone) = (Instant::now(), server.client());
+    std::thread::scope(|scope| {
+        scope.spawn(|| second.ok("test", set));
+        await_waiting(&server, 1);
+        scope.spawn(|| alone.check("test", set, r#"{"n": 1, "nModified": 1, "ok": 1.0}"#));
+        await_waiting(&server, 2);
+        drop(server); // Asserts that the server stops well.
+    });
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[test]

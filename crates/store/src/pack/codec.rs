@@ -26,6 +26,11 @@ const SAVING_DIVISOR: usize = 16;
 const LEVEL_CHUNK: i32 = 1;
 /// zstd's level where time was asked for to save space.
 const LEVEL_FIRM: i32 = 6;
+/// Single chunks below this, as the leaves of indexes are, get no zstd on the way: making its tables, and
+/// reading them, costs as much as for long ones. Measured on 400,000 documents with four indexes: a commit of 100
+/// takes 34 instead of 43 ms of processor time, a merge of 1,000 a side that reads such commits 179 instead
+/// of 253; a commit writes 2.5 instead of 2.1 MB until a collection packs it. LZ4 for all chunks: 34 ms, 186, 2.7 MB.
+const MEDIUM_BYTES_MIN: usize = 8 << 10;
 /// Where names are more than one byte in so many, zstd finds little that LZ4 doesn't.
 const NAMES_SHARE: usize = 4;
 /// zstd's level for groups of chunks, which are made once, in the background.
@@ -63,10 +68,11 @@ pub(crate) enum Effort {
 }
 
 impl Effort {
-    /// This effort, or less where it can't pay: a single interior node is made of names, which look
-    /// random. Of the bytes of a small version commit in a large tree, most are such nodes.
+    /// This effort, or less where it can't pay: in short chunks, and in a single interior node, which is made
+    /// of names that look random. Most chunks of a small version commit in a large tree are one of these.
     pub(crate) fn worth(self, chunks: &[&Chunk]) -> Effort {
         match (self, chunks) {
+            (Effort::Medium, [chunk]) if chunk.encoded().len() < MEDIUM_BYTES_MIN => Effort::Light,
             (Effort::Medium | Effort::Firm, [chunk])
                 if chunk.encoded().len() / NAMES_SHARE < chunk.reference_count() * HASH_BYTES =>
             {
@@ -144,12 +150,13 @@ pub(crate) fn decompress(codec: Codec, stored: &[u8], bytes: usize) -> Option<Ve
             if announced != bytes as u64 {
                 return None;
             }
-            let mut content = vec![0; bytes];
+            // Filled from its beginning, as far as its capacity goes: clearing it first would cost.
+            let mut content = Vec::with_capacity(bytes);
             let count = DECOMPRESSOR.with_borrow_mut(|kept| {
                 if kept.is_none() {
                     *kept = Decompressor::new().ok();
                 }
-                kept.as_mut()?.decompress_to_buffer(stored, &mut content[..]).ok()
+                kept.as_mut()?.decompress_to_buffer(stored, &mut content).ok()
             })?;
             (count == bytes).then_some(content)
         }

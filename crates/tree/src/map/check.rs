@@ -22,8 +22,7 @@ impl Tree {
         if !root.is_leaf() && root.entry_count() < 2 {
             return Err(TreeError::damaged(self.root, "a root with a single child"));
         }
-        let rule = BoundaryRule::new(&self.format);
-        Check { store, format: self.format, rule, last_key: None }.node(&root, true)?;
+        Check { store, format: self.format, last_key: None }.node(&root, true)?;
         Ok(())
     }
 }
@@ -31,7 +30,6 @@ impl Tree {
 struct Check<'a> {
     store: &'a dyn ChunkStore,
     format: TreeFormat,
-    rule: BoundaryRule,
     /// The last key seen in any leaf.
     last_key: Option<Bytes>,
 }
@@ -70,12 +68,13 @@ impl Check<'_> {
     /// Checks that the node ends where the rule says, and nowhere before.
     fn boundaries(&self, node: &MapNode, is_last: bool) -> Result<(), TreeError> {
         let seed = boundary::seed(&self.format, Seeded::Map, node.level());
+        let rule = BoundaryRule::new(&self.format, node.level());
         let mut bytes = 0;
         for position in 0..node.entry_count() {
             let before = bytes;
             bytes += node.entry_bytes(position);
             let hash = boundary::hash(node.key(position), seed);
-            let ends = self.rule.ends_node(node.level(), position + 1, hash, before, bytes);
+            let ends = rule.ends_node(position + 1, hash, before, bytes);
             let is_end = position + 1 == node.entry_count();
             if ends && !is_end || is_end && !ends && !is_last {
                 let what = format!("entry {position} is on the wrong side of a boundary");
@@ -108,7 +107,7 @@ impl Check<'_> {
                 self.outline_bytes(hash, self.store.get(hash)?.payload().len() as u64, bytes)?
             }
             ContentRef::Sequence { root, bytes } => {
-                let sequence = Sequence { root, format: self.format };
+                let sequence = Sequence { root, format: self.format.of_values() };
                 sequence.check(self.store)?;
                 self.outline_bytes(root, sequence.bytes(self.store)?, bytes)?
             }

@@ -25,6 +25,7 @@ const BATCH_COUNT: usize = 256;
 const AHEAD_COUNT: usize = 2;
 
 type Resolve<'a> = dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError> + 'a;
+type Note<'a> = dyn FnMut(&Bytes, Option<&Value>, Option<&Value>) + 'a;
 /// Changes of theirs, each with what ours has.
 type Batch = Vec<(Change, Option<Value>)>;
 
@@ -42,10 +43,24 @@ impl Tree {
         theirs: &Tree,
         resolve: &mut dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError>,
     ) -> Result<Tree, TreeError> {
+        Tree::merge_noting(store, [base, ours, theirs], resolve, &mut |_, _, _| ())
+    }
+
+    /// As [`Tree::merge`] of base, ours and theirs. `note` is told of each edit to `ours`, by ascending
+    /// keys: what ours has, and what the new tree will have.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn merge_noting(
+        store: &Arc<dyn ChunkStore>,
+        [base, ours, theirs]: [&Tree; 3],
+        resolve: &mut dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError>,
+        note: &mut dyn FnMut(&Bytes, Option<&Value>, Option<&Value>),
+    ) -> Result<Tree, TreeError> {
         let mut changes = Changes { store, ours: *ours, theirs: base.diff(store, theirs) };
         let first = changes.next_batch()?;
         if first.len() < BATCH_COUNT {
-            let mut edits = MergeEdits { batch: first.into_iter(), more: None, resolve };
+            let mut edits = MergeEdits { batch: first.into_iter(), more: None, resolve, note };
             return ours.apply(&**store, &mut edits);
         }
         thread::scope(|scope| {
@@ -60,7 +75,8 @@ impl Tree {
                     }
                 }
             });
-            let mut edits = MergeEdits { batch: first.into_iter(), more: Some(more), resolve };
+            let mut edits =
+                MergeEdits { batch: first.into_iter(), more: Some(more), resolve, note };
             ours.apply(&**store, &mut edits)
         })
     }
@@ -91,12 +107,14 @@ struct MergeEdits<'a> {
     /// The batches behind it, if there are any.
     more: Option<Receiver<Result<Batch, TreeError>>>,
     resolve: &'a mut Resolve<'a>,
+    note: &'a mut Note<'a>,
 }
 
 impl MergeEdits<'_> {
     fn advance(&mut self) -> Result<Option<(Bytes, Edit)>, TreeError> {
         while let Some((theirs, ours)) = self.next_change()? {
             if ours == theirs.from {
+                (self.note)(&theirs.key, ours.as_ref(), theirs.to.as_ref());
                 return Ok(Some((theirs.key, edit_to(theirs.to))));
             }
             if ours == theirs.to {
@@ -104,8 +122,13 @@ impl MergeEdits<'_> {
             }
             let key = theirs.key.clone();
             let (base, theirs) = (theirs.from, theirs.to);
-            let conflict = MergeConflict { key: key.clone(), base, ours, theirs };
+            let conflict = MergeConflict { key: key.clone(), base, ours: ours.clone(), theirs };
             if let Some(edit) = (self.resolve)(conflict)? {
+                let to = match &edit {
+                    Edit::Put(value) => Some(value),
+                    Edit::Delete => None,
+                };
+                (self.note)(&key, ours.as_ref(), to);
                 return Ok(Some((key, edit)));
             }
         }

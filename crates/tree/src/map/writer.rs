@@ -122,7 +122,7 @@ impl MapWriter {
             return false;
         }
         let hash = boundary::hash(key, self.seed);
-        self.rule.ends_node(self.level, self.starts.len(), hash, before, self.bytes)
+        self.rule.ends_node(self.starts.len(), hash, before, self.bytes)
     }
 }
 
@@ -135,7 +135,7 @@ impl NodeWriter for MapWriter {
 
     fn new(format: &TreeFormat, level: u8) -> MapWriter {
         MapWriter {
-            rule: BoundaryRule::new(format),
+            rule: BoundaryRule::new(format, level),
             seed: boundary::seed(format, Seeded::Map, level),
             level,
             starts: Vec::new(),

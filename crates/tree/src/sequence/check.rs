@@ -24,15 +24,13 @@ impl Sequence {
         let windows = (0..=root.level())
             .map(|level| Window::new(boundary::seed(&self.format, Seeded::Sequence, level)))
             .collect();
-        let rule = BoundaryRule::new(&self.format);
-        Check { store, format: self.format, rule, windows }.node(&root, true)
+        Check { store, format: self.format, windows }.node(&root, true)
     }
 }
 
 struct Check<'a> {
     store: &'a dyn ChunkStore,
     format: TreeFormat,
-    rule: BoundaryRule,
     /// One a level.
     windows: Vec<Window>,
 }
@@ -44,6 +42,7 @@ impl Check<'_> {
         if node.chunk().encoded().len() as u64 > self.format.chunk_bytes_max() {
             return damaged(format!("a node of {} bytes", node.chunk().encoded().len()));
         }
+        let rule = BoundaryRule::new(&self.format, node.level());
         let (mut bytes, mut sums) = (0, Sums::default());
         // A leaf's references, of which each item that refers to a chunk ends with the next.
         let mut reference_count = 0;
@@ -72,7 +71,7 @@ impl Check<'_> {
                 reference_count += 1;
                 bytes += HASH_BYTES as u64;
             }
-            let ends = self.rule.ends_node(node.level(), entry + 1, hash, before, bytes);
+            let ends = rule.ends_node(entry + 1, hash, before, bytes);
             if ends && !is_end || is_end && !ends && !is_last {
                 return damaged(format!("entry {entry} is on the wrong side of a boundary"));
             }

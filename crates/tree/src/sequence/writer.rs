@@ -44,7 +44,7 @@ impl SequenceWriter {
         let before = self.bytes;
         self.bytes += bytes;
         let entry_count = self.ends.len() + self.children.len();
-        self.rule.ends_node(self.level, entry_count, hash, before, self.bytes)
+        self.rule.ends_node(entry_count, hash, before, self.bytes)
     }
 }
 
@@ -62,7 +62,7 @@ impl NodeWriter for SequenceWriter {
 
     fn new(format: &TreeFormat, level: u8) -> SequenceWriter {
         SequenceWriter {
-            rule: BoundaryRule::new(format),
+            rule: BoundaryRule::new(format, level),
             level,
             window: Window::new(boundary::seed(format, Seeded::Sequence, level)),
             items: Vec::new(),

@@ -33,8 +33,9 @@ pub(crate) fn move_out(
         batch.put(chunk)?;
         return Ok(Content::Chunk { hash, bytes: length });
     }
-    let mut slices = Slices { rest: bytes.clone(), cutter: Cutter::new(format) }.map(Ok);
-    let sequence = Sequence::build(batch.store(), *format, &mut slices)?;
+    let format = format.of_values();
+    let mut slices = Slices { rest: bytes.clone(), cutter: Cutter::new(&format) }.map(Ok);
+    let sequence = Sequence::build(batch.store(), format, &mut slices)?;
     Ok(Content::Sequence { root: sequence.root, bytes: length })
 }
 

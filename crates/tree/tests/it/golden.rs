@@ -35,13 +35,13 @@ const ROOTS: &[(usize, usize, &str, &str)] = &[
     (
         1,
         100,
-        "d15a261e2c15310e3b14376279ce1eef36e4cc902c5816d35da61e9624c120b8",
+        "73e5ec4b0788cf2fcc7100668fb01840e786bfb05c9f57db9cab1078176dcb04",
         "0ec0d8c2f0a057fb55844ee4bd19151af738c78a55fe32b115553df01761e4c6",
     ),
     (
         1,
         20000,
-        "af96a7bb0695ca3a68d637708d100e0115da9d700aaee2cac3bb7b6edbf6cd37",
+        "4dc83e9f986647c784d3d6becbdb458022ec1e4eac1165213d32e0cd43a1037b",
         "44c7f02ce3344d7dba12c63e37e1b60de4d5e9aa18a7b03c8280b374e47e8f74",
     ),
 ];

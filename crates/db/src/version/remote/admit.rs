@@ -162,8 +162,8 @@ fn check_indexes(
         let same_name =
             |(known, _): &&(crate::catalog::IndexSpec, ChunkHash)| known.name == spec.name;
         let before = from.and_then(|entry| entry.indexes.iter().find(same_name));
-        let before = before.map_or(*empty, |(_, root)| Tree { root: *root, format });
-        for change in before.diff(store, &Tree { root: *root, format }) {
+        let before = before.map_or(*empty, |(_, root)| spec.tree(*root, format));
+        for change in before.diff(store, &spec.tree(*root, format)) {
             change?;
         }
     }

@@ -1,0 +1,80 @@
+//! Which directories are data directories, so that a wrong `--data` neither finds nothing where there is
+//! something else, nor leaves files of ours beside what is not ours.
+//!
+//! 1. What reads wants one that was begun: it has a manifest.
+//! 2. What may make one wants that, or a place that is empty but for what a cut-off beginning, the file system
+//!    or hidden files of others have left there.
+
+use std::path::Path;
+
+use crate::failure::Failure;
+
+/// Every data directory has it, from its first moment on.
+const MANIFEST: &str = "MANIFEST";
+
+/// Refuses what is no data directory.
+///
+/// # Errors
+/// What is there instead, with `advice` if it is nothing.
+pub fn check_there(directory: &Path, advice: &str) -> Result<(), Failure> {
+    let name = directory.display();
+    if !directory.is_dir() {
+        return Err(Failure::failed(format!("there is no data directory {name}{advice}")));
+    }
+    // One that can't be looked into is told about by whoever opens it.
+    match directory.join(MANIFEST).try_exists() {
+        Ok(false) => Err(Failure::failed(format!("{name} is no data directory of Frond"))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to make a data directory of one that holds something else.
+///
+/// # Errors
+/// One of the files that are there.
+pub fn check_usable(directory: &Path) -> Result<(), Failure> {
+    if directory.join(MANIFEST).exists() {
+        return Ok(());
+    }
+    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    match names.filter(|name| is_foreign(name)).min() {
+        None => Ok(()),
+        Some(file) => Err(Failure::failed(format!(
+            "{} is no data directory of Frond, and not empty (it holds {file}): name an empty or new \
+             one with --data",
+            directory.display()
+        ))),
+    }
+}
+
+fn is_foreign(name: &str) -> bool {
+    let is_ours = name == "LOCK"
+        || name.starts_with(MANIFEST)
+        || name.ends_with(".pack")
+        || name.starts_with("log-")
+        || name.starts_with("spare-log-");
+    !is_ours && name != "lost+found" && !name.starts_with('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cut_off_beginning_leaves_is_not_foreign() {
+        for (name, expected) in [
+            ("LOCK", false),
+            ("MANIFEST.new", false),
+            ("00000000.pack", false),
+            ("log-0000000001", false),
+            ("spare-log-0000000001", false),
+            ("lost+found", false),
+            (".DS_Store", false),
+            ("letter.txt", true),
+            ("log", true),
+        ] {
+            assert_eq!(is_foreign(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! How documents are found that a `$text` searches for: by the collection's text index, always.
+//!
+//! 1. The text index tells which texts are asked, so that the filter can be asked of documents.
+//! 2. A `$text` that each document must pass is looked up in that index alone, whatever other indexes there
+//!    are, as MongoDB does; the filter must fix what the index files before the terms.
+//! 3. Below an `$or` each branch has an index of its own, or the search is refused.
+
+use frond_query::index::FieldKind;
+use frond_query::planner::{self, Plan, Question};
+use frond_query::search::{TextMatcher, TextSearch};
+use frond_query::{Code, TextPlace};
+use frond_tree::Bounds;
+
+use super::{Access, Found, Hint, Order, OwnFacts, Request, asked, count_ranges, facts_of};
+use crate::catalog::Collection;
+use crate::error::Error;
+use crate::reader::Reader;
+
+/// Chooses how to find what is searched for.
+///
+/// # Errors
+/// `IndexNotFound` (27) without a text index, `NoQueryExecutionPlans` (291) if it can't answer, `BadValue` for
+/// what doesn't go together with a `$text`.
+pub(super) fn choose(
+    reader: &Reader<'_>,
+    collection: &Collection,
+    own: &OwnFacts,
+    request: Request<'_>,
+    (search, place): (&TextSearch, TextPlace),
+) -> Result<Access, Error> {
+    let refuse = |message: &str| Err(Error::invalid(Code::BadValue, message));
+    if request.hint.is_some() {
+        return refuse("text and hint not allowed in same query");
+    }
+    if matches!(request.order, Order::Natural(_)) {
+        return refuse("text expression not allowed with $natural sort order");
+    }
+    if request.between.is_given() {
+        let message = "When using min()/max() a hint of which index to use must be provided";
+        return Err(Error::invalid(Code::Location(51173), message));
+    }
+    let is_used = |position: &usize| !collection.indexes[*position].spec.hidden;
+    let visible = || (0..collection.indexes.len()).filter(is_used);
+    let text = visible().find_map(|position| {
+        let spec = collection.indexes[position].shape.text()?;
+        Some((position, spec))
+    });
+    let (position, spec) = text.ok_or_else(no_index)?;
+    let matcher = TextMatcher::new(search, spec)?;
+    let (matcher, candidates) = match place {
+        TextPlace::Top => (matcher.found_by_index(), vec![position]),
+        TextPlace::Branch => (matcher, visible().collect()),
+    };
+    let filter = request.filter.clone().with_text(matcher);
+    let request = Request { filter: &filter, ..request };
+    let needs = asked(request);
+    let facts = facts_of(reader, collection, own, &candidates, &needs)?;
+    let indexes = &collection.indexes;
+    let found = Found { indexes, candidates: &candidates, facts: &facts, needs: &needs };
+    let sort = request.order.pattern();
+    let plan = match place {
+        TextPlace::Top => {
+            let is_fixed =
+                planner::fixes_fields_before_terms(&filter, &collection.indexes[position].shape);
+            let scan = facts.first().filter(|_| is_fixed);
+            let scan = scan.and_then(|facts| planner::whole_scan(&filter, sort, facts));
+            scan.map(Plan::IndexScan).ok_or_else(|| {
+                no_plan(
+                    "failed to use text index to satisfy $text query (if text index is compound, are \
+                     equality predicates given for all prefix fields?)",
+                )
+            })?
+        }
+        TextPlace::Branch => {
+            let mut failure = None;
+            let mut range_count = |candidate: Option<usize>, ranges: &[Bounds]| {
+                let index = candidate.and_then(|candidate| candidates.get(candidate));
+                let tree = index.map_or(collection.documents, |position| indexes[*position].tree);
+                count_ranges(reader, tree, ranges).unwrap_or_else(|error| {
+                    failure = Some(error);
+                    u64::MAX
+                })
+            };
+            let limit = request.limit;
+            let question =
+                Question { filter: &filter, sort, limit, distinct: None, indexes: &facts };
+            let plan = planner::union_of_indexes(question, &mut range_count);
+            if let Some(error) = failure {
+                return Err(error);
+            }
+            plan.ok_or_else(|| {
+                no_plan(
+                    "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR \
+                     have to be indexed as well.",
+                )
+            })?
+        }
+    };
+    let access = found.access(plan, request);
+    Ok(Access { filter: Some(filter), ..access })
+}
+
+/// Refuses a hint on a text index for a search without `$text`.
+pub(super) fn check_hint(collection: &Collection, hint: Option<Hint>) -> Result<(), Error> {
+    match hint {
+        Some(Hint::Index(position))
+            if collection.indexes[position].shape.has_kind(FieldKind::Text) =>
+        {
+            Err(no_plan("No query solutions"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// There is no text index that could be asked.
+pub(crate) fn no_index() -> Error {
+    Error::invalid(Code::IndexNotFound, "text index required for $text query")
+}
+
+fn no_plan(why: &str) -> Error {
+    let message = format!("error processing query: planner returned error :: caused by :: {why}");
+    Error::invalid(Code::NoQueryExecutionPlans, message)
+}

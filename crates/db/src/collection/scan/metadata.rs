@@ -1,0 +1,74 @@
+//! What a scan leaves of its search in the documents that it finds, where that is asked for.
+
+use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_query::index::decode;
+use frond_query::metadata::{self, MetadataKind};
+use frond_tree::Entry;
+
+use super::{Fetch, Found};
+use crate::catalog::index_entry;
+use crate::collection::walk::Walk;
+use crate::error::Error;
+
+impl Fetch<'_> {
+    /// Whether documents may come out as they lie.
+    pub(super) fn lends(&self) -> bool {
+        !self.counts_only && self.metadata.is_empty()
+    }
+
+    /// The key of the index that led to a document, if it is asked for, and can be told.
+    pub(super) fn index_key(
+        &self,
+        walk: &Walk,
+        entry: &Entry,
+    ) -> Result<Option<DocumentBuf>, Error> {
+        if !self.metadata.contains(MetadataKind::IndexKey) {
+            return Ok(None);
+        }
+        let is_told = |shape: &frond_query::index::IndexShape| {
+            shape.is_of_values() && shape.collation().is_simple()
+        };
+        let Some(index) = walk.index.as_ref().filter(|index| is_told(&index.shape)) else {
+            return Ok(None);
+        };
+        let content = self.reader.read(&entry.value)?;
+        let parts = index_entry::cut(index, &entry.key, &content)?;
+        let (mut rest, mut bits) = (&entry.key[..], &parts.bits[..]);
+        let mut key = DocumentBuilder::new();
+        for field in index.fields() {
+            let value = decode::part(&mut rest, &mut bits, field.descending)
+                .map_err(|error| Error::damaged(format!("key of an index: {error}")))?;
+            key.append(&field.path, value.as_ref().map_or(Value::Null, ValueBuf::as_value));
+        }
+        Ok(Some(key.build()))
+    }
+
+    /// What was found, with the metadata that is asked for; `key` is that of its index.
+    pub(super) fn with_metadata(&self, found: Found, key: Option<DocumentBuf>) -> Found {
+        if self.metadata.is_empty() {
+            return found;
+        }
+        let document = found.document.view();
+        let mut values: Vec<(MetadataKind, ValueBuf)> = Vec::new();
+        if self.metadata.contains(MetadataKind::TextScore)
+            && let Some(matcher) = self.filter.text_matcher()
+        {
+            let score = Value::Double(matcher.score(document)).to_buf();
+            values.push((MetadataKind::TextScore, score));
+        }
+        if self.metadata.contains(MetadataKind::RecordId) {
+            let key = Binary { subtype: 0, bytes: &found.id_key };
+            values.push((MetadataKind::RecordId, Value::Binary(key).to_buf()));
+        }
+        if let Some(key) = &key {
+            values.push((MetadataKind::IndexKey, Value::from(key).to_buf()));
+        }
+        if let Some((distance, place)) = self.filter.nearest(document) {
+            values.push((MetadataKind::GeoNearDistance, Value::Double(distance).to_buf()));
+            values.push((MetadataKind::GeoNearPoint, place));
+        }
+        let values: Vec<_> = values.iter().map(|(kind, value)| (*kind, value.as_value())).collect();
+        let document = metadata::append(document, &values);
+        Found { document, ..found }
+    }
+}

@@ -1,0 +1,233 @@
+//! What a search knows of a document besides its fields: its score, its distance, and so on.
+//!
+//! Documents carry it with them through stages, sorts and spills as fields of names that no user gives
+//! (they begin with [`MARK`]): whoever finds documents appends what is asked for ([`append`]), `{$meta: ...}` reads it
+//! ([`of`]), stages that make new documents hand it on ([`carry`]), and before documents go out it is
+//! taken off ([`strip`]). What isn't asked for is never there, so that searches without metadata cost nothing.
+
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+
+use crate::code::Code;
+use crate::error::QueryError;
+use crate::expression::failure;
+
+/// What the names of metadata's fields begin with.
+const MARK: &str = "\u{1}";
+
+/// One kind of metadata.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum MetadataKind {
+    /// How well a document fits a `$text`.
+    TextScore,
+    /// How far its place is from that of a `$near` or `$geoNear`.
+    GeoNearDistance,
+    /// Its nearest place.
+    GeoNearPoint,
+    /// The key of the index by which it was found.
+    IndexKey,
+    /// The key of its record.
+    RecordId,
+}
+
+/// The kinds, by the names that users and documents give them.
+const KINDS: [(MetadataKind, &str, &str); 5] = [
+    (MetadataKind::GeoNearDistance, "geoNearDistance", "\u{1}geoNearDistance"),
+    (MetadataKind::GeoNearPoint, "geoNearPoint", "\u{1}geoNearPoint"),
+    (MetadataKind::IndexKey, "indexKey", "\u{1}indexKey"),
+    (MetadataKind::RecordId, "recordId", "\u{1}recordId"),
+    (MetadataKind::TextScore, "textScore", "\u{1}textScore"),
+];
+
+/// Kinds that MongoDB has and no search here leaves.
+const ABSENT: [&str; 9] = [
+    "randVal",
+    "searchHighlights",
+    "searchScore",
+    "searchScoreDetails",
+    "searchSequenceToken",
+    "sortKey",
+    "timeseriesBucketMaxTime",
+    "timeseriesBucketMinTime",
+    "vectorSearchScore",
+];
+
+impl MetadataKind {
+    /// The kind that a `$meta` names.
+    ///
+    /// # Errors
+    /// 17307 and 17308 for what is none, 40218 for one that nothing here leaves.
+    pub(crate) fn parse(name: Value<'_>) -> Result<MetadataKind, QueryError> {
+        let Value::String(name) = name else {
+            return Err(failure(17307, "$meta only supports string arguments"));
+        };
+        if let Some((kind, ..)) = KINDS.iter().find(|(_, known, _)| *known == name) {
+            return Ok(*kind);
+        }
+        match ABSENT.contains(&name) {
+            true => Err(unavailable(name)),
+            false => Err(failure(17308, format!("Unsupported argument to $meta: {name}"))),
+        }
+    }
+
+    /// The name of the field in which documents carry it.
+    pub(crate) fn field(self) -> &'static str {
+        KINDS.iter().find(|(kind, ..)| *kind == self).map_or("", |(.., field)| field)
+    }
+
+    /// The kind whose field has this name.
+    pub(crate) fn of_field(name: &str) -> Option<MetadataKind> {
+        KINDS.iter().find(|(.., field)| *field == name).map(|(kind, ..)| *kind)
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// The error of who asks for what isn't there.
+    pub fn unavailable(self) -> QueryError {
+        match self {
+            MetadataKind::TextScore => unavailable("text score"),
+            MetadataKind::GeoNearDistance => unavailable("$geoNear distance"),
+            MetadataKind::GeoNearPoint => unavailable("$geoNear point"),
+            MetadataKind::IndexKey => unavailable("index key"),
+            MetadataKind::RecordId => unavailable("record id"),
+        }
+    }
+}
+
+fn unavailable(name: &str) -> QueryError {
+    let message = format!("query requires {name} metadata, but it is not available");
+    QueryError::new(Code::Location(40218), message)
+}
+
+/// A set of kinds.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Metadata(u8);
+
+impl Metadata {
+    /// Adds a kind.
+    pub fn insert(&mut self, kind: MetadataKind) {
+        self.0 |= kind.bit();
+    }
+
+    /// The kinds of either.
+    pub fn union(self, other: Metadata) -> Metadata {
+        Metadata(self.0 | other.0)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether `kind` is among them.
+    pub fn contains(self, kind: MetadataKind) -> bool {
+        self.0 & kind.bit() != 0
+    }
+
+    /// Refuses all.
+    pub(crate) fn refuse(self) -> Result<(), QueryError> {
+        match KINDS.iter().find(|(kind, ..)| self.contains(*kind)) {
+            Some((kind, ..)) => Err(kind.unavailable()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `document` with metadata; what it had of these kinds is replaced.
+pub fn append(document: Document<'_>, metadata: &[(MetadataKind, Value<'_>)]) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    let is_replaced =
+        |name: &[u8]| metadata.iter().any(|(kind, _)| kind.field().as_bytes() == name);
+    for element in document.elements().filter(|element| !is_replaced(element.name)) {
+        builder.append_element(&element);
+    }
+    for (kind, value) in metadata {
+        builder.append(kind.field(), *value);
+    }
+    builder.build()
+}
+
+/// The metadata of a document that carries any.
+pub(crate) fn of(document: Document<'_>, kind: MetadataKind) -> Option<Value<'_>> {
+    document.get(kind.field())
+}
+
+/// Whether a document carries any.
+fn is_carrying(document: Document<'_>) -> bool {
+    document.elements().any(|element| is_mark(element.name))
+}
+
+fn is_mark(name: &[u8]) -> bool {
+    name.starts_with(MARK.as_bytes())
+        && std::str::from_utf8(name).is_ok_and(|name| MetadataKind::of_field(name).is_some())
+}
+
+/// The document without metadata.
+pub fn strip(document: DocumentBuf) -> DocumentBuf {
+    if !is_carrying(document.view()) {
+        return document;
+    }
+    let mut builder = DocumentBuilder::new();
+    for element in document.view().elements().filter(|element| !is_mark(element.name)) {
+        builder.append_element(&element);
+    }
+    builder.build()
+}
+
+/// The metadata of a document, alone.
+pub(crate) fn split(document: Document<'_>) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    for element in document.elements().filter(|element| is_mark(element.name)) {
+        builder.append_element(&element);
+    }
+    builder.build()
+}
+
+/// `document` with `metadata` in the place of its own.
+pub(crate) fn carry(document: DocumentBuf, metadata: &DocumentBuf) -> DocumentBuf {
+    if metadata.view().is_empty() {
+        return document;
+    }
+    let document = strip(document);
+    let mut builder = DocumentBuilder::new();
+    for element in document.view().elements().chain(metadata.view().elements()) {
+        builder.append_element(&element);
+    }
+    builder.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::document;
+
+    use super::*;
+
+    #[test]
+    fn metadata_comes_and_goes() {
+        let plain = document! { "_id": 1, "a": "x" };
+        let score = [(MetadataKind::TextScore, Value::Double(1.5))];
+        let found = append(plain.view(), &score);
+        assert_eq!(of(found.view(), MetadataKind::TextScore), Some(Value::Double(1.5)));
+        assert_eq!(of(found.view(), MetadataKind::RecordId), None);
+        assert_eq!(append(found.view(), &score), found, "what was there is replaced");
+        assert_eq!(strip(found.clone()), plain);
+        let made = carry(document! { "b": 2 }, &split(found.view()));
+        assert_eq!(of(made.view(), MetadataKind::TextScore), Some(Value::Double(1.5)));
+        assert_eq!(strip(made), document! { "b": 2 });
+    }
+
+    #[test]
+    fn kinds() {
+        for (kind, name, field) in KINDS {
+            assert_eq!(MetadataKind::parse(Value::String(name)).ok(), Some(kind));
+            assert_eq!((kind.field(), MetadataKind::of_field(field)), (field, Some(kind)));
+            assert_eq!(field.strip_prefix(MARK), Some(name));
+        }
+        for (name, code) in [("searchScore", 40218), ("x", 17308)] {
+            let error = MetadataKind::parse(Value::String(name)).expect_err(name);
+            assert_eq!(error.code.number(), code);
+        }
+        assert_eq!(MetadataKind::parse(Value::Null).expect_err("null").code.number(), 17307);
+    }
+}
