@@ -154,10 +154,8 @@ fn join(root: &Node, parts: &[Part], demands: &mut [Option<Demand>]) -> Vec<bool
             |(other, joint): (usize, &bool)| *joint && parts[other].shares_arrays(&parts[place]);
         !is_joint[place] && is_joint.iter().enumerate().any(shares)
     };
-    for place in 0..parts.len() {
-        if of_another(place, &is_joint)
-            && let Some(demand) = &mut demands[place]
-        {
+    for (place, demand) in demands.iter_mut().enumerate() {
+        if let Some(demand) = demand.as_mut().filter(|_| of_another(place, &is_joint)) {
             demand.intervals = Intervals::all();
             demand.is_exact = false;
         }

@@ -260,6 +260,9 @@ impl Moving {
     }
 }
 
+/// The points of a window's first and last document.
+type Ends = ((f64, f64), (f64, f64));
+
 impl Place<'_> {
     /// The point of a document.
     fn point(
@@ -280,7 +283,7 @@ impl Place<'_> {
         trailing: &mut Trail,
         input: &Expression,
         unit: Option<TimeUnit>,
-    ) -> Result<Option<((f64, f64), (f64, f64))>, QueryError> {
+    ) -> Result<Option<Ends>, QueryError> {
         let (bounds, path) = (self.bounds, self.path);
         // Also documents that are in no window must be such that they could be.
         self.point(self.document, input, unit)?;
