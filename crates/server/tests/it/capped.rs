@@ -161,17 +161,18 @@ fn a_tailable_cursor_gives_what_comes() {
     let first = client.ok("a", tail);
     assert_eq!(ids(&first, "firstBatch"), [1_000, 999]);
     let id = cursor_id(&first);
-    let more =
-        format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c", "maxTimeMS": 50}}"#);
+    let within = |millis: u32| {
+        format!(
+            r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c", "maxTimeMS": {millis}}}"#
+        )
+    };
+    let more = within(50);
     assert!(ids(&client.ok("a", &more), "nextBatch").is_empty());
     insert(&mut client, 2..4);
     assert_eq!(ids(&client.ok("a", &more), "nextBatch"), [997]);
     // What is inserted by another client ends the wait.
     let waiting = std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| {
-            let more = more.replace("50", "4000");
-            server.client().ok("a", &more)
-        });
+        let waiter = scope.spawn(|| server.client().ok("a", &within(4_000)));
         insert(&mut client, 4..5);
         waiter.join().expect("it answers")
     });

@@ -99,11 +99,12 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn holds(&self, hash: ChunkHash) -> Result<bool, StoreError> {
+    /// Whether a chunk is in force in a pack other than `but`.
+    fn holds(&self, hash: ChunkHash, but: Option<PackNumber>) -> Result<bool, StoreError> {
         match self.index.look(hash) {
             Known::Here(..) => Ok(true),
             Known::Perhaps(packs) => {
-                for pack in packs {
+                for pack in packs.into_iter().filter(|pack| Some(pack.number) != but) {
                     if pack.search(&self.pages, hash)?.is_some() {
                         return Ok(true);
                     }
@@ -113,15 +114,21 @@ impl Loaded {
         }
     }
 
-    /// Adds the chunks of a pack. A chunk that is there already keeps its place: either is right.
+    /// Adds the chunks of a pack, which ascend by name if it is sealed. A chunk that is there already keeps
+    /// its place: either is right.
     fn insert_all(
         &mut self,
         pack: PackNumber,
         state: PackState,
         chunks: &[PackedChunk],
     ) -> Result<(), StoreError> {
+        let mut last = None;
         for chunk in chunks {
-            let is_there = self.holds(chunk.hash)?;
+            if state == PackState::Sealed && last.replace(chunk.hash) == Some(chunk.hash) {
+                continue;
+            }
+            // Of this pack, only others are there yet, whose names may begin alike.
+            let is_there = self.holds(chunk.hash, Some(pack))?;
             match state {
                 PackState::Sealed => self.index.insert_sealed(chunk.hash, pack, !is_there),
                 PackState::Open if is_there => {}
@@ -162,7 +169,7 @@ fn load(
         loaded.packs.push(entry);
     }
     for (name, hash) in &manifest.roots {
-        if !loaded.holds(*hash)? {
+        if !loaded.holds(*hash, None)? {
             let what = format!("root {name:?} names chunk {hash}, which is not stored");
             return Err(StoreError::damaged(MANIFEST_NAME, 0, &what));
         }

@@ -1,6 +1,6 @@
 //! More chunks than an open pack may hold: indexes of many pages, searched on disk.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use frond_store::io::Disk;
 use frond_store::local::{LocalOptions, LocalStore};
@@ -61,6 +61,35 @@ fn chunks_of_many_pages_are_found_and_what_is_removed_is_not() {
     let store = LocalStore::open(&disk.machine(), OPTIONS).unwrap();
     assert_eq!(store.get_many(&hashes(&all)).unwrap(), all);
     assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+}
+
+/// Two chunks whose names begin with the same four bytes.
+fn alike() -> [Chunk; 2] {
+    let mut seen = HashMap::new();
+    let mut numbers = 0u64..;
+    let number = numbers.find_map(|number| {
+        let beginning: [u8; 4] = blob(&number.to_le_bytes()).hash().0[..4].try_into().unwrap();
+        seen.insert(beginning, number).map(|other| [number, other])
+    });
+    number.expect("the numbers don't end").map(|number| blob(&number.to_le_bytes()))
+}
+
+#[test]
+fn chunks_of_one_pack_whose_names_begin_alike_are_found_again() {
+    let disk = SimDisk::new(1);
+    let mut all = chunks();
+    all.splice(..2, alike());
+    let open = || LocalStore::open(&disk.machine(), OPTIONS).unwrap();
+    for chunks in all.chunks(20_000) {
+        open().put_many(chunks).unwrap();
+    }
+    let packs = pack_count(&disk);
+    for _ in 0..2 {
+        let store = open();
+        assert_eq!(store.get_many(&hashes(&all)).unwrap(), all);
+        store.put_many(&all[..2]).unwrap();
+        assert_eq!((store.counters().chunks_written, pack_count(&disk)), (0, packs));
+    }
 }
 
 /// A page that is torn while the store is open: what lies in it can't be read, and is named; the rest can.
