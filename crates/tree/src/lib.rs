@@ -21,7 +21,7 @@ pub use error::TreeError;
 pub use format::TreeFormat;
 pub use map::{
     Bounds, Change, ContentRef, Cursor, Diff, Direction, Edit, Edits, Entry, EntryRef,
-    MergeConflict, Summary, Tree,
+    MergeConflict, MergeNote, Summary, Tree,
 };
 pub use sequence::{GrowingSequence, Refers, Sequence};
 pub use value::{Content, OWN_LENGTH_FLAG, Value};

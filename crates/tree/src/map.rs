@@ -30,6 +30,7 @@ use crate::value::Value;
 pub use apply_many::Edits;
 pub use cursor::Cursor;
 pub use diff::Diff;
+pub use merge::MergeNote;
 pub use node::{ContentRef, EntryRef};
 
 /// An ordered map of bytes: a root hash and the format it was made with. The nodes lie in a store.

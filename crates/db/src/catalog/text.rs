@@ -172,9 +172,9 @@ fn check_kept(key: Document<'_>) -> Result<(), Error> {
     match (first, second) {
         (None, _) if key.get(TERMS_SECOND).is_none() => Ok(()),
         (
-            Some((_, kind)),
+            Some((_, Value::String("text"))),
             Some((TERMS_SECOND, Value::Int32(1) | Value::Int64(1) | Value::Double(1.0))),
-        ) if kind == Value::String("text") => Ok(()),
+        ) => Ok(()),
         _ => Err(refused("text index with reserved fields _fts/_ftsx not allowed")),
     }
 }

@@ -347,7 +347,7 @@ fn by_an_index_or_by_a_scan() {
                     (ids(std::slice::from_ref(document))[0], matcher.score(document.view()))
                 })
                 .collect();
-            expected.sort_by(|left, right| left.0.cmp(&right.0));
+            expected.sort_by_key(|found| found.0);
             let request = FindRequest {
                 filter: Some(filter),
                 projection: Some(json("{'_id': 1, 's': {'$meta': 'textScore'}}")),
@@ -360,7 +360,7 @@ fn by_an_index_or_by_a_scan() {
             };
             let mut by_index: Vec<(i64, f64)> =
                 found.iter().map(|one| (ids(std::slice::from_ref(one))[0], score(one))).collect();
-            by_index.sort_by(|left, right| left.0.cmp(&right.0));
+            by_index.sort_by_key(|found| found.0);
             assert_eq!(by_index, expected, "{definition} {text}");
         }
     });

@@ -25,7 +25,8 @@ const BATCH_COUNT: usize = 256;
 const AHEAD_COUNT: usize = 2;
 
 type Resolve<'a> = dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError> + 'a;
-type Note<'a> = dyn FnMut(&Bytes, Option<&Value>, Option<&Value>) + 'a;
+/// What [`Tree::merge_noting`] tells of an edit: its key, what ours has, and what the new tree will have.
+pub type MergeNote<'a> = dyn FnMut(&Bytes, Option<&Value>, Option<&Value>) + 'a;
 /// Changes of theirs, each with what ours has.
 type Batch = Vec<(Change, Option<Value>)>;
 
@@ -55,7 +56,7 @@ impl Tree {
         store: &Arc<dyn ChunkStore>,
         [base, ours, theirs]: [&Tree; 3],
         resolve: &mut dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError>,
-        note: &mut dyn FnMut(&Bytes, Option<&Value>, Option<&Value>),
+        note: &mut MergeNote<'_>,
     ) -> Result<Tree, TreeError> {
         let mut changes = Changes { store, ours: *ours, theirs: base.diff(store, theirs) };
         let first = changes.next_batch()?;
@@ -107,7 +108,7 @@ struct MergeEdits<'a> {
     /// The batches behind it, if there are any.
     more: Option<Receiver<Result<Batch, TreeError>>>,
     resolve: &'a mut Resolve<'a>,
-    note: &'a mut Note<'a>,
+    note: &'a mut MergeNote<'a>,
 }
 
 impl MergeEdits<'_> {
