@@ -99,6 +99,7 @@ async function indexes() {
   step("find by the index", ids(await products.find({ name: "pen" }).toArray()));
   const plan = (await products.find({ name: "pen" }).explain()).queryPlanner.winningPlan;
   step("explain", (plan.inputStage ?? plan).stage);
+  step("validate", (await db.command({ validate: "products", full: true })).valid);
   await texts();
 }
 

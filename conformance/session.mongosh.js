@@ -91,6 +91,7 @@ function indexes() {
   step("find by the index", ids(products.find({ name: "pen" }).toArray()));
   const plan = products.find({ name: "pen" }).explain().queryPlanner.winningPlan;
   step("explain", (plan.inputStage ?? plan).stage);
+  step("validate", products.validate(true).valid);
   texts();
 }
 

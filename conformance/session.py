@@ -108,6 +108,7 @@ def indexes():
     step("find by the index", ids(products.find({"name": "pen"})))
     plan = products.find({"name": "pen"}).explain()["queryPlanner"]["winningPlan"]
     step("explain", plan.get("inputStage", plan)["stage"])
+    step("validate", db.validate_collection("products", full=True)["valid"])
     texts()
 
 

@@ -15,7 +15,10 @@ pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
     let mut fields = request.fields()?;
     fields.refuse_all(&["repair", "fixMultikey"])?;
-    for name in ["full", "background", "metadata", "checkBSONConformance", "enforceFastCount"] {
+    // PyMongo sends `scandata`, as servers of long ago wanted.
+    for name in
+        ["full", "background", "metadata", "checkBSONConformance", "enforceFastCount", "scandata"]
+    {
         fields.boolean(name)?;
     }
     fields.finish()?;
