@@ -73,7 +73,10 @@ fn ci(root: &Path) -> Result<(), String> {
     let swaps = ["conformance/compare_and_swap.py", "--frond", FROND, "--seconds", "10"];
     run(root, PYTHON, &swaps)?;
     run(root, "cargo", &["build", "--release", "-p", "frond-bench"])?;
+    // Whether it works, not how fast: others may use the machine meanwhile.
+    let others = ["--others", "100000"];
     let bench = ["--targets", "frond", "--count", "2000", "--repetitions", "1"];
+    let bench = [&bench[..], &others].concat();
     run(root, "target/release/frond-bench", &bench)?;
     run(root, "cargo", &["build", "--release", "-p", "docbench"])?;
     let out = "target/docbench-smoke.jsonl";
