@@ -6,10 +6,9 @@
 //! of the machine counts as a difference here: the headers that differ are printed first.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 
 use crate::ratio::{Ratio, geometric_mean};
-use crate::report::words;
+use crate::report::words::{self, put};
 use crate::results::{Results, Row, RunHeader, Status};
 
 /// What was found.
@@ -128,10 +127,6 @@ fn means(text: &mut String, pairs: &[Pair<'_>]) {
             );
         }
     }
-}
-
-fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
-    text.write_fmt(what).expect("writing to a string can't fail");
 }
 
 #[cfg(test)]

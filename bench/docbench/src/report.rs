@@ -13,10 +13,8 @@ pub mod words;
 #[cfg(test)]
 pub mod example;
 
-use std::fmt::Write;
-
 use self::matrix::Sides;
-use self::words::escaped;
+use self::words::{escaped, put};
 use crate::ratio::geometric_mean;
 use crate::results::{Results, Row, Status};
 use crate::target::Failure;
@@ -393,10 +391,6 @@ fn run(page: &mut String, results: &Results) {
         put(page, format_args!("<dt>{name}</dt><dd>{}</dd>", escaped(&value)));
     }
     page.push_str("</dl>");
-}
-
-fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
-    text.write_fmt(what).expect("writing to a string can't fail");
 }
 
 #[cfg(test)]

@@ -7,9 +7,7 @@
 //! 3. Targets of different durability never stand in one table.
 //! 4. What wasn't run, failed or was disqualified says so in its cell.
 
-use std::fmt::Write;
-
-use super::words::{self, escaped};
+use super::words::{self, escaped, put};
 use crate::ratio::{Ratio, geometric_mean};
 use crate::results::{Results, Row, Status, TargetLine};
 
@@ -197,10 +195,6 @@ pub fn status_name(status: Status) -> &'static str {
         Status::NotRun => "not run",
         Status::Failed => "failed",
     }
-}
-
-fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
-    text.write_fmt(what).expect("writing to a string can't fail");
 }
 
 #[cfg(test)]

@@ -3,9 +3,7 @@
 //! Clients run on the processors that the databases use, so a rate says as much of the client's library as of the
 //! database where that library takes more. This table tells them apart. Rows are the cases of headlines.
 
-use std::fmt::Write;
-
-use super::words::{self, escaped};
+use super::words::{self, escaped, put};
 use crate::results::{Row, Status};
 use crate::workload::{CPU_OF_CLIENT, CPU_OF_SERVER};
 
@@ -55,10 +53,6 @@ pub fn table(rows: &[&Row], columns: &[String]) -> String {
     }
     text.push_str("</tbody></table></div>");
     text
-}
-
-fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
-    text.write_fmt(what).expect("writing to a string can't fail");
 }
 
 #[cfg(test)]

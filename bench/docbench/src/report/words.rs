@@ -1,5 +1,7 @@
 //! How figures and names are written, in the report and in a comparison.
 
+use std::fmt::Write;
+
 use crate::results::Row;
 
 /// A figure with three digits and its unit; bytes in binary units.
@@ -90,6 +92,11 @@ pub fn escaped(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// Appends what `format_args!` says.
+pub fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
+    text.write_fmt(what).expect("writing to a string can't fail");
 }
 
 #[cfg(test)]
