@@ -104,6 +104,7 @@ impl Remotes {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
+        database.check_exists().map_err(failure)?;
         match &self.command {
             None | Some(RemoteCommand::List) => {
                 for remote in database.list_remotes().map_err(failure)? {

@@ -159,6 +159,30 @@ fn a_missing_directory_is_told_and_not_made() {
 }
 
 #[test]
+fn a_database_that_is_not_there_is_an_error() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items", "{\"_id\": 1}").ok();
+    for line in [
+        "log nope",
+        "log shop@nope",
+        "status nope",
+        "show nope",
+        "diff nope",
+        "history nope items 1",
+        "blame nope items 1",
+        "branch nope",
+        "tag nope",
+        "conflicts nope",
+        "reflog nope",
+        "policy nope",
+        "remote nope",
+    ] {
+        let error = frond(&directory, line).fails(1);
+        assert!(error.contains("nope"), "{line}: {error}");
+    }
+}
+
+#[test]
 fn a_directory_of_something_else_is_left_alone() {
     let directory = Directory::new();
     let documents = directory.file("things.jsonl", "{\"_id\": 1}\n");

@@ -53,6 +53,7 @@ fn status_diff_commit_log() {
     assert_eq!(json.lines().count(), 2, "{json}");
     let one = frond(&directory, "diff shop main~1 main -c items --id 3").ok();
     assert_eq!(one, "items\n  + {\"_id\":3,\"name\":\"chair\"}\n");
+    assert_eq!(frond(&directory, "diff shop main~1 main -- items/3").ok(), one);
 
     let log = frond(&directory, "log shop").ok();
     assert!(log.starts_with("commit "), "{log}");
@@ -65,6 +66,8 @@ fn status_diff_commit_log() {
     assert_eq!(messages, ["second", "first"]);
     let of_desk = frond(&directory, "log shop --oneline --collection items --id 2").ok();
     assert_eq!(of_desk.lines().count(), 1, "{of_desk}");
+    assert_eq!(frond(&directory, "log shop --oneline -- items/2").ok(), of_desk);
+    assert_eq!(frond(&directory, "log shop --oneline -- items").ok(), short);
 }
 
 #[test]

@@ -150,8 +150,7 @@ impl Database {
             let commit = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 if database::repository(&reader, repository)?.is_none() {
-                    let message = format!("database {repository} doesn't exist yet");
-                    return Err(Error::invalid(Code::NamespaceNotFound, message));
+                    return Err(database::missing(repository));
                 }
                 let is_branch = database::branch_ref(&reader, repository, name)?.is_some();
                 if is_branch || (!force && target(&reader, repository, name)?.is_some()) {
