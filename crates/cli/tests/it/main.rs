@@ -144,6 +144,13 @@ fn wrong_arguments_are_usage_errors() {
 }
 
 #[test]
+fn words_of_git_are_answered() {
+    let directory = Directory::new();
+    let error = frond(&directory, "checkout sale").fails(2);
+    assert!(error.contains("shop@sale"), "{error}");
+}
+
+#[test]
 fn version_and_help() {
     let directory = Directory::new();
     assert_eq!(frond(&directory, "--version").ok(), "frond 0.1.0\n");

@@ -262,6 +262,15 @@ fn what_was_done_can_be_undone() {
     frond(&directory, "branch shop --delete gone --force").ok();
     frond(&directory, "undo shop --branch gone").ok();
     assert!(items(&directory, "shop@gone").contains("{\"_id\":3}"));
+    frond(&directory, "tag shop v1 main~1 -m opened").ok();
+    frond(&directory, "tag shop v1 main --force").ok();
+    frond(&directory, "tag shop --delete v1").ok();
+    assert!(frond(&directory, "undo shop --branch v1").ok().contains("undone: tag: deleted"));
+    assert!(items(&directory, "shop@v1").contains("{\"_id\":3}"));
+    assert!(frond(&directory, "undo shop --branch v1").ok().contains("undone: tag: moved to main"));
+    assert!(!items(&directory, "shop@v1").contains("{\"_id\":3}"));
+    assert!(frond(&directory, "tag shop").ok().contains("opened"));
+    frond(&directory, "undo shop --branch v1").fails(1);
     frond(&directory, "branch shop main --protect").ok();
     assert!(frond(&directory, "branch shop").ok().contains("  protected"));
     assert!(frond(&directory, "reset shop main~1").fails(1).contains("protected"));
