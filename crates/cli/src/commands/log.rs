@@ -113,7 +113,19 @@ impl Log {
             is_first = false;
             whole(terminal, commit)?;
         }
+        if documents_of(answer.view(), "commits").next().is_none() && !self.is_narrowed() {
+            let database = &self.database;
+            eprintln!("no commits yet: frond commit {database} -m MESSAGE records the first");
+        }
         backend.close()
+    }
+
+    /// Whether some of the commits may have been left out.
+    fn is_narrowed(&self) -> bool {
+        let texts = [&self.range, &self.after, &self.author, &self.grep, &self.since, &self.until];
+        texts.into_iter().any(Option::is_some)
+            || self.skip.is_some()
+            || self.subject.collection().is_some()
     }
 
     fn command(&self) -> Result<DocumentBuf, Failure> {

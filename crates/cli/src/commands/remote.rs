@@ -13,7 +13,7 @@ use frond_db::version::{CommitId, MergeOutcome, MergeRequest};
 
 use crate::arguments::Author;
 use crate::backend::{Backend, Embedded};
-use crate::commands::transfer::{Connection, Progress, absolute, failure, told};
+use crate::commands::transfer::{Connection, Progress, absolute, check_place, failure, told};
 use crate::directory::check_there;
 use crate::failure::Failure;
 use crate::output::{counted, plain};
@@ -151,9 +151,10 @@ pub struct Clone {
 impl Clone {
     /// Clones.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let place = absolute(&self.place)?;
+        check_place(&place)?;
         let opened = Embedded::open(&self.data.data)?;
         let database = open_database(&opened, &self.database)?;
-        let place = absolute(&self.place)?;
         let remote = self.connection.open(&place, &database)?;
         let progress = Progress::new();
         let report =
@@ -197,7 +198,7 @@ impl Fetch {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
-        let remote = self.connection.open_named(&self.remote, &database)?;
+        let remote = self.connection.open_to_read(&self.remote, &database)?;
         let progress = Progress::new();
         let depth = if self.unshallow { Depth::All } else { depth_of(self.depth) };
         let show = &mut |moved: &Moved| progress.show(moved);
@@ -239,7 +240,7 @@ impl Pull {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
-        let remote = self.connection.open_named(&self.remote, &database)?;
+        let remote = self.connection.open_to_read(&self.remote, &database)?;
         let progress = Progress::new();
         let request = MergeRequest { author: Some(self.author.name()), ..MergeRequest::default() };
         let branch = self.branch.as_deref();

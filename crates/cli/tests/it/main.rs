@@ -169,6 +169,7 @@ fn a_missing_directory_is_told_and_not_made() {
 fn a_database_that_is_not_there_is_an_error() {
     let directory = Directory::new();
     frond_with(&directory, "import -d shop -c items", "{\"_id\": 1}").ok();
+    assert!(frond(&directory, "log shop").err.contains("no commits yet"));
     for line in [
         "log nope",
         "log shop@nope",
@@ -187,6 +188,29 @@ fn a_database_that_is_not_there_is_an_error() {
         let error = frond(&directory, line).fails(1);
         assert!(error.contains("nope"), "{line}: {error}");
     }
+}
+
+#[test]
+fn a_place_that_is_missing_is_told_and_not_made() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\": 1}").ok();
+    frond(&directory, "remote shop add origin gone").ok();
+    for line in [
+        "clone gone shop --data mine",
+        "fetch shop",
+        "pull shop",
+        "backup gone --list",
+        "backup gone --remove monday",
+        "backup gone --data missing",
+        "restore --backup gone --data restored",
+        "gc --place gone",
+    ] {
+        let error = frond(&directory, line).fails(1);
+        assert!(error.contains("there is no "), "{line}: {error}");
+    }
+    let files = std::fs::read_dir(directory.path()).unwrap();
+    let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(names, ["frond-data"]);
 }
 
 #[test]
