@@ -55,7 +55,7 @@ Examples:
 #[derive(Args, Clone, Debug)]
 struct Data {
     /// Data directory to open; no server may be using it
-    #[arg(long, value_name = "DIR", default_value = "./frond-data")]
+    #[arg(long, global = true, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
 }
 

@@ -194,7 +194,7 @@ fn a_database_that_is_not_there_is_an_error() {
 fn a_place_that_is_missing_is_told_and_not_made() {
     let directory = Directory::new();
     frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\": 1}").ok();
-    frond(&directory, "remote shop add origin gone").ok();
+    frond(&directory, "remote shop add origin gone --data frond-data").ok();
     for line in [
         "clone gone shop --data mine",
         "fetch shop",

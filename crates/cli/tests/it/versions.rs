@@ -73,6 +73,9 @@ fn status_diff_commit_log() {
 #[test]
 fn branches_and_old_versions() {
     let directory = shop();
+    assert!(frond(&directory, "branch shop 5%").ok().contains("shop@5%25"));
+    frond(&directory, "commit shop@5%25 -m same --allow-empty").ok();
+    frond(&directory, "branch shop --delete 5% --force").ok();
     assert!(frond(&directory, "branch shop sale").ok().contains("shop@sale"));
     upsert(&directory, "shop@sale", "{\"_id\":2,\"name\":\"desk\",\"price\":120}");
     assert!(items(&directory, "shop@sale").contains("120"));
