@@ -2,8 +2,8 @@
 //! relaxed transactions.
 //!
 //! Flushing has a thread of its own, so that no fold, however long, holds it up. Flushing, folding and
-//! reclaiming give way to whoever commits or reads where processors are short (`courtesy`): if they fall behind,
-//! writers are slowed down, and leave them the processors. The syncing thread doesn't: commits wait for it.
+//! reclaiming let others go first where processors are short (`courtesy`), as long as they don't fall behind.
+//! The syncing thread doesn't: commits wait for it.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;

@@ -21,8 +21,10 @@ pub(crate) const SEALED_COUNT_MAX: usize = 3;
 /// The share of the allowance from which commits are delayed, in thousandths: a memtable that fills
 /// while another is flushed is as it should be.
 const PRESSURE_FREE: u64 = 600;
-/// From this share on the work in the background is urgent (`courtesy`): before commits are delayed.
+/// From these pressures on the work in the background is urgent (`courtesy`): before commits are delayed by the
+/// one, and when they are as long as a flush takes by the other.
 const PRESSURE_URGENT: u64 = 500;
+const FOLD_PRESSURE_URGENT: u64 = 100;
 const _: () = assert!(PRESSURE_URGENT < PRESSURE_FREE);
 /// At full pressure by memtables a byte is delayed so many times as long as its flush takes, in
 /// thousandths: the work's own time would do, the rest makes up for bad measurements.
@@ -114,7 +116,9 @@ impl Shared {
         let allowed = self.options.memtable_bytes_max.max(1) * SEALED_COUNT_MAX as u64;
         drop(view);
         let pressure = waiting.saturating_mul(1000) / allowed;
-        self.courtesy.set_urgent(PRESSURE_URGENT <= pressure.max(self.pace.fold_pressure()));
+        let is_urgent =
+            PRESSURE_URGENT <= pressure || FOLD_PRESSURE_URGENT <= self.pace.fold_pressure();
+        self.courtesy.set_urgent(is_urgent);
         let delay = self.pace.delay(bytes, pressure);
         if !delay.is_zero()
             && let Some(wait) = self.pace.line_up(delay)

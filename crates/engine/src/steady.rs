@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime, StoreError, StoreLayer};
 
-use crate::courtesy::let_others_go;
+use crate::courtesy::{self, let_others_go};
 
 /// Uncompressed bytes put between two syncs: about a hundredth of a second of a disk's time. Several
 /// threads may put at once, and a commit waits for them all.
 const UNSYNCED_BYTES_MAX: u64 = 2 << 20;
-/// Chunks put together: compressing them is a bit of work.
+/// Chunks that a background thread puts together: compressing them is a bit of work.
 const PUT_TOGETHER: usize = 4;
 
 /// `store`, with hints for what is put without one, and with a sync now and then.
@@ -53,7 +53,8 @@ impl StoreLayer for SteadyStore<'_> {
                 ChunkKind::MapNode => self.nodes,
                 _ => self.values,
             });
-            for some in alike.chunks(PUT_TOGETHER) {
+            let together = if courtesy::is_due() { PUT_TOGETHER } else { alike.len() };
+            for some in alike.chunks(together) {
                 self.store.put_many_for(lifetime, some)?;
                 let_others_go();
             }

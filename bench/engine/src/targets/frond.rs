@@ -4,9 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_engine::{
-    Durability, Engine, EngineError, EngineOptions, ReclaimOptions, Stage, TreeId,
-};
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, ReclaimOptions, Stage, TreeId};
 use frond_store::io::Machine;
 use frond_tree::{
     Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, TreeFormat, Value,
@@ -67,6 +65,11 @@ impl Frond {
     /// The engine itself, for what only Frond can do.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// The trees.
+    pub fn trees(&self) -> &[TreeId] {
+        &self.trees
     }
 
     /// Gives `tree` a base of sorted entries.
