@@ -10,9 +10,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{Chance, Clock, Disk, DiskFile};
 
 const LOCK_NAME: &str = "LOCK";
-/// A third of the weight of a thread with 0.
-#[cfg(target_os = "linux")]
-const BACKGROUND_NICE: i32 = 5;
 
 /// A directory of the operating system.
 pub struct SystemDisk {
@@ -132,17 +129,6 @@ impl DiskFile for SystemFile {
 
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
-    }
-}
-
-/// Lets the threads that somebody waits for go first where they and the calling thread want a
-/// processor: for work in the background, which a commit's sync must not wait for. Ignored where the
-/// system knows no such thing of a thread.
-pub fn give_way() {
-    #[cfg(target_os = "linux")]
-    {
-        // With Linux it is the calling thread's alone, and giving way is always allowed.
-        let _ = rustix::process::setpriority_process(None, BACKGROUND_NICE);
     }
 }
 
