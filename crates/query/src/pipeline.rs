@@ -79,8 +79,8 @@ pub use memory::{Exceeded, Lease, StageMemory};
 pub use merge::{Merge, MergeAction};
 pub use rows::{Input, Rows as LentRows, Visit};
 pub use sorter::{Sorted, Sorter};
-pub use told::told;
 pub use spill::{GoOn, MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
+pub use told::told;
 
 /// A stream of documents.
 pub type Documents<'a> = Box<dyn Iterator<Item = Result<DocumentBuf, QueryError>> + Send + 'a>;

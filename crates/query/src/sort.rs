@@ -170,9 +170,10 @@ fn metadata_of(expression: Document<'_>) -> Result<MetadataKind, QueryError> {
         return Err(QueryError::new(Code::FailedToParse, message));
     }
     match MetadataKind::parse(name)? {
-        kind @ (MetadataKind::TextScore
-        | MetadataKind::GeoNearDistance
-        | MetadataKind::RandVal) => Ok(kind),
+        kind
+        @ (MetadataKind::TextScore | MetadataKind::GeoNearDistance | MetadataKind::RandVal) => {
+            Ok(kind)
+        }
         _ => refuse(31138, format!("Illegal $meta sort: {}", text::field("$meta", name))),
     }
 }

@@ -255,8 +255,8 @@ fn plan_stages(
         let fields = [("skipAmount", long(request.skip))];
         plan = Stage::over("SKIP", details(&fields), plan).returning(returned);
     }
-    let is_covered = !access.paths.is_empty()
-        && access.paths.iter().all(|path| path.cover != Cover::Nothing);
+    let is_covered =
+        !access.paths.is_empty() && access.paths.iter().all(|path| path.cover != Cover::Nothing);
     let projects = query.projection.is_some() || purpose == Purpose::Stages && is_covered;
     if let Some(projection) = request.projection.as_ref().filter(|_| projects) {
         let is_simple = projection.iter().all(|(name, value)| {

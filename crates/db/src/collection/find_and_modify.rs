@@ -147,7 +147,8 @@ impl Database {
             }
             None if parsed.upsert => {
                 let document = self.upsert(writer, update, &parsed.filter)?;
-                let value = parsed.return_new.then(|| parsed.project(&document, &carried)).transpose()?;
+                let value =
+                    parsed.return_new.then(|| parsed.project(&document, &carried)).transpose()?;
                 let upserted = document.get("_id").map(|id| id.to_buf());
                 let report = FindAndModifyReport::default();
                 Ok(FindAndModifyReport { value, count: 1, upserted, ..report })
@@ -174,11 +175,7 @@ impl Parsed {
     }
 
     /// What of a document is answered; `carried` is what the search knows of it.
-    fn project(
-        &self,
-        document: &DocumentBuf,
-        carried: &DocumentBuf,
-    ) -> Result<DocumentBuf, Error> {
+    fn project(&self, document: &DocumentBuf, carried: &DocumentBuf) -> Result<DocumentBuf, Error> {
         let Some(projection) = &self.projection else { return Ok(document.clone()) };
         if carried.view().is_empty() {
             return Ok(projection.apply(document.view(), &self.filter)?);

@@ -11,7 +11,8 @@ const COUNT: i32 = 20_000;
 #[test]
 fn ranges_are_counted_without_being_read() {
     let shop = shop();
-    let make = |id: i32| document! { "_id": id, "a": id % 1_000, "pad": "x".repeat(100) };
+    let pad = "x".repeat(100);
+    let make = |id: i32| document! { "_id": id, "a": id % 1_000, "pad": &pad };
     for first in (0..COUNT).step_by(2_000) {
         let batch: Vec<DocumentBuf> = (first..first + 2_000).map(make).collect();
         assert_eq!(try_insert(&shop, "things", &batch).count, 2_000);

@@ -31,16 +31,15 @@ fn sort_keys_of_a_find() {
     let shop = things();
     let ascending = "[{'_id':3,'k':[null]},{'_id':2,'a':[7,3],'k':[3]},{'_id':1,'a':5,'k':[5]}]";
     assert_eq!(keys(&shop, "{'a': 1}"), ascending);
-    let descending = "[{'_id':2,'a':[7,3],'k':[7,2]},{'_id':1,'a':5,'k':[5,1]},{'_id':3,'k':[null,3]}]";
+    let descending =
+        "[{'_id':2,'a':[7,3],'k':[7,2]},{'_id':1,'a':5,'k':[5,1]},{'_id':3,'k':[null,3]}]";
     assert_eq!(keys(&shop, "{'a': -1, '_id': 1}"), descending);
     // An index that gives the order changes nothing.
     let spec = IndexSpec::parse(json("{'key': {'a': 1}}").view()).expect("an index");
     shop.create_indexes("things", &[spec]).expect("made");
     assert_eq!(keys(&shop, "{'a': 1}"), ascending);
-    let unsorted = FindRequest {
-        projection: Some(json("{'k': {'$meta': 'sortKey'}}")),
-        ..request("{}")
-    };
+    let unsorted =
+        FindRequest { projection: Some(json("{'k': {'$meta': 'sortKey'}}")), ..request("{}") };
     assert_eq!(run(&shop, "things", &unsorted).unwrap_err().code.number(), 2);
 }
 
@@ -79,7 +78,11 @@ fn metadata_of_pipelines() {
         let made = aggregate(&shop, Some("things"), stages);
         assert_eq!(texts(&made.unwrap_or_else(|error| panic!("{stages}: {error}"))), expected);
     }
-    insert(&shop, "places", "[{'_id': 1, 'p': [0, 0]}, {'_id': 2, 'p': [0, 9]}, {'_id': 3, 'p': [0, 3]}]");
+    insert(
+        &shop,
+        "places",
+        "[{'_id': 1, 'p': [0, 0]}, {'_id': 2, 'p': [0, 9]}, {'_id': 3, 'p': [0, 3]}]",
+    );
     let spec = IndexSpec::parse(json("{'key': {'p': '2d'}}").view()).expect("an index");
     shop.create_indexes("places", &[spec]).expect("made");
     let nearest = "[{'$geoNear': {'near': [0, 9]}}, {'$sort': {'d': {'$meta': 'geoNearDistance'}, '_id': 1}}, {'$project': {'_id': 1}}]";
@@ -105,11 +108,16 @@ fn best(update: Option<&str>, fields: &str) -> FindAndModify {
 #[test]
 fn writes_sort_by_scores_and_show_them() {
     let shop = shop();
-    insert(&shop, "texts", "[{'_id': 1, 't': 'x y z'}, {'_id': 2, 't': 'x'}, {'_id': 3, 't': 'y'}]");
+    insert(
+        &shop,
+        "texts",
+        "[{'_id': 1, 't': 'x y z'}, {'_id': 2, 't': 'x'}, {'_id': 3, 't': 'y'}]",
+    );
     let spec = IndexSpec::parse(json("{'key': {'t': 'text'}}").view()).expect("an index");
     shop.create_indexes("texts", &[spec]).expect("made");
     let shown = |request: &FindAndModify| {
-        shop.find_and_modify("texts", request, Durability::Relaxed).map(|report| text(&report.value.expect("found")))
+        shop.find_and_modify("texts", request, Durability::Relaxed)
+            .map(|report| text(&report.value.expect("found")))
     };
     let scored = "{'n': 1, 's': {'$meta': 'textScore'}}";
     let found = shown(&best(Some("{'$set': {'n': 1}}"), scored)).expect("right");
@@ -128,6 +136,8 @@ fn writes_sort_by_scores_and_show_them() {
     assert_eq!(shown(&best(None, scored)).expect("right"), "{'_id':2,'n':1,'s':1.1}");
     assert_eq!(shop.count("texts", None, 0, None, None).expect("counted"), 2);
     let stored = run(&shop, "texts", &request("{}")).expect("found");
-    assert!(stored.iter().all(|document| document.iter().all(|(name, _)| !name.starts_with('\u{1}'))));
+    assert!(
+        stored.iter().all(|document| document.iter().all(|(name, _)| !name.starts_with('\u{1}')))
+    );
     assert_eq!(stored[0].get("_id"), Some(Value::Int32(1)));
 }

@@ -262,7 +262,9 @@ fn merged_text_indexes_are_as_those_built_anew() {
                 words.join(" ")
             };
             let (title, body) = (words(id % 3), words(1 + id % 5));
-            json(&format!("{{'_id': {id}, '{side}': 1, 'title': '{title}', 'body': ['{body}', 7]}}"))
+            json(&format!(
+                "{{'_id': {id}, '{side}': 1, 'title': '{title}', 'body': ['{body}', 7]}}"
+            ))
         };
         let frond = open();
         let main = frond.database("shop").expect("a proper name");
@@ -278,16 +280,19 @@ fn merged_text_indexes_are_as_those_built_anew() {
             for id in (offset..20).step_by(2) {
                 let after = made(id + 7, "changed");
                 let body = after.get("body").expect("it has one").to_buf();
-                let set = frond_doc::document! { "$set": frond_doc::document! { "body": body.as_value() } };
+                let set = frond_doc::document! { "body": body.as_value() };
+                let set = frond_doc::document! { "$set": &set };
                 let change = frond_db::UpdateStatement {
                     update: frond_doc::ValueBuf::from(set),
                     ..statement(&format!("{{'_id': {id}}}"), "{}")
                 };
                 update(database, "shops", change);
             }
-            let removed = format!("{{'_id': {{'$gte': {}, '$lt': {}}}}}", 40 + 5 * offset, 45 + 5 * offset);
+            let removed =
+                format!("{{'_id': {{'$gte': {}, '$lt': {}}}}}", 40 + 5 * offset, 45 + 5 * offset);
             assert_eq!(delete(database, "shops", &removed), 5);
-            let inserted: Vec<DocumentBuf> = (fresh..fresh + 10).map(|id| made(id, "new")).collect();
+            let inserted: Vec<DocumentBuf> =
+                (fresh..fresh + 10).map(|id| made(id, "new")).collect();
             assert_eq!(try_insert(database, "shops", &inserted).count, 10);
             let field = if offset == 0 { "title" } else { "body" };
             let both = statement("{'_id': 30}", &format!("{{'$set': {{'{field}': 'tea shop'}}}}"));
@@ -295,7 +300,8 @@ fn merged_text_indexes_are_as_those_built_anew() {
             database.commit("changed", "Ada").expect("committed");
         }
         let everything = request("{}");
-        let merge = frond_db::version::MergeRequest { merge_in: "side".to_owned(), ..Default::default() };
+        let merge =
+            frond_db::version::MergeRequest { merge_in: "side".to_owned(), ..Default::default() };
         let merged = main.merge(&merge).expect("merged");
         assert!(matches!(merged, frond_db::version::MergeOutcome::Merged { .. }), "{merged:?}");
         let checked = main.check_collection("shops", &Default::default()).expect("checked");

@@ -17,12 +17,12 @@ use frond_doc::builder::position_name;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
-use super::{Documents, MEMORY_BYTES_MAX};
 use super::memory::{Exceeded, Lease};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::sorter::{Sorted, Sorter};
 use super::stage::{Context, Stage, lazily};
+use super::{Documents, MEMORY_BYTES_MAX};
 use crate::accumulator::{self, Accumulator, Place, State};
 use crate::code::Code;
 use crate::error::QueryError;

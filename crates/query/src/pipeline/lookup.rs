@@ -17,10 +17,10 @@ use bytes::Bytes;
 use frond_doc::path::Path;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
+use super::memory::Exceeded;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::set_path;
 use super::stage::{Context, Rows, Stage};
-use super::memory::Exceeded;
 use super::{Documents, MEMORY_BYTES_MAX, Pipeline};
 use crate::code::Code;
 use crate::collation::Collation;

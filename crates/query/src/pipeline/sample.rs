@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, Value};
 
-use super::parse::{StageParser, one};
-use super::stage::{Context, Stage, lazily};
 use super::Documents;
 use super::memory::Lease;
+use super::parse::{StageParser, one};
+use super::stage::{Context, Stage, lazily};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::number::Number;

@@ -123,8 +123,7 @@ impl SetWindowFields {
             bytes += size_of::<DocumentBuf>() + document.as_bytes().len();
             documents.push(document);
             if let Err(exceeded) = lease.hold(bytes) {
-                let spool =
-                    spool.insert(Spool::on_disk("$setWindowFields", resources, exceeded)?);
+                let spool = spool.insert(Spool::on_disk("$setWindowFields", resources, exceeded)?);
                 for document in std::mem::take(&mut documents) {
                     spool.push(document.view())?;
                 }

@@ -146,7 +146,10 @@ mod tests {
     #[test]
     fn stages_are_told_in_the_order_in_which_they_run() {
         for (written, expected) in [
-            (r#"[{"$match": {"a": 1}}, {"$match": {"b": 2}}]"#, r#"[{"$match": {"a": 1, "b": 2}}]"#),
+            (
+                r#"[{"$match": {"a": 1}}, {"$match": {"b": 2}}]"#,
+                r#"[{"$match": {"a": 1, "b": 2}}]"#,
+            ),
             (
                 r#"[{"$match": {"a": 1}}, {"$match": {"a": {"$gt": 0}}}]"#,
                 r#"[{"$match": {"$and": [{"a": 1}, {"a": {"$gt": 0}}]}}]"#,
@@ -164,9 +167,8 @@ mod tests {
                 r#"[{"$limit": 2}, {"$match": {"a": 1}}]"#,
             ),
         ] {
-            let parse = |text: &str| {
-                extended_json::parse(&format!("{{\"v\": {text}}}")).expect("an array")
-            };
+            let parse =
+                |text: &str| extended_json::parse(&format!("{{\"v\": {text}}}")).expect("an array");
             let (written, expected) = (parse(written), parse(expected));
             let stages = written.get("v").and_then(|stages| stages.as_array()).expect("stages");
             let found = told(stages, &Collation::SIMPLE).expect("right");

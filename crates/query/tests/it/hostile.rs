@@ -457,9 +457,10 @@ fn keys_and_searches() {
         let filter = wrapped.get("filter").and_then(|filter| filter.as_document());
         let filter = filter.and_then(|filter| Filter::parse_search(filter).ok());
         let spec = shapes[2].text().expect("its texts");
-        let matcher = filter.as_ref().and_then(|filter| filter.text()).and_then(|(search, _)| {
-            frond_query::search::TextMatcher::new(search, spec).ok()
-        });
+        let matcher = filter
+            .as_ref()
+            .and_then(|filter| filter.text())
+            .and_then(|(search, _)| frond_query::search::TextMatcher::new(search, spec).ok());
         for document in &input {
             for shape in &shapes {
                 if let Ok(found) = shape.keys(document.view()) {

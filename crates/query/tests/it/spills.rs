@@ -321,7 +321,10 @@ fn streamed_windows_of_hostile_numbers() {
         let make = |id: i32, number: &mut dyn FnMut() -> String| {
             let at = number();
             let at = match has_dates {
-                true => format!(r#"{{"$date": {{"$numberLong": "{}"}}}}"#, at.len() * 1_000 + id as usize),
+                true => format!(
+                    r#"{{"$date": {{"$numberLong": "{}"}}}}"#,
+                    at.len() * 1_000 + id as usize
+                ),
                 false => at,
             };
             json(&format!(r#"{{"_id": {id}, "t": {at}, "v": {}}}"#, number()))
@@ -343,17 +346,23 @@ fn streamed_windows_of_hostile_numbers() {
             true => "}",
             false => "",
         };
-        let window = if takes_window { format!(r#", "window": {{{window}}}"#) } else { String::new() };
+        let window =
+            if takes_window { format!(r#", "window": {{{window}}}"#) } else { String::new() };
         let stages = format!(
             r#"[{{"$setWindowFields": {{"sortBy": {{"t": 1}}, "output": {{"o": {{{function}{closing}{window}}}}}}}}}]"#
         );
         let spill: Option<Arc<dyn Spill>> = Some(files.clone());
         let small = Resources { memory_bytes_max: 3_000, spill, ..Resources::default() };
-        let (streamed, expected) = (run(&input, &stages, small), run(&input, &stages, Resources::default()));
+        let (streamed, expected) =
+            (run(&input, &stages, small), run(&input, &stages, Resources::default()));
         match (streamed, expected) {
             (Ok(streamed), Ok(expected)) => assert_eq!(streamed, expected, "{stages}"),
             (Err(_), Err(_)) => {}
-            (streamed, expected) => panic!("{stages}: {streamed:?}, {expected:?}"),
+            // A window alone may be too large.
+            (Err(error), Ok(_)) if error.code.number() == 5_414_201 => {}
+            (streamed, expected) => {
+                panic!("{stages}: {:?}, {:?}", streamed.map(|_| ()), expected.map(|_| ()))
+            }
         }
     });
     assert!(files.made.load(Ordering::Relaxed) > 20, "nothing was written");

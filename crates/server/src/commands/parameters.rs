@@ -108,7 +108,9 @@ pub fn set(request: &Request<'_>) -> Answer {
     let named = request.body.iter().nth(1).map_or("", |(name, _)| name);
     let message = match named.is_empty() || named.starts_with('$') || named == "lsid" {
         true => "no option found to set, use help:true to see options ".to_owned(),
-        false => format!("attempted to set unrecognized parameter [{named}], use help:true to see options "),
+        false => format!(
+            "attempted to set unrecognized parameter [{named}], use help:true to see options "
+        ),
     };
     Err(Error::invalid(Code::InvalidOptions, message))
 }

@@ -4,7 +4,7 @@
 //! `$sort`, for as many documents as a `$limit` wants, and of these only for what a `$group` needs, so that an index
 //! may cover it.
 
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value};
 use frond_query::pipeline::{Pipeline, told};
 
 use super::{Effort, Purpose};
@@ -47,7 +47,7 @@ impl Database {
         };
         let access = self.access(&reader, found, search())?;
         let (asked, rest) = split(told(stages, &collation)?, request, order.pattern().is_some());
-        let asked = FindRequest { projection: needs.as_ref().map(projection_of), ..asked };
+        let asked = FindRequest { projection: needs.as_deref().map(projection_of), ..asked };
         let query = Query { collection: access, filter, order, projection: None, rejected };
         let purpose = Purpose::Stages;
         let told = self.explain_query(&reader, collection, &asked, &query, purpose, effort)?;
@@ -85,7 +85,7 @@ fn split(
 }
 
 /// The paths that are needed, as a projection.
-fn projection_of(needs: &Vec<String>) -> DocumentBuf {
+fn projection_of(needs: &[String]) -> DocumentBuf {
     let mut projection = DocumentBuilder::new();
     let mut paths: Vec<&str> = needs.iter().map(String::as_str).collect();
     paths.sort_unstable();
