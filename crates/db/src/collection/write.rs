@@ -186,6 +186,7 @@ impl<'t> CollectionWriter<'t> {
         let lease = || self.database.frond().resources(true).lease();
         match (order, filter.distance()) {
             (Order::By(pattern), _) if !in_order => {
+                let scan = scan.scored_by_entries(lease());
                 sort::sorted(scan, &|document| pattern.key(document), limit, lease())
             }
             (Order::Any, Some(distance)) => {
