@@ -96,6 +96,7 @@ impl Embedded {
 
     /// As [`Embedded::open`], for whoever passes over a collection once: with a small cache.
     pub fn open_to_stream(directory: &Path) -> Result<Embedded, Failure> {
+        refuse_huge_pages();
         let mut options = FrondOptions::default();
         options.engine.cache_bytes = STREAMING_CACHE_BYTES;
         Embedded::open_with(directory, options)
@@ -113,6 +114,14 @@ impl Embedded {
     pub fn frond(&self) -> &Frond {
         &self.frond
     }
+}
+
+/// Has the process take memory in small pages from now on. Of a huge one that was touched once all is taken, so that
+/// what the allocator spreads out costs up to twice what it holds; hot reads lose some percent.
+pub fn refuse_huge_pages() {
+    // A kernel that knows none refuses, and that is as well.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 /// Whether another process has it open: not if its lock can't be opened for another reason.
