@@ -79,8 +79,9 @@ fn visit_batch(
     Ok((id != 0).then(|| document! { "getMore": id, "collection": collection }))
 }
 
-/// The cache of whoever reads each chunk once.
-const STREAMING_CACHE_BYTES: u64 = 16 << 20;
+/// The caches of whoever reads each chunk once: a document of a gigabyte goes in and out in 64 MB of memory.
+const STREAMING_CACHE_BYTES: u64 = 8 << 20;
+const STREAMING_INDEX_CACHE_BYTES: u64 = 4 << 20;
 
 /// A data directory that this process has opened.
 pub struct Embedded {
@@ -99,6 +100,7 @@ impl Embedded {
         refuse_huge_pages();
         let mut options = FrondOptions::default();
         options.engine.cache_bytes = STREAMING_CACHE_BYTES;
+        options.engine.index_cache_bytes = STREAMING_INDEX_CACHE_BYTES;
         Embedded::open_with(directory, options)
     }
 

@@ -128,11 +128,8 @@ fn check_walk(
         let (number, name) = *random.choose(numbers);
         let expected = document.iter().find(|field| field.0 == name).map(|field| field.1);
         let expected = format!("{expected:?}");
-        let found = [
-            scan.get(number).and_then(|it| it.decode()),
-            places.get(number),
-            document.get(name),
-        ];
+        let found =
+            [scan.get(number).and_then(|it| it.decode()), places.get(number), document.get(name)];
         for found in found {
             assert_eq!(format!("{found:?}"), expected, "{name:?} of {document:?}");
         }
