@@ -44,7 +44,6 @@ pub struct Known {
 /// All targets that need no address, in the order of tables.
 pub const KNOWN: &[Known] = &[
     Known { name: "frond", title: "Frond, its server, MongoDB's wire", program: "frond" },
-    Known { name: "frond-plain", title: "the same by a client without a driver", program: "frond" },
     Known { name: "frond-embedded", title: "Frond, embedded (frond-db)", program: "" },
     Known { name: "postgres", title: "PostgreSQL, documents as JSONB", program: "initdb" },
     Known { name: "mariadb", title: "MariaDB, InnoDB, documents as JSON", program: "mariadbd" },
@@ -96,7 +95,7 @@ fn start_known(
 ) -> Result<Box<dyn Target>, Failure> {
     match name {
         #[cfg(feature = "mongo")]
-        "frond" | "frond-plain" => {
+        "frond" => {
             let (server, uri) = managed::frond::start(places, settings)?;
             mongo(name, &uri, Some(server), Durability::Synced, settings)
         }

@@ -69,7 +69,10 @@ impl Threads {
                 return Err(EngineError::Closed(reason));
             }
         }
-        settled
+        // An opening would only remove them.
+        let removed = self.shared.spares.none().map(drop);
+        settled?;
+        Ok(removed.map_err(|error| StoreError::io("a spare of the log", error))?)
     }
 }
 

@@ -58,7 +58,7 @@ pub struct ReclaimOptions {
 impl Shared {
     /// Removes what nobody needs; see the module.
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
-        let _no_spares = match options.purge {
+        let _no_spares = match options.thorough || options.purge {
             true => Some(
                 self.spares.none().map_err(|error| StoreError::io("a spare of the log", error))?,
             ),

@@ -1,5 +1,4 @@
-//! Any server of MongoDB's protocol, by MongoDB's own Rust driver: Frond, MongoDB, FerretDB and others;
-//! or by a plain client ([`plain`]), if the target's name ends in `-plain`.
+//! Any server of MongoDB's protocol, by MongoDB's own Rust driver: Frond, MongoDB, FerretDB and others.
 //!
 //! Writes have the write concern `{w: "majority", j: true}`; documents travel as raw BSON, so that the
 //! driver doesn't build them. Everything else is the driver's default, retryable writes included.
@@ -23,10 +22,7 @@ use crate::machine;
 use crate::query::{Answer, Change, CollectionSpec, IndexSpec, Query};
 use crate::target::{About, Capabilities, Durability, Encoded, Failure, Session, Target};
 use crate::targets::managed::Server;
-use crate::targets::mongo::plain::PlainSession;
 use crate::targets::{Settings, mongo_form};
-
-mod plain;
 
 const DATABASE: &str = "docbench";
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -38,7 +34,6 @@ pub struct Mongo {
     about: About,
     own: Driver,
     options: ClientOptions,
-    is_plain: bool,
     directory: Option<std::path::PathBuf>,
     /// Stopped after the client has gone: fields are dropped in this order.
     server: Option<Server>,
@@ -91,19 +86,9 @@ impl Mongo {
             || hello.get_str("msg").is_ok_and(|text| text == "isdbgrid");
         let is_frond = build.contains_key("frond") || name.starts_with("frond");
         let cache = settings.cache_bytes >> 20;
-        let is_plain = name.ends_with("-plain");
-        if is_plain && (options.credential.is_some() || options.tls.is_some()) {
-            return Err(Failure::Unsupported(
-                "a plain client has no authentication and TLS".into(),
-            ));
-        }
-        let client = match is_plain {
-            true => "plain: a socket a session, no pool, monitor or retries",
-            false => "mongodb 3 (Rust), one client a session, on its thread",
-        };
         let mut told = vec![
             ("write concern".into(), "{w: \"majority\", j: true}".into()),
-            ("client".into(), client.into()),
+            ("driver".into(), "mongodb 3 (Rust), one client a session, on its thread".into()),
         ];
         if server.is_some() {
             told.push(("cache".into(), format!("{cache} MB")));
@@ -133,7 +118,7 @@ impl Mongo {
             own.command(DATABASE, doc! { "dropDatabase": 1 }).map_err(Failure::other)?;
         }
         let directory = server.is_some().then(|| settings.directory.into());
-        Ok(Mongo { about, own, options, is_plain, directory, server })
+        Ok(Mongo { about, own, options, directory, server })
     }
 }
 
@@ -143,9 +128,6 @@ impl Target for Mongo {
     }
 
     fn session(&self) -> Result<Box<dyn Session>, Failure> {
-        if let (true, [server, ..]) = (self.is_plain, self.options.hosts.as_slice()) {
-            return Ok(Box::new(PlainSession::connect(&server.to_string())?));
-        }
         let driver = Driver::connect(self.options.clone())?;
         let database = driver.client.database(DATABASE);
         Ok(Box::new(MongoSession { transaction: None, database, driver }))
