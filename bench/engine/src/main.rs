@@ -35,7 +35,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A child says so on its own line if its target isn't there.
 const NOT_RUN: &str = "not run";
 /// A process that takes this much longer than its time for inserting is ended.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Without `--insert-seconds`, those for which it isn't decisive insert no longer than this.
 const INSERT_TIME_OTHERS: Duration = Duration::from_secs(30);
 const TARGETS_DECISIVE: [&str; 2] = ["frond", "rocksdb"];
