@@ -92,7 +92,8 @@ pub struct Serve {
     place_ca_file: Option<PathBuf>,
 
     /// Memory for caches, recent writes and queries' stages together: bytes, or a number with KB, MB or GB;
-    /// at least 16MB. Without it caches take 136 MB, recent writes up to 256 MB and a stage 100 MB
+    /// at least 16MB. Without it caches take 136 MB, recent writes up to 256 MB, a stage 100 MB
+    /// and all stages 1 GB
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     memory: Option<u64>,
 
