@@ -204,9 +204,10 @@ pub fn plan(
 ) -> Plan {
     let root = question.filter.root();
     let by_id = compound::scans(root, &ID_FACTS).pop();
+    // What one `_id` finds is found; and where nothing else helps, how much there is needn't be counted.
     if let Some(scan) = &by_id
-        && scan.is_point
         && scan.is_bounded
+        && (scan.is_point || question.indexes.is_empty())
     {
         return by_id
             .map_or(Plan::CollectionScan, |scan| Plan::IdScan(id_scan(scan, question.sort)));
