@@ -169,7 +169,9 @@ fn mariadb(
 fn connect(name: &str, uri: &str, settings: &Settings<'_>) -> Result<Box<dyn Target>, Failure> {
     match uri.split("://").next().unwrap_or_default() {
         #[cfg(feature = "mongo")]
-        "mongodb" | "mongodb+srv" | "plain+mongodb" => mongo(name, uri, None, Durability::Unknown, settings),
+        "mongodb" | "mongodb+srv" | "plain+mongodb" => {
+            mongo(name, uri, None, Durability::Unknown, settings)
+        }
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => {
             Ok(Box::new(postgres::Postgres::connect(name, uri, None, settings)?))

@@ -150,7 +150,10 @@ impl EmbeddedSession {
 }
 
 fn update_statement(id: &Bson, changes: &[Change]) -> Result<UpdateStatement, Failure> {
-    Ok(UpdateStatement::new(buffer(&doc! { "_id": id.clone() })?, buffer(&mongo_form::update(changes))?))
+    Ok(UpdateStatement::new(
+        buffer(&doc! { "_id": id.clone() })?,
+        buffer(&mongo_form::update(changes))?,
+    ))
 }
 
 impl Session for EmbeddedSession {

@@ -106,10 +106,9 @@ pub fn update_each(collection: &str, changes: &[(Bson, Vec<Change>)]) -> Documen
 /// [`Failure::Unsupported`] for what isn't a [`Change::Set`].
 pub fn copy(to: &str, change: &Change) -> Result<Vec<Document>, Failure> {
     match change {
-        Change::Set(path, value) => Ok(vec![
-            doc! { "$set": { path: { "$literal": value.clone() } } },
-            doc! { "$out": to },
-        ]),
+        Change::Set(path, value) => {
+            Ok(vec![doc! { "$set": { path: { "$literal": value.clone() } } }, doc! { "$out": to }])
+        }
         _ => Err(Failure::Unsupported("a copy can only set a field".into())),
     }
 }

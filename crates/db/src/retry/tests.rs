@@ -133,7 +133,13 @@ fn updates_deletes_and_find_and_modify_are_done_once() {
     let frond = open(&SimDisk::new(1));
     insert(&frond, 1, &[1, 2]);
     let increment = |number| {
-        let statement = |id: i32, upsert| UpdateStatement { upsert, ..UpdateStatement::new(document! { "_id": id }, document! { "$inc": &document! { "a": 1 } }) };
+        let statement = |id: i32, upsert| UpdateStatement {
+            upsert,
+            ..UpdateStatement::new(
+                document! { "_id": id },
+                document! { "$inc": &document! { "a": 1 } },
+            )
+        };
         let statements = [statement(1, false), statement(7, false), statement(9, true)];
         write(&frond, number).update("things", &statements, true, Durability::Synced)
     };

@@ -181,7 +181,10 @@ fn change(database: &Database, model: &mut BTreeMap<i32, DocumentBuf>, random: &
         model.remove(&id);
         return;
     }
-    let replacement = UpdateStatement { upsert: true, ..UpdateStatement::new(frond_doc::document! { "_id": id }, document.clone()) };
+    let replacement = UpdateStatement {
+        upsert: true,
+        ..UpdateStatement::new(frond_doc::document! { "_id": id }, document.clone())
+    };
     let report = database.update("things", &[replacement], true, Durability::Relaxed);
     let report = report.expect("the request is right");
     assert!(report.errors.is_empty(), "{:?}", report.errors);

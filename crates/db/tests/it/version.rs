@@ -53,7 +53,10 @@ pub fn insert(database: &Database, collection: &str, documents: &[DocumentBuf]) 
 /// Puts a document in the place of the one with its `_id`, if there is one.
 pub fn put(database: &Database, collection: &str, document: &DocumentBuf) -> Result<(), Error> {
     let id = document.get("_id").expect("documents of tests have an _id");
-    let statement = UpdateStatement { upsert: true, ..UpdateStatement::new(document! { "_id": id }, document.clone()) };
+    let statement = UpdateStatement {
+        upsert: true,
+        ..UpdateStatement::new(document! { "_id": id }, document.clone())
+    };
     let report = database.update(collection, &[statement], true, Durability::Relaxed)?;
     match report.errors.into_iter().next() {
         Some(error) => Err(error.error),

@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::query::{Answer, Change, CollectionSpec, IndexSpec, Query};
 use crate::target::{Encoded, Failure, Session};
-use crate::targets::mongo::wire::{Connection, Sequence};
 use crate::targets::mongo::DATABASE;
+use crate::targets::mongo::wire::{Connection, Sequence};
 use crate::targets::mongo_form;
 
 /// Documents of one message: below what servers take.
@@ -147,7 +147,11 @@ impl PlainSession {
         for document in cursor.get_array(name).map_err(Failure::other)? {
             let document = document.map_err(Failure::other)?;
             let document = document.as_document();
-            each(document.ok_or_else(|| Failure::Wrong("a batch without documents".into()))?.as_bytes())?;
+            each(
+                document
+                    .ok_or_else(|| Failure::Wrong("a batch without documents".into()))?
+                    .as_bytes(),
+            )?;
             count += 1;
         }
         Ok((count, cursor.get_i64("id").map_err(Failure::other)?))

@@ -121,7 +121,8 @@ fn not_an_answer() -> Failure {
 
 /// Whether an answer says that all went well.
 fn check(answer: &RawDocument) -> Result<(), Failure> {
-    let is_ok = answer.get_f64("ok").is_ok_and(|ok| ok == 1.0) || answer.get_i32("ok") == Ok(1);
+    let is_ok = answer.get_f64("ok").is_ok_and(|ok| ok == 1.0)
+        || answer.get_i32("ok").is_ok_and(|ok| ok == 1);
     let errors = answer.get_array("writeErrors").ok().and_then(|errors| errors.into_iter().next());
     if is_ok && errors.is_none() && answer.get_document("writeConcernError").is_err() {
         return Ok(());
@@ -129,7 +130,7 @@ fn check(answer: &RawDocument) -> Result<(), Failure> {
     let first = errors.and_then(|error| error.ok()?.as_document()).unwrap_or(answer);
     let labels = answer.get_array("errorLabels").ok().into_iter().flatten();
     let is_transient = labels.flatten().any(|label| label.as_str() == Some(TRANSIENT));
-    if is_transient || first.get_i32("code") == Ok(WRITE_CONFLICT) {
+    if is_transient || first.get_i32("code").is_ok_and(|code| code == WRITE_CONFLICT) {
         return Err(Failure::Conflict(format!("{first:?}")));
     }
     Err(Failure::Other(format!("{first:?}")))
