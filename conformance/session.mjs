@@ -116,6 +116,10 @@ async function texts() {
   const found = notes.find({ $text: { $search: "coffee" } }).project({ _id: 1, ...score }).sort(score);
   step("search texts", (await found.toArray()).map((document) => [document._id, document.score]));
   step("search in French", ids(await notes.find({ $text: { $search: "manger", $language: "fr" } }).toArray()));
+  const shown = { _id: 1, k: { $meta: "sortKey" } };
+  const keyed = await notes.find({}).project(shown).sort({ title: 1 }).toArray();
+  step("sort keys", keyed.map((document) => [document._id, document.k]));
+  step("sort keys without a sort", (await refused(notes.find({}).project(shown).toArray())).code);
   step("a second text index", (await refused(notes.createIndex({ x: 1, y: "text" }))).code);
   await notes.drop();
 }

@@ -108,6 +108,10 @@ function texts() {
   const found = notes.find({ $text: { $search: "coffee" } }, { _id: 1, ...score }).sort(score);
   step("search texts", found.toArray().map((document) => [document._id, document.score]));
   step("search in French", ids(notes.find({ $text: { $search: "manger", $language: "fr" } }).toArray()));
+  const shown = { _id: 1, k: { $meta: "sortKey" } };
+  const keyed = notes.find({}, shown).sort({ title: 1 }).toArray();
+  step("sort keys", keyed.map((document) => [document._id, document.k]));
+  step("sort keys without a sort", refused(() => notes.find({}, shown).toArray()).code);
   step("a second text index", refused(() => notes.createIndex({ x: 1, y: "text" })).code);
   notes.drop();
 }

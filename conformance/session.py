@@ -127,6 +127,9 @@ def texts():
     found = notes.find(query, {"_id": 1, **score}).sort([("score", {"$meta": "textScore"})])
     step("search texts", [[document["_id"], document["score"]] for document in found])
     step("search in French", ids(notes.find({"$text": {"$search": "manger", "$language": "fr"}})))
+    keyed = notes.find({}, {"k": {"$meta": "sortKey"}}).sort("title", 1)
+    step("sort keys", [[document["_id"], document["k"]] for document in keyed])
+    step("sort keys without a sort", refused(lambda: list(notes.find({}, {"k": {"$meta": "sortKey"}}))).code)
     step("a second text index", refused(lambda: notes.create_index([("x", 1), ("y", "text")])).code)
     notes.drop()
 

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["speed", rest @ ..] => speed::run(rest),
         ["memory", rest @ ..] => memory::run(rest),
-        _ => Err("usage: speed [COUNT [CASE]] | memory [MEGABYTES]".into()),
+        _ => Err("usage: speed [COUNT [CASE]] | memory [MEGABYTES [CASE]]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -56,7 +56,7 @@ const REQUESTS: [(&str, &str); 9] = [
     ("facet", r#"[{"$facet":{"count":[{"$count":"n"}],"by":[{"$sortByCount":"$region"}]}}]"#),
 ];
 
-/// Measures over so many megabytes of documents.
+/// Measures over so many megabytes of documents; all requests, or those whose name holds `CASE`.
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {
     let settings = frond_db::FrondOptions {
         stage_memory_bytes_max: Some(STAGE_BYTES),
@@ -71,14 +71,20 @@ pub fn run(arguments: &[&str]) -> Result<(), Failure> {
         return Ok(());
     }
     let megabytes: u64 = arguments.first().map_or(Ok(2_048), |megabytes| megabytes.parse())?;
+    let wanted = arguments.get(1).copied().unwrap_or("");
     let base = std::env::temp_dir().join(format!("frond-bench-query-{}", std::process::id()));
     fs::create_dir_all(&base)?;
-    let done = table(&base, megabytes, settings);
+    let done = table(&base, megabytes, wanted, settings);
     fs::remove_dir_all(&base)?;
     done
 }
 
-fn table(base: &Path, megabytes: u64, settings: frond_db::FrondOptions) -> Result<(), Failure> {
+fn table(
+    base: &Path,
+    megabytes: u64,
+    wanted: &str,
+    settings: frond_db::FrondOptions,
+) -> Result<(), Failure> {
     let count = u32::try_from((megabytes << 20) / DOCUMENT_BYTES)?;
     drop(Embedded::load(base, count, NOTE_WORDS, settings)?);
     println!(
@@ -86,7 +92,7 @@ fn table(base: &Path, megabytes: u64, settings: frond_db::FrondOptions) -> Resul
     );
     println!("| request | documents | seconds | peak MB | within {} MB |", LIMIT_BYTES >> 20);
     println!("|---|---:|---:|---:|---|");
-    for (name, stages) in REQUESTS {
+    for (name, stages) in REQUESTS.iter().filter(|(name, _)| name.contains(wanted)) {
         let output = Command::new(std::env::current_exe()?)
             .args(["memory", "one"])
             .arg(base)

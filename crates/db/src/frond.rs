@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use frond_doc::{ObjectId, Timestamp};
 use frond_engine::{Engine, EngineCounters, TreeId};
-use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill};
+use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill, StageMemory};
 use frond_query::{Code, QueryError};
 use frond_store::StoreCounters;
 use frond_store::io::{Chance, Machine};
@@ -33,6 +33,8 @@ pub struct FrondOptions {
     /// Bytes that a stage of a query keeps in memory at most; what is more goes to disk. `None` is
     /// MongoDB's 100 MB.
     pub stage_memory_bytes_max: Option<usize>,
+    /// Bytes that the stages of all queries together keep in memory at most. `None` is 1 GB.
+    pub stages_memory_bytes_max: Option<usize>,
     /// The largest document that is stored, in bytes of BSON. `None` is what BSON can be, 2 GiB: who
     /// serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
     pub document_bytes_max: Option<u64>,
@@ -43,19 +45,25 @@ pub struct FrondOptions {
 
 /// What a stage keeps in memory is at most this part of a budget: several run at once.
 const STAGE_SHARE: u64 = 16;
+/// What the stages of all queries keep together is this part of it.
+const STAGES_SHARE: u64 = 8;
+/// What they keep together where there is no such budget.
+const STAGES_BYTES_MAX: usize = 1 << 30;
 /// With less, sorts would write more than they read.
 const STAGE_BYTES_MIN: u64 = 1 << 20;
 
 impl FrondOptions {
     /// The default options with one budget of memory, divided by [`EngineOptions::for_memory`]; a stage of a query
-    /// keeps a sixteenth of it at most.
+    /// keeps a sixteenth of it at most, all stages together an eighth.
     ///
     /// [`EngineOptions::for_memory`]: frond_engine::EngineOptions::for_memory
     pub fn for_memory(bytes: u64) -> FrondOptions {
         let stage = (bytes / STAGE_SHARE).clamp(STAGE_BYTES_MIN, MEMORY_BYTES_MAX as u64);
+        let stages = (bytes / STAGES_SHARE).max(stage);
         FrondOptions {
             engine: frond_engine::EngineOptions::for_memory(bytes),
             stage_memory_bytes_max: Some(stage as usize),
+            stages_memory_bytes_max: Some(usize::try_from(stages).unwrap_or(usize::MAX)),
             ..FrondOptions::default()
         }
     }
@@ -93,6 +101,8 @@ struct Inner {
     /// Who is told of what nobody asked for.
     notices: OnceLock<NoticeSink>,
     stage_memory_bytes_max: usize,
+    /// What the stages of all queries share.
+    stages_memory: Arc<StageMemory>,
     write_wait_millis_max: u64,
     /// The middle five bytes of every ObjectId made here.
     object_id_process: [u8; 5],
@@ -143,6 +153,9 @@ impl Frond {
                 spill: Arc::new(spill),
                 notices: OnceLock::new(),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
+                stages_memory: StageMemory::new(
+                    options.stages_memory_bytes_max.unwrap_or(STAGES_BYTES_MAX),
+                ),
                 write_wait_millis_max: options
                     .write_wait_millis_max
                     .unwrap_or(WRITE_WAIT_MILLIS_MAX),
@@ -239,6 +252,11 @@ impl Frond {
         &self.inner.engine
     }
 
+    /// Writes what is in memory to its files: what was committed is durable, also what wasn't to wait for it.
+    pub fn flush(&self) -> Result<(), Error> {
+        Ok(self.inner.engine.flush()?)
+    }
+
     /// Folds what is in memory, syncs and lets go of the directory.
     pub fn close(&self) -> Result<(), Error> {
         self.inner.engine.checkpoint()?;
@@ -255,9 +273,15 @@ impl Frond {
         let spill = Arc::clone(&self.inner.spill) as Arc<dyn Spill>;
         Resources {
             memory_bytes_max: self.inner.stage_memory_bytes_max,
+            memory: Some(Arc::clone(&self.inner.stages_memory)),
             spill: Some(spill).filter(|_| !in_memory_only),
             go_on: None,
         }
+    }
+
+    /// Bytes that the stages of all queries keep in memory now.
+    pub fn stages_memory_bytes(&self) -> usize {
+        self.inner.stages_memory.bytes()
     }
 
     /// The index builds that are under way, the oldest first.

@@ -61,7 +61,7 @@ pub(crate) use parse::Parser;
 pub(crate) use path::parse as parse_path;
 pub use scope::Variables;
 pub(crate) use scope::{Binding, Scope, check_name, undefined};
-pub(crate) use variable::random;
+pub(crate) use variable::{random, random_share};
 
 /// A parsed expression. Cloning is cheap: the tree is shared.
 #[derive(Clone, Debug)]

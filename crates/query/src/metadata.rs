@@ -27,25 +27,29 @@ pub enum MetadataKind {
     IndexKey,
     /// The key of its record.
     RecordId,
+    /// By what a `$sample` chose it.
+    RandVal,
+    /// By what it was sorted.
+    SortKey,
 }
 
 /// The kinds, by the names that users and documents give them.
-const KINDS: [(MetadataKind, &str, &str); 5] = [
+const KINDS: [(MetadataKind, &str, &str); 7] = [
     (MetadataKind::GeoNearDistance, "geoNearDistance", "\u{1}geoNearDistance"),
     (MetadataKind::GeoNearPoint, "geoNearPoint", "\u{1}geoNearPoint"),
     (MetadataKind::IndexKey, "indexKey", "\u{1}indexKey"),
+    (MetadataKind::RandVal, "randVal", "\u{1}randVal"),
     (MetadataKind::RecordId, "recordId", "\u{1}recordId"),
+    (MetadataKind::SortKey, "sortKey", "\u{1}sortKey"),
     (MetadataKind::TextScore, "textScore", "\u{1}textScore"),
 ];
 
 /// Kinds that MongoDB has and no search here leaves.
-const ABSENT: [&str; 9] = [
-    "randVal",
+const ABSENT: [&str; 7] = [
     "searchHighlights",
     "searchScore",
     "searchScoreDetails",
     "searchSequenceToken",
-    "sortKey",
     "timeseriesBucketMaxTime",
     "timeseriesBucketMinTime",
     "vectorSearchScore",
@@ -91,6 +95,8 @@ impl MetadataKind {
             MetadataKind::GeoNearPoint => unavailable("$geoNear point"),
             MetadataKind::IndexKey => unavailable("index key"),
             MetadataKind::RecordId => unavailable("record id"),
+            MetadataKind::RandVal => unavailable("rand val"),
+            MetadataKind::SortKey => unavailable("sort key"),
         }
     }
 }
@@ -125,6 +131,11 @@ impl Metadata {
         self.0 & kind.bit() != 0
     }
 
+    /// Those that whoever finds documents leaves in them; stages leave the others.
+    pub fn of_search(self) -> Metadata {
+        Metadata(self.0 & !(MetadataKind::RandVal.bit() | MetadataKind::SortKey.bit()))
+    }
+
     /// Refuses all.
     pub(crate) fn refuse(self) -> Result<(), QueryError> {
         match KINDS.iter().find(|(kind, ..)| self.contains(*kind)) {
@@ -146,6 +157,11 @@ pub fn append(document: Document<'_>, metadata: &[(MetadataKind, Value<'_>)]) ->
         builder.append(kind.field(), *value);
     }
     builder.build()
+}
+
+/// `document` with the key by which it was sorted, as [`SortPattern::sort_key`](crate::SortPattern::sort_key) tells it.
+pub fn append_sort_key(document: Document<'_>, key: &DocumentBuf) -> DocumentBuf {
+    append(document, &[(MetadataKind::SortKey, key.get("").unwrap_or(Value::Null))])
 }
 
 /// The metadata of a document that carries any.
@@ -176,7 +192,7 @@ pub fn strip(document: DocumentBuf) -> DocumentBuf {
 }
 
 /// The metadata of a document, alone.
-pub(crate) fn split(document: Document<'_>) -> DocumentBuf {
+pub fn split(document: Document<'_>) -> DocumentBuf {
     let mut builder = DocumentBuilder::new();
     for element in document.elements().filter(|element| is_mark(element.name)) {
         builder.append_element(&element);
@@ -185,7 +201,7 @@ pub(crate) fn split(document: Document<'_>) -> DocumentBuf {
 }
 
 /// `document` with `metadata` in the place of its own.
-pub(crate) fn carry(document: DocumentBuf, metadata: &DocumentBuf) -> DocumentBuf {
+pub fn carry(document: DocumentBuf, metadata: &DocumentBuf) -> DocumentBuf {
     if metadata.view().is_empty() {
         return document;
     }

@@ -27,6 +27,7 @@ mod history;
 mod limit;
 mod lookup;
 mod matching;
+mod memory;
 mod merge;
 mod nothing;
 mod out;
@@ -49,6 +50,7 @@ mod spool;
 mod stage;
 mod table;
 mod time_unit;
+mod told;
 mod union_with;
 mod unwind;
 mod window;
@@ -73,10 +75,12 @@ use crate::sort::SortPattern;
 use stage::{Context, Rows, Stage};
 
 pub use geo_near::GeoNear;
+pub use memory::{Exceeded, Lease, StageMemory};
 pub use merge::{Merge, MergeAction};
 pub use rows::{Input, Rows as LentRows, Visit};
 pub use sorter::{Sorted, Sorter};
 pub use spill::{GoOn, MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
+pub use told::told;
 
 /// A stream of documents.
 pub type Documents<'a> = Box<dyn Iterator<Item = Result<DocumentBuf, QueryError>> + Send + 'a>;
@@ -212,8 +216,9 @@ impl Pipeline {
     ) -> Result<DocumentBuf, QueryError> {
         let collections = Arc::new(nothing::Nothing);
         let resources = Resources::default();
-        let context =
-            Context { variables: variables.clone(), collections, resources, wanted: None };
+        let variables = variables.clone();
+        let (wanted, metadata) = (None, self.metadata);
+        let context = Context { variables, collections, resources, wanted, metadata };
         let input: Documents<'_> = Box::new(std::iter::once(Ok(document.to_buf())));
         let mut made = self.clone().run_in(input, &context)?;
         made.next().unwrap_or_else(|| Ok(DocumentBuf::empty()))
@@ -238,7 +243,7 @@ impl Pipeline {
             [only] => only.clone(),
             several => Filter::all_of(several).unwrap_or_else(Filter::all),
         };
-        filter.with_metadata(self.metadata)
+        filter.with_metadata(self.metadata.of_search())
     }
 
     /// Appends the conditions of `filter` that ask for paths alone, which then may move to the front, and gives
@@ -263,7 +268,9 @@ impl Pipeline {
     /// The order of a leading `$sort`, and how many documents the stages after it read at most, if they
     /// tell; of a pipeline that begins otherwise no order, and how many documents all stages read.
     pub fn leading_order(&self) -> (Option<&SortPattern>, Option<usize>) {
-        match self.stages.first().and_then(|stage| stage.order()) {
+        // Who asks for sort keys has documents sorted, which makes them.
+        let is_asked = self.metadata.contains(MetadataKind::SortKey);
+        match self.stages.first().and_then(|stage| stage.order()).filter(|_| !is_asked) {
             Some(order) => (Some(order), wanted(&self.stages[1..])),
             None => (None, wanted(&self.stages)),
         }
@@ -352,7 +359,8 @@ impl Pipeline {
     ) -> Result<Documents<'a>, QueryError> {
         self.check_bound(&variables)?;
         let resources = collections.resources();
-        let context = Context { variables, collections, resources, wanted: None };
+        let (wanted, metadata) = (None, self.metadata);
+        let context = Context { variables, collections, resources, wanted, metadata };
         let documents = self.run_in(input, &context)?;
         Ok(bounded(documents))
     }
@@ -364,7 +372,7 @@ impl Pipeline {
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
         let mut input = input.into();
-        let mut context = context.clone();
+        let mut context = Context { metadata: self.metadata, ..context.clone() };
         if !self.metadata.is_empty() {
             context.variables = context.variables.with_metadata();
         }

@@ -67,8 +67,6 @@ impl Family {
 const DIFFERS: &[(&str, &str, &str)] = &[
     (FILTERS, "$regex", "Rust's syntax with look-around and back-references, not PCRE's"),
     (FILTERS, "$text", "letters by the Unicode of today, where MongoDB has 8.0"),
-    (PROJECTIONS, "$meta", "`sortKey` and `randVal`: 40218"),
-    (EXPRESSIONS, "$meta", "`sortKey` and `randVal`: 40218"),
     (STAGES, "$densify", "gives one partition after the other"),
     (STAGES, "$geoNear", "not over views"),
     (STAGES, "$merge", "batches of 1,000 documents, each one transaction"),

@@ -4,7 +4,7 @@
 //! would file it, so that an index scan and a sort agree, also on arrays.
 
 use bytes::Bytes;
-use frond_doc::{Document, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::code::Code;
 use crate::collation::Collation;
@@ -50,7 +50,9 @@ impl SortPattern {
         for (path, value) in pattern.iter() {
             if let Value::Document(expression) = value {
                 let kind = metadata_of(expression)?;
-                fields.push(SortField { path: kind.field().to_owned(), descending: true });
+                // The nearest first, but the best.
+                let descending = kind != MetadataKind::GeoNearDistance;
+                fields.push(SortField { path: kind.field().to_owned(), descending });
                 continue;
             }
             if !value.is_number() {
@@ -127,6 +129,26 @@ impl SortPattern {
             })
     }
 
+    /// What `document` is sorted by, in a document whose only field is the array of a value for each field.
+    pub fn sort_key(&self, document: Document<'_>, collation: &Collation) -> DocumentBuf {
+        let plain = self.fields.iter().map(|field| only_value(document, &field.path));
+        let values = plain
+            .collect::<Option<Vec<_>>>()
+            .or_else(|| least_values(&self.fields, document, collation))
+            .unwrap_or_else(|| {
+                let each = self.fields.iter().map(std::slice::from_ref);
+                each.flat_map(|field| least_values(field, document, collation).unwrap_or_default())
+                    .collect()
+            });
+        let mut key = DocumentBuilder::new();
+        key.begin_array("");
+        for value in values {
+            key.push(value);
+        }
+        key.end();
+        key.build()
+    }
+
     /// Compares strings by `collation`.
     pub fn with_collation(self, collation: Collation) -> SortPattern {
         SortPattern { collation, ..self }
@@ -148,7 +170,10 @@ fn metadata_of(expression: Document<'_>) -> Result<MetadataKind, QueryError> {
         return Err(QueryError::new(Code::FailedToParse, message));
     }
     match MetadataKind::parse(name)? {
-        MetadataKind::TextScore => Ok(MetadataKind::TextScore),
+        kind
+        @ (MetadataKind::TextScore | MetadataKind::GeoNearDistance | MetadataKind::RandVal) => {
+            Ok(kind)
+        }
         _ => refuse(31138, format!("Illegal $meta sort: {}", text::field("$meta", name))),
     }
 }
@@ -192,6 +217,25 @@ fn least_key(
     })
     .ok()?;
     least
+}
+
+/// The values of the least key.
+fn least_values<'d>(
+    fields: &[SortField],
+    document: Document<'d>,
+    collation: &Collation,
+) -> Option<Vec<Value<'d>>> {
+    let mut least: Option<(Vec<u8>, Vec<Value<'d>>)> = None;
+    keys::for_each(fields, document, &mut |values| {
+        let mut key = Vec::new();
+        keys::append(&mut key, fields, values, collation);
+        if least.as_ref().is_none_or(|(least, _)| key < *least) {
+            let values = values.iter().map(|value| value.unwrap_or(Value::Null));
+            least = Some((key, values.collect()));
+        }
+    })
+    .ok()?;
+    least.map(|(_, values)| values)
 }
 
 /// Checks that `path` can be a field's path.

@@ -196,6 +196,7 @@ impl Database {
         context: &Stages,
     ) -> Result<(Input<'static>, bool), Error> {
         let (filter, order) = (search.filter.clone(), search.order.clone());
+        let reads_all = search.limit.is_none() || order.pattern().is_some();
         if let Some(view) = self.view(reader, collection)? {
             return Ok((self.stream_view(reader, &view, &filter, context)?.into(), false));
         }
@@ -205,8 +206,12 @@ impl Database {
         };
         let gives_order = access.gives_order && order.pattern().is_some();
         let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
-        let scan = Scan::new(reader.clone(), &collection, access, filter, &order)
+        let mut scan = Scan::new(reader.clone(), &collection, access, filter, &order)
             .interrupted_by(&interrupt);
+        // Of a few the scores are computed faster than all are read.
+        if reads_all {
+            scan = scan.scored_by_entries(context.resources.lease());
+        }
         let rows = ScannedRows { scan, put_aside, interrupt, count: 0 };
         Ok((Input::Rows(Box::new(rows)), gives_order))
     }

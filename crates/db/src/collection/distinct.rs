@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::index::decode;
+use frond_query::pipeline::Lease;
 use frond_query::{Code, Collation};
 
 use crate::catalog::{Collection, index_entry};
@@ -29,12 +30,12 @@ const DISTINCT_TOO_BIG: Code = Code::Location(17217);
 const READ_ON_COUNT: usize = 4;
 
 /// The values met so far.
-#[derive(Default)]
 pub(crate) struct Values {
     collation: Collation,
     seen: HashSet<Vec<u8>>,
     values: Vec<ValueBuf>,
     bytes: usize,
+    lease: Lease,
     /// Of the value that is added; kept for its memory.
     key: Vec<u8>,
 }
@@ -70,7 +71,7 @@ impl Database {
             let view = self.find_collection(&reader, collection)?;
             let collation = collation_of(request.collation.as_ref(), view.as_deref())?;
             let found = self.filter_view(collection, request)?;
-            let mut values = Values { collation, ..Values::default() };
+            let mut values = Values::new(self, collation);
             let path = Path::new(path);
             for document in found {
                 values.add_at(&path, document?.view())?;
@@ -92,14 +93,14 @@ impl Database {
             return Ok(Vec::new());
         };
         if let Some(place) = scanned_part(&collection, &access, path) {
-            let mut values = Values { collation, ..Values::default() };
+            let mut values = Values::new(self, collation);
             let walks = scan_keys(&reader, &collection, access, place, &mut values)?;
             debug_assert!(walks.iter().all(|walk| walk.documents_examined == 0));
             return Ok(values.values);
         }
         let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
             .interrupted_by(&request.interrupt);
-        let mut values = Values { collation, ..Values::default() };
+        let mut values = Values::new(self, collation);
         let path = Path::new(path);
         scan.visit(&mut |document| values.add_at(&path, document).map(|()| true))?;
         Ok(values.values)
@@ -163,6 +164,18 @@ pub(crate) fn scan_keys(
 }
 
 impl Values {
+    /// Without any yet.
+    pub fn new(database: &Database, collation: Collation) -> Values {
+        Values {
+            collation,
+            seen: HashSet::new(),
+            values: Vec::new(),
+            bytes: 0,
+            lease: database.frond().resources(true).lease_of(2 * DISTINCT_BYTES_MAX),
+            key: Vec::new(),
+        }
+    }
+
     /// Adds what a document has at `path`, of arrays their elements.
     fn add_at(&mut self, path: &Path, document: Document<'_>) -> Result<(), Error> {
         path.visit(document, &mut |value| {
@@ -197,10 +210,14 @@ impl Values {
         is_new
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check(&mut self) -> Result<(), Error> {
         if self.bytes > DISTINCT_BYTES_MAX {
             return Err(Error::invalid(DISTINCT_TOO_BIG, "distinct too big, 16mb cap"));
         }
-        Ok(())
+        // Each value is there twice: as it is, and as a key.
+        self.lease.hold(2 * self.bytes).map_err(|exceeded| {
+            let message = format!("distinct exceeded memory limit of {exceeded}");
+            Error::invalid(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
+        })
     }
 }

@@ -11,6 +11,7 @@
 //! The plan that is told is the one that runs: both come from one call of the planner, and the counters are
 //! those of the very scan.
 
+mod pipeline;
 mod stage;
 mod text;
 
@@ -51,6 +52,8 @@ pub enum Purpose {
     Count,
     /// It gives the distinct values of one field.
     Distinct,
+    /// It gives them to the stages of a pipeline.
+    Stages,
     /// It changes them.
     Update,
     /// It removes them.
@@ -88,9 +91,22 @@ impl Database {
         purpose: Purpose,
         effort: Effort,
     ) -> Result<DocumentBuf, Error> {
-        let began = self.frond().now_millis();
         let reader = self.reader();
         let query = self.query_for(&reader, collection, request, purpose, Detail::Considered)?;
+        self.explain_query(&reader, collection, request, &query, purpose, effort)
+    }
+
+    /// How a query goes whose plan was chosen; `request` is what is told of it.
+    fn explain_query(
+        &self,
+        reader: &Reader<'static>,
+        collection: &str,
+        request: &FindRequest,
+        query: &Query,
+        purpose: Purpose,
+        effort: Effort,
+    ) -> Result<DocumentBuf, Error> {
+        let began = self.frond().now_millis();
         let namespace = self.namespace(collection);
         let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
         let Some((collection, access)) = &query.collection else {
@@ -109,8 +125,8 @@ impl Database {
                 counts && access.paths.iter().all(AccessPath::is_counted_by_ranges);
             let own = self.transaction().is_some();
             if let Some(place) = distinct {
-                let mut values = Values::default();
-                let walks = scan_keys(&reader, collection, access.clone(), place, &mut values)?;
+                let mut values = Values::new(self, query.filter.collation().clone());
+                let walks = scan_keys(reader, collection, access.clone(), place, &mut values)?;
                 done = walks.iter().map(of_walk).collect();
             } else if is_counted_at_once && !own {
                 for (path, done) in access.paths.iter().zip(&mut done) {
@@ -118,12 +134,12 @@ impl Database {
                         done.returned += reader.count_range(path.tree(collection), range)?;
                     }
                 }
-            } else if let Some(nearest) = self.explained_nearest(&reader, &query, request)? {
+            } else if let Some(nearest) = self.explained_nearest(reader, query, request)? {
                 let Nearest { keys, documents, found } = nearest;
                 done = vec![Done { keys, documents, returned: found.len() as u64 }];
             } else {
                 let (filter, order) = (query.filter.clone(), &query.order);
-                let mut scan = Scan::new(reader, collection, access.clone(), filter, order);
+                let mut scan = Scan::new(reader.clone(), collection, access.clone(), filter, order);
                 if counts {
                     scan = scan.counting();
                 }
@@ -142,7 +158,7 @@ impl Database {
             }
         }
         let millis = self.frond().now_millis().saturating_sub(began);
-        let plan = plan_stages(collection, access, &query, request, purpose, &done);
+        let plan = plan_stages(collection, access, query, request, purpose, &done);
         let plan = if distinct.is_some() { plan.renamed("IXSCAN", "DISTINCT_SCAN") } else { plan };
         let plan = purposed(plan, purpose);
         let total = done.iter().fold(Done::default(), |total, done| Done {
@@ -153,7 +169,7 @@ impl Database {
         let mut rejected = Vec::with_capacity(query.rejected.len());
         for access in &query.rejected {
             let nothing_done = vec![Done::default(); access.paths.len()];
-            let plan = plan_stages(collection, access, &query, request, purpose, &nothing_done);
+            let plan = plan_stages(collection, access, query, request, purpose, &nothing_done);
             rejected.push(purposed(plan, purpose));
         }
         Ok(answer(&namespace, filter, (&plan, &rejected), effort, total, millis))
@@ -193,7 +209,7 @@ fn purposed(plan: Stage, purpose: Purpose) -> Stage {
     let found = plan.returned();
     let over = |name| Stage::over(name, DocumentBuf::empty(), plan.clone()).returning(0);
     match purpose {
-        Purpose::Find | Purpose::Distinct => plan,
+        Purpose::Find | Purpose::Distinct | Purpose::Stages => plan,
         Purpose::Count => over("COUNT").counting("nCounted", found).counting("nSkipped", 0),
         Purpose::Update => over("UPDATE")
             .counting("nMatched", found)
@@ -239,8 +255,10 @@ fn plan_stages(
         let fields = [("skipAmount", long(request.skip))];
         plan = Stage::over("SKIP", details(&fields), plan).returning(returned);
     }
-    if let (Some(_), Some(projection)) = (&query.projection, &request.projection) {
-        let is_covered = access.paths.iter().all(|path| path.cover != Cover::Nothing);
+    let is_covered =
+        !access.paths.is_empty() && access.paths.iter().all(|path| path.cover != Cover::Nothing);
+    let projects = query.projection.is_some() || purpose == Purpose::Stages && is_covered;
+    if let Some(projection) = request.projection.as_ref().filter(|_| projects) {
         let is_simple = projection.iter().all(|(name, value)| {
             !name.contains('.') && (value.is_number() || matches!(value, Value::Boolean(_)))
         });

@@ -134,6 +134,10 @@ impl Database {
         let skip = usize::try_from(skip).unwrap_or(usize::MAX);
         let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order)
             .interrupted_by(&request.interrupt);
+        // Of a few the scores are computed faster than all are read.
+        if is_sorted || request.limit.is_none() {
+            scan = scan.scored_by_entries(self.frond().resources(true).lease());
+        }
         if let Some(names) =
             projection.as_ref().filter(|_| !request.tells_key).and_then(Projection::outermost_names)
             && let Some(order_names) = order.outermost_names()
@@ -143,9 +147,20 @@ impl Database {
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
         let tells_key = request.tells_key;
-        let carries = !filter.metadata().is_empty();
+        let shows_key = projection
+            .as_ref()
+            .is_some_and(|projection| projection.metadata().contains(MetadataKind::SortKey));
+        let key_of = order.pattern().filter(|_| shows_key).cloned();
+        let carries = shows_key || !filter.metadata().is_empty();
         let bare = move |document| if carries { metadata::strip(document) } else { document };
         let project = move |document: DocumentBuf| -> Result<DocumentBuf, Error> {
+            let document = match &key_of {
+                Some(pattern) => {
+                    let key = pattern.sort_key(document.view(), &pattern.collation);
+                    metadata::append_sort_key(document.view(), &key)
+                }
+                None => document,
+            };
             let projected = match &projection {
                 Some(projection) => bare(projection.apply(document.view(), &filter)?),
                 None if tells_key => bare(document.clone()),
@@ -223,7 +238,7 @@ impl Database {
             Purpose::Count => Some(Vec::new()),
             Purpose::Find | Purpose::Distinct if request.tells_key => None,
             Purpose::Find | Purpose::Distinct => projection.as_ref().and_then(Projection::paths),
-            Purpose::Update | Purpose::Delete => None,
+            Purpose::Update | Purpose::Delete | Purpose::Stages => None,
         };
         let search = Search {
             filter: &filter,
@@ -319,19 +334,6 @@ impl Database {
         Ok(Variables::in_cluster(frond.now_millis(), frond.operation_time(), variables)?)
     }
 
-    /// Parses a projection; `None` if documents go through unchanged.
-    pub(crate) fn parse_projection(
-        &self,
-        projection: Option<Document<'_>>,
-        variables: Variables,
-    ) -> Result<Option<Projection>, Error> {
-        let Some(projection) = projection.filter(|projection| !projection.is_empty()) else {
-            return Ok(None);
-        };
-        let projection = Projection::parse(projection)?.with_variables(variables);
-        Ok(Some(projection).filter(|projection| !projection.is_identity()))
-    }
-
     /// Parses a filter (`None`: everything passes), which sees `variables`.
     pub(crate) fn parse_filter(
         &self,
@@ -346,8 +348,8 @@ impl Database {
     }
 }
 
-/// As `parse_projection`, for what a search has found.
-fn parse_searched(
+/// Parses a projection of what a search has found; `None` if documents go through unchanged.
+pub(crate) fn parse_searched(
     projection: Option<Document<'_>>,
     variables: Variables,
 ) -> Result<Option<Projection>, Error> {
@@ -364,7 +366,7 @@ fn parse_searched(
 }
 
 /// The filter, told what of the search is sorted by and shown.
-fn asked_metadata(
+pub(crate) fn asked_metadata(
     filter: Filter,
     order: &Order,
     projection: Option<&Projection>,
@@ -380,7 +382,11 @@ fn asked_metadata(
             return Err(kind.unavailable().into());
         }
     }
-    Ok(filter.with_metadata(metadata))
+    if metadata.contains(MetadataKind::SortKey) && order.pattern().is_none() {
+        let message = "cannot use sortKey $meta projection without a sort";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    Ok(filter.with_metadata(metadata.of_search()))
 }
 
 /// A document with what MongoDB calls its record's id: the key of its `_id`, as in clustered collections.

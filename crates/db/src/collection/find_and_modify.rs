@@ -2,8 +2,10 @@
 
 use frond_doc::{DocumentBuf, ValueBuf};
 use frond_engine::Durability;
+use frond_query::metadata::{self, MetadataKind};
 use frond_query::{Code, Collation, Filter, Projection};
 
+use crate::collection::find::{asked_metadata, parse_searched};
 use crate::collection::plan::Order;
 use crate::collection::update::ParsedUpdate;
 use crate::collection::write::CollectionWriter;
@@ -83,12 +85,20 @@ impl Database {
         let update =
             update.map(|update| self.parse_update(update, array_filters, &variables, None));
         let projection = request.projection.as_ref().map(DocumentBuf::view);
+        let projection = parse_searched(projection, variables.clone())?;
+        let shows = projection.as_ref().map(Projection::metadata).unwrap_or_default();
+        if shows.contains(MetadataKind::SortKey) {
+            let message = "Cannot use a $meta sortKey projection in findAndModify commands.";
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+        let order = Order::parse_search(request.sort.as_ref().map(DocumentBuf::view))?
+            .with_collation(&collation);
+        let filter = Filter::parse_search(request.filter.view())?.with_variables(variables);
         Ok(Parsed {
-            filter: Filter::parse_search(request.filter.view())?.with_variables(variables.clone()),
-            order: Order::parse(request.sort.as_ref().map(DocumentBuf::view))?
-                .with_collation(&collation),
+            filter: asked_metadata(filter, &order, projection.as_ref())?,
+            order,
             update: update.transpose()?,
-            projection: self.parse_projection(projection, variables)?,
+            projection,
             hint: request.hint.clone(),
             upsert: request.upsert,
             return_new: request.return_new,
@@ -101,14 +111,21 @@ impl Database {
         writer: &mut CollectionWriter<'_>,
         parsed: &Parsed,
     ) -> Result<FindAndModifyReport, Error> {
-        let found =
+        let mut found =
             writer.matching(&parsed.filter, &parsed.order, parsed.hint.as_ref(), Some(1))?.pop();
+        // What the search knows of the document is shown, and is no part of it.
+        let mut carried = DocumentBuf::empty();
+        if let Some(found) = &mut found
+            && !parsed.filter.metadata().is_empty()
+        {
+            carried = found.take_metadata();
+        }
         let Some(update) = &parsed.update else {
             let Some(found) = found else {
                 return Ok(FindAndModifyReport::default());
             };
             writer.remove(&found)?;
-            let value = Some(parsed.project(&found.document)?);
+            let value = Some(parsed.project(&found.document, &carried)?);
             return Ok(FindAndModifyReport { value, count: 1, ..FindAndModifyReport::default() });
         };
         match found {
@@ -122,7 +139,7 @@ impl Database {
                     _ => found.document,
                 };
                 Ok(FindAndModifyReport {
-                    value: Some(parsed.project(&answer)?),
+                    value: Some(parsed.project(&answer, &carried)?),
                     updated_existing: true,
                     count: 1,
                     ..FindAndModifyReport::default()
@@ -130,7 +147,8 @@ impl Database {
             }
             None if parsed.upsert => {
                 let document = self.upsert(writer, update, &parsed.filter)?;
-                let value = parsed.return_new.then(|| parsed.project(&document)).transpose()?;
+                let value =
+                    parsed.return_new.then(|| parsed.project(&document, &carried)).transpose()?;
                 let upserted = document.get("_id").map(|id| id.to_buf());
                 let report = FindAndModifyReport::default();
                 Ok(FindAndModifyReport { value, count: 1, upserted, ..report })
@@ -156,10 +174,13 @@ impl Parsed {
         })
     }
 
-    fn project(&self, document: &DocumentBuf) -> Result<DocumentBuf, Error> {
-        match &self.projection {
-            Some(projection) => Ok(projection.apply(document.view(), &self.filter)?),
-            None => Ok(document.clone()),
+    /// What of a document is answered; `carried` is what the search knows of it.
+    fn project(&self, document: &DocumentBuf, carried: &DocumentBuf) -> Result<DocumentBuf, Error> {
+        let Some(projection) = &self.projection else { return Ok(document.clone()) };
+        if carried.view().is_empty() {
+            return Ok(projection.apply(document.view(), &self.filter)?);
         }
+        let document = metadata::carry(document.clone(), carried);
+        Ok(metadata::strip(projection.apply(document.view(), &self.filter)?))
     }
 }

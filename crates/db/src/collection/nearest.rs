@@ -80,8 +80,9 @@ impl Database {
                 found.as_ref().map_or(true, |found| seen.insert(found.id_key.clone()))
             });
             let keep = wanted - nearest.found.len();
+            let lease = self.frond().resources(true).lease();
             let key_of = |document: frond_doc::Document<'_>| distance.key(document);
-            nearest.found.extend(sorted(unseen, &key_of, Some(keep))?);
+            nearest.found.extend(sorted(unseen, &key_of, Some(keep), lease)?);
             for walk in scan.walks() {
                 nearest.keys += walk.keys_examined;
                 nearest.documents += walk.documents_examined;

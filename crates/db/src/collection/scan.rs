@@ -11,13 +11,15 @@
 //!    out ([`Merge`]).
 
 mod metadata;
+mod text_scores;
 
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use frond_doc::pieces::LargeDocument;
 use frond_doc::{Document, DocumentBuf};
-use frond_query::metadata::Metadata;
+use frond_query::metadata::{Metadata, MetadataKind};
+use frond_query::pipeline::Lease;
 use frond_query::{Filter, SortPattern};
 use frond_tree::{Content, ContentRef, Entry, Value};
 
@@ -30,6 +32,7 @@ use crate::collection::walk::Walk;
 use crate::error::Error;
 use crate::large;
 use crate::reader::{Reader, TreePlace};
+use text_scores::TextScores;
 
 /// A document that was found, and the key of its `_id`.
 #[derive(Clone, Debug)]
@@ -42,6 +45,15 @@ pub(crate) struct Found {
     pub large: Option<LargeDocument>,
 }
 
+impl Found {
+    /// Takes what the search left in the document.
+    pub fn take_metadata(&mut self) -> DocumentBuf {
+        let carried = frond_query::metadata::split(self.document.view());
+        self.document = frond_query::metadata::strip(self.document.clone());
+        carried
+    }
+}
+
 /// The documents of an access that pass a filter. Owns what it needs if its reader does.
 pub(crate) struct Scan<'a> {
     fetch: Fetch<'a>,
@@ -51,6 +63,8 @@ pub(crate) struct Scan<'a> {
     /// Keys of the documents that came out, if one may come again.
     seen: Option<HashSet<Bytes>>,
     merge: Option<Merge>,
+    /// Along the entries that tell scores, and memory for them, until they were read.
+    scoring: Option<(Walk, Lease)>,
 }
 
 /// How documents are fetched and filtered.
@@ -70,6 +84,18 @@ struct Fetch<'a> {
     interrupt: Interrupt,
     /// What is left in the documents that come out.
     metadata: Metadata,
+    /// What documents score, if entries tell it.
+    scores: Scores,
+}
+
+/// Where scores come from.
+enum Scores {
+    /// From the documents' texts.
+    Texts,
+    /// From the entry that leads to the document: one term is searched for.
+    Entry,
+    /// From all entries.
+    Entries(TextScores),
 }
 
 /// Whether to stop is asked once for so many documents of a range.
@@ -122,9 +148,10 @@ impl<'a> Scan<'a> {
             for_update: false,
             counts_only: false,
             interrupt: Interrupt::default(),
+            scores: Scores::Texts,
         };
         let seen = may_repeat.then(HashSet::new);
-        Scan { fetch, walks, current: 0, seen, merge }
+        Scan { fetch, walks, current: 0, seen, merge, scoring: None }
     }
 
     /// The walks, each with what it has done.
@@ -135,6 +162,23 @@ impl<'a> Scan<'a> {
     /// Is told to stop by `interrupt`.
     pub fn interrupted_by(mut self, interrupt: &Interrupt) -> Scan<'a> {
         self.fetch.interrupt = interrupt.clone();
+        self
+    }
+
+    /// Takes scores from the entries of the text index by which documents are found, if they are asked for and the
+    /// entries tell them. For several terms all entries are read first, as far as `lease` allows.
+    pub fn scored_by_entries(mut self, lease: Lease) -> Scan<'a> {
+        let is_asked = self.fetch.metadata.contains(MetadataKind::TextScore);
+        if let (Some(matcher), [walk]) = (self.fetch.filter.text_matcher(), &self.walks[..])
+            && is_asked
+            && walk.index.as_ref().is_some_and(|index| index.shape.text().is_some())
+            && walk.is_ascending()
+        {
+            match matcher.terms_count() {
+                1 => self.fetch.scores = Scores::Entry,
+                _ => self.scoring = Some((walk.twin(), lease)),
+            }
+        }
         self
     }
 
@@ -218,6 +262,12 @@ impl<'a> Scan<'a> {
 
     /// The next document of one walk.
     fn next_of(&mut self, place: usize) -> Result<Option<Found>, Error> {
+        if let Some((walk, lease)) = self.scoring.take() {
+            let Fetch { reader, interrupt, .. } = &self.fetch;
+            if let Some(scores) = TextScores::read(walk, reader, interrupt, lease)? {
+                self.fetch.scores = Scores::Entries(scores);
+            }
+        }
         let (fetch, walk) = (&self.fetch, &mut self.walks[place]);
         if self.seen.is_none()
             && let Some(found) = fetch.next_inline(walk)?
@@ -230,6 +280,7 @@ impl<'a> Scan<'a> {
                 fetch.interrupt.check()?;
             }
             let key = fetch.index_key(walk, &entry)?;
+            let score = fetch.score_of_entry(walk, &entry)?;
             let found = match &walk.index {
                 None if walk.is_natural => fetch.of_place(walk, &entry)?,
                 None => fetch.of_document(walk, entry)?,
@@ -243,7 +294,7 @@ impl<'a> Scan<'a> {
                     continue;
                 }
                 walk.returned += 1;
-                return Ok(Some(fetch.with_metadata(found, key)));
+                return Ok(Some(fetch.with_metadata(found, key, score)));
             }
         }
         Ok(None)

@@ -8,12 +8,10 @@ use std::collections::BinaryHeap;
 use bytes::Bytes;
 use frond_doc::Document;
 use frond_query::Code;
+use frond_query::pipeline::Lease;
 
 use crate::collection::scan::Found;
 use crate::error::Error;
-
-/// Bytes of documents and sort keys kept at most, as MongoDB's default.
-const SORT_BYTES_MAX: usize = 100 << 20;
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Ranked {
@@ -55,11 +53,12 @@ impl Kept {
 /// Returns what `found` gives in the order of its keys; with `keep`, only so many of the first.
 ///
 /// # Errors
-/// `QueryExceededMemoryLimitNoDiskUseAllowed` (292) if more than 100 MB would have to be kept.
+/// `QueryExceededMemoryLimitNoDiskUseAllowed` (292) if more would have to be kept than `lease` allows.
 pub(crate) fn sorted(
     found: impl Iterator<Item = Result<Found, Error>>,
     key_of: &dyn Fn(Document<'_>) -> Bytes,
     keep: Option<usize>,
+    mut lease: Lease,
 ) -> Result<Vec<Found>, Error> {
     let mut heap = BinaryHeap::new();
     let mut bytes = 0;
@@ -72,13 +71,13 @@ pub(crate) fn sorted(
         if keep.is_some_and(|keep| heap.len() > keep) {
             bytes -= heap.pop().map_or(0, |greatest: Kept| greatest.bytes());
         }
-        if bytes > SORT_BYTES_MAX {
+        lease.hold(bytes).map_err(|exceeded| {
             let message = format!(
                 "Executor error during find command :: caused by :: Sort exceeded memory limit of \
-                 {SORT_BYTES_MAX} bytes, but did not opt in to external sorting."
+                 {exceeded}, but did not opt in to external sorting."
             );
-            return Err(Error::invalid(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message));
-        }
+            Error::invalid(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
+        })?;
     }
     Ok(heap.into_sorted_vec().into_iter().map(|kept| kept.found).collect())
 }

@@ -7,6 +7,7 @@ use frond_query::update::UpdateContext;
 use frond_query::{Code, Collation, Filter, Update};
 
 use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
+use crate::collection::find::asked_metadata;
 use crate::collection::plan::Order;
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
@@ -91,11 +92,13 @@ impl Database {
             let message = "multi update is not supported for replacement-style update";
             return Err(Error::invalid(Code::FailedToParse, message));
         }
+        let order = Order::parse_search(statement.sort.as_ref().map(DocumentBuf::view))?
+            .with_collation(&collation);
+        let filter = Filter::parse_search(statement.filter.view())?.with_variables(variables);
         Ok(ParsedStatement {
-            filter: Filter::parse_search(statement.filter.view())?.with_variables(variables),
+            filter: asked_metadata(filter, &order, None)?,
             update,
-            order: Order::parse(statement.sort.as_ref().map(DocumentBuf::view))?
-                .with_collation(&collation),
+            order,
             upsert: statement.upsert,
             multi: statement.multi,
             hint: statement.hint.clone(),
@@ -114,7 +117,10 @@ impl Database {
         let hint = statement.hint.as_ref();
         let matching = writer.matching_in_part(&statement.filter, &statement.order, hint, limit)?;
         let mut done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
-        for found in matching {
+        for mut found in matching {
+            if !statement.filter.metadata().is_empty() {
+                found.take_metadata();
+            }
             if let Some(modified) =
                 writer.update_large(&found, &statement.update, &statement.filter)?
             {

@@ -70,6 +70,30 @@ impl Walk {
         }
     }
 
+    /// Another walk along the entries that this one, which hasn't begun, will give.
+    pub fn twin(&self) -> Walk {
+        Walk {
+            tree: self.tree,
+            index: self.index.clone(),
+            is_natural: self.is_natural,
+            cover: self.cover.clone(),
+            flags: self.flags,
+            ranges: self.ranges.clone(),
+            checks: self.checks.clone(),
+            direction: self.direction,
+            current: None,
+            misses: 0,
+            keys_examined: 0,
+            documents_examined: 0,
+            returned: 0,
+        }
+    }
+
+    /// Whether entries come in the order of their keys.
+    pub fn is_ascending(&self) -> bool {
+        self.direction == Direction::Ascending
+    }
+
     /// The next entry that all checks let through.
     pub fn next(&mut self, reader: &Reader<'_>) -> Result<Option<Entry>, Error> {
         while let Some(entry) = self.step(reader)? {

@@ -183,12 +183,14 @@ impl<'t> CollectionWriter<'t> {
         let Some((scan, in_order)) = self.scan(filter, order, hint, limit)? else {
             return Ok(Vec::new());
         };
+        let lease = || self.database.frond().resources(true).lease();
         match (order, filter.distance()) {
             (Order::By(pattern), _) if !in_order => {
-                sort::sorted(scan, &|document| pattern.key(document), limit)
+                let scan = scan.scored_by_entries(lease());
+                sort::sorted(scan, &|document| pattern.key(document), limit, lease())
             }
             (Order::Any, Some(distance)) => {
-                sort::sorted(scan, &|document| distance.key(document), limit)
+                sort::sorted(scan, &|document| distance.key(document), limit, lease())
             }
             _ => scan.take(limit.unwrap_or(usize::MAX)).collect(),
         }

@@ -250,6 +250,80 @@ fn versions_have_their_text_indexes() {
     assert_eq!(found(&before, "{'$text': {'$search': 'java'}}"), [1, 5]);
 }
 
+/// Goal: a merge leaves the text index that the merged documents would have made. Method: random changes of texts
+/// on both branches; the merged index is checked, and searched beside one that is built anew.
+#[test]
+fn merged_text_indexes_are_as_those_built_anew() {
+    const WORDS: [&str; 8] = ["running", "cats", "tea", "coffee", "the", "shop", "ran", "cakes"];
+    frond_testkit::random::for_seeds(6, |mut random| {
+        let mut made = |id: usize, side: &str| {
+            let mut words = |count: usize| {
+                let words: Vec<&str> = (0..count).map(|_| *random.choose(&WORDS)).collect();
+                words.join(" ")
+            };
+            let (title, body) = (words(id % 3), words(1 + id % 5));
+            json(&format!(
+                "{{'_id': {id}, '{side}': 1, 'title': '{title}', 'body': ['{body}', 7]}}"
+            ))
+        };
+        let frond = open();
+        let main = frond.database("shop").expect("a proper name");
+        let documents: Vec<DocumentBuf> = (0..60).map(|id| made(id, "base")).collect();
+        assert_eq!(try_insert(&main, "shops", &documents).count, 60);
+        let definition = "{'key': {'title': 'text', 'body': 'text'}, 'weights': {'title': 3}}";
+        index(&main, definition);
+        main.commit("all", "Ada").expect("committed");
+        main.create_branch("side", None).expect("made");
+        let side = frond.database("shop@side").expect("a branch");
+        // Both sides change, remove and insert, and both change fields of document 30.
+        for (database, offset, fresh) in [(&main, 0, 100), (&side, 1, 200)] {
+            for id in (offset..20).step_by(2) {
+                let after = made(id + 7, "changed");
+                let body = after.get("body").expect("it has one").to_buf();
+                let set = frond_doc::document! { "body": body.as_value() };
+                let set = frond_doc::document! { "$set": &set };
+                let change = frond_db::UpdateStatement {
+                    update: frond_doc::ValueBuf::from(set),
+                    ..statement(&format!("{{'_id': {id}}}"), "{}")
+                };
+                update(database, "shops", change);
+            }
+            let removed =
+                format!("{{'_id': {{'$gte': {}, '$lt': {}}}}}", 40 + 5 * offset, 45 + 5 * offset);
+            assert_eq!(delete(database, "shops", &removed), 5);
+            let inserted: Vec<DocumentBuf> =
+                (fresh..fresh + 10).map(|id| made(id, "new")).collect();
+            assert_eq!(try_insert(database, "shops", &inserted).count, 10);
+            let field = if offset == 0 { "title" } else { "body" };
+            let both = statement("{'_id': 30}", &format!("{{'$set': {{'{field}': 'tea shop'}}}}"));
+            update(database, "shops", both);
+            database.commit("changed", "Ada").expect("committed");
+        }
+        let everything = request("{}");
+        let merge =
+            frond_db::version::MergeRequest { merge_in: "side".to_owned(), ..Default::default() };
+        let merged = main.merge(&merge).expect("merged");
+        assert!(matches!(merged, frond_db::version::MergeOutcome::Merged { .. }), "{merged:?}");
+        let checked = main.check_collection("shops", &Default::default()).expect("checked");
+        assert!(checked.is_valid(), "{:?}", checked.errors());
+        let documents = run(&main, "shops", &everything).expect("found");
+        assert_eq!(documents.len(), 60 - 10 + 20);
+        let anew = shop();
+        assert_eq!(try_insert(&anew, "shops", &documents).count, documents.len() as u64);
+        index(&anew, definition);
+        for word in WORDS {
+            let search = FindRequest {
+                projection: Some(json("{'s': {'$meta': 'textScore'}, '_id': 1}")),
+                sort: Some(json("{'s': {'$meta': 'textScore'}, '_id': 1}")),
+                ..request(&format!("{{'$text': {{'$search': '{word} cake'}}}}"))
+            };
+            let (found, expected) = (run(&main, "shops", &search), run(&anew, "shops", &search));
+            assert_eq!(found.expect("found"), expected.expect("found"), "{word}");
+        }
+        assert!(found(&main, "{'$text': {'$search': '\\\"tea shop\\\"'}}").contains(&30));
+    });
+}
+
 #[test]
 fn other_searches_leave_metadata_too() {
     let shop = shop();

@@ -68,8 +68,7 @@ struct Rand;
 
 impl Operation for Rand {
     fn evaluate<'a>(&'a self, _: &Scope<'a>) -> Answer<'a> {
-        // 53 bits: as many as a double holds.
-        Ok(((random() >> 11) as f64 / (1_u64 << 53) as f64).into())
+        Ok(random_share().into())
     }
 }
 
@@ -84,6 +83,12 @@ pub(super) fn rand(_: &str, argument: Value<'_>, _: &mut Parser) -> Result<Node,
         return Err(failure(3_040_501, "$rand does not currently accept arguments"));
     }
     Ok(Node::special(Rand))
+}
+
+/// A random number from 0 to less than 1.
+pub(crate) fn random_share() -> f64 {
+    // 53 bits: as many as a double holds.
+    (random() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// The next of a process's sequence of random numbers, for `$rand` and `$sample`: good enough to

@@ -18,7 +18,7 @@ use frond_doc::{Document, Value};
 use super::pattern::Pattern;
 use super::tree::{Condition, Field, Node, Test};
 use crate::error::QueryError;
-use crate::expression::{Expression, Variables, random};
+use crate::expression::{Expression, Variables, random_share};
 
 /// One evaluation: what `$expr` sees, and with what it (or a pattern) failed.
 pub(super) struct Run<'a> {
@@ -125,8 +125,7 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
         Node::Expression(expression) => run.is_true(expression, document),
         Node::Schema(schema) => schema.matches(Value::Document(document)),
         Node::Text(test) => test.passes(document),
-        // 53 bits of chance, as many as a double holds.
-        Node::Sample(rate) => ((random() >> 11) as f64) / ((1_u64 << 53) as f64) < *rate,
+        Node::Sample(rate) => random_share() < *rate,
     }
 }
 

@@ -16,7 +16,7 @@ use super::stage::Stage;
 use crate::filter::Filter;
 
 /// A filter of more conditions stays where it is: moving them costs more than it saves.
-const CONDITIONS_MAX: usize = 1_000;
+pub(super) const CONDITIONS_MAX: usize = 1_000;
 
 /// Moves conditions as far to the front as they may go.
 pub(super) fn settle(stages: &mut Vec<Arc<dyn Stage>>) {
@@ -61,7 +61,7 @@ fn advance(stages: &mut Vec<Arc<dyn Stage>>, position: usize) -> usize {
 }
 
 /// Whether a condition holds of what comes out of a stage whenever it holds of what goes in.
-fn may_pass(stage: &dyn Stage, condition: &Filter) -> bool {
+pub(super) fn may_pass(stage: &dyn Stage, condition: &Filter) -> bool {
     let Some(paths) = condition.paths() else { return false };
     stage.order().is_some() || paths.into_iter().all(|path| stage.keeps(path))
 }

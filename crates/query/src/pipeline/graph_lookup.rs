@@ -71,6 +71,7 @@ impl GraphLookup {
         let mut met: HashSet<Bytes> = HashSet::new();
         let mut found = Elements::new();
         let mut bytes = 0;
+        let mut lease = context.resources.lease();
         let mut depth: u64 = 0;
         while !frontier.is_empty() && self.depth_max.is_none_or(|most| depth <= most) {
             context.resources.check()?;
@@ -83,10 +84,9 @@ impl GraphLookup {
                     continue;
                 }
                 bytes += foreign.as_bytes().len() * 2;
-                if context.resources.memory_bytes_max < bytes {
-                    let message = "$graphLookup reached maximum memory consumption";
-                    return Err(failure(40099, message));
-                }
+                lease.hold(bytes).map_err(|_| {
+                    failure(40099, "$graphLookup reached maximum memory consumption")
+                })?;
                 self.from.visit(foreign.view(), &mut |value| {
                     match value {
                         Some(Value::Array(array)) => {

@@ -17,11 +17,12 @@ use frond_doc::builder::position_name;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
-use super::Documents;
+use super::memory::{Exceeded, Lease};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::sorter::{Sorted, Sorter};
 use super::stage::{Context, Stage, lazily};
+use super::{Documents, MEMORY_BYTES_MAX};
 use crate::accumulator::{self, Accumulator, Place, State};
 use crate::code::Code;
 use crate::error::QueryError;
@@ -54,12 +55,12 @@ struct Field {
 }
 
 /// The groups so far.
-#[derive(Default)]
 struct Groups {
     positions: HashMap<Bytes, usize>,
     /// A group that was given out is `None`.
     groups: Vec<Option<OneGroup>>,
     bytes: usize,
+    lease: Lease,
     /// The key of the document that is added; kept for its memory.
     key: Vec<u8>,
 }
@@ -92,9 +93,16 @@ impl Stage for Group {
     }
 }
 
-fn too_large(bytes: usize) -> QueryError {
+impl Groups {
+    fn new(lease: Lease) -> Groups {
+        let (positions, groups) = (HashMap::new(), Vec::new());
+        Groups { positions, groups, bytes: 0, lease, key: Vec::new() }
+    }
+}
+
+fn too_large(exceeded: Exceeded) -> QueryError {
     let message = format!(
-        "Exceeded memory limit for $group of {bytes} bytes, but didn't allow external sort. Pass \
+        "Exceeded memory limit for $group of {exceeded}, but didn't allow external sort. Pass \
          allowDiskUse:true to opt in."
     );
     QueryError::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
@@ -109,7 +117,7 @@ impl Group {
             resources.memory_bytes_max /= 2;
         }
         lazily(move || {
-            let mut groups = Groups::default();
+            let mut groups = Groups::new(resources.lease());
             let mut sorter = Sorter::new("$group", &resources, usize::MAX);
             let mut is_full = false;
             input.visit(&mut |document| {
@@ -118,9 +126,10 @@ impl Group {
                     sorter.add(key, entry)?;
                 } else {
                     self.add(&mut groups, document, &variables)?;
-                    is_full = resources.memory_bytes_max < groups.bytes;
-                    if is_full && resources.spill.is_none() {
-                        return Err(too_large(resources.memory_bytes_max));
+                    let exceeded = groups.lease.hold(groups.bytes).err();
+                    is_full = exceeded.is_some();
+                    if let (Some(exceeded), None) = (exceeded, &resources.spill) {
+                        return Err(too_large(exceeded));
                     }
                 }
                 Ok(true)
@@ -129,7 +138,9 @@ impl Group {
             let mut next = 0;
             Ok(Box::new(std::iter::from_fn(move || {
                 if entries.peek().is_some() {
-                    return Some(self.next_of_entries(&mut entries, &mut groups, &variables));
+                    let lease = resources.lease_of(MEMORY_BYTES_MAX);
+                    let next = self.next_of_entries(&mut entries, &mut groups, &variables, lease);
+                    return Some(next);
                 }
                 groups.positions = HashMap::new();
                 while let Some(group) = groups.groups.get_mut(next) {
@@ -231,12 +242,13 @@ impl Group {
         Ok((variables.collation().key_of(id.or_null()), entry.build()))
     }
 
-    /// The group of the next key among those that were sorted; there is one.
+    /// The group of the next key among those that were sorted; there is one, and it may grow as `lease` allows.
     fn next_of_entries(
         &self,
         entries: &mut Peekable<Sorted>,
         groups: &mut Groups,
         variables: &Variables,
+        mut lease: Lease,
     ) -> Result<DocumentBuf, QueryError> {
         let (key, mut entry) = entries.next().expect("the caller saw one")?;
         let begun = groups.positions.get(&key).and_then(|position| groups.groups[*position].take());
@@ -244,12 +256,19 @@ impl Group {
             Some(group) => group,
             None => self.start(entry.get("").unwrap_or(Value::Null), variables)?,
         };
+        let mut bytes = 0;
         loop {
             let mut digits = [0; 20];
             for (position, state) in group.states.iter_mut().enumerate() {
                 let value = entry.get(position_name(position, &mut digits));
-                state.add(value.map_or(Evaluated::Missing, Evaluated::Borrowed))?;
+                bytes += state.add(value.map_or(Evaluated::Missing, Evaluated::Borrowed))?;
             }
+            lease.hold(bytes).map_err(|exceeded| {
+                let message = format!(
+                    "one group used too much memory and cannot spill to disk. Memory limit: {exceeded}"
+                );
+                QueryError::new(Code::ExceededMemoryLimit, message)
+            })?;
             let is_of_group =
                 |next: &Result<(Bytes, _), _>| next.as_ref().map_or(true, |(next, _)| *next == key);
             match entries.next_if(is_of_group) {

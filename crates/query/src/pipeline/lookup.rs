@@ -17,6 +17,7 @@ use bytes::Bytes;
 use frond_doc::path::Path;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
+use super::memory::Exceeded;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::set_path;
 use super::stage::{Context, Rows, Stage};
@@ -166,15 +167,16 @@ impl Lookup {
         let filter = wanted.filter(equality)?;
         let mut found: Vec<Vec<DocumentBuf>> = vec![Vec::new(); documents.len()];
         let mut bytes = 0;
+        let mut lease = context.resources.lease_of(MEMORY_BYTES_MAX);
         for foreign in context.collections.find(self.database.as_deref(), collection, &filter)? {
             let foreign = foreign?;
             for position in wanted.positions(equality, foreign.view()) {
                 bytes += size_of::<DocumentBuf>() + foreign.as_bytes().len();
                 found[position].push(foreign.clone());
             }
-            if MEMORY_BYTES_MAX < bytes {
-                drop(found);
-                return self.halves(equality, documents, context, out);
+            if let Err(exceeded) = lease.hold(bytes) {
+                drop((found, lease));
+                return self.halves(equality, documents, context, out, exceeded);
             }
         }
         for (document, found) in documents.iter().zip(found) {
@@ -198,9 +200,10 @@ impl Lookup {
         documents: &[DocumentBuf],
         context: &Context,
         out: &mut VecDeque<DocumentBuf>,
+        exceeded: Exceeded,
     ) -> Result<(), QueryError> {
         if documents.len() < 2 {
-            let message = format!("$lookup exceeded memory limit of {MEMORY_BYTES_MAX} bytes");
+            let message = format!("$lookup exceeded memory limit of {exceeded}");
             return Err(QueryError::new(Code::ExceededMemoryLimit, message));
         }
         let (left, right) = documents.split_at(documents.len() / 2);

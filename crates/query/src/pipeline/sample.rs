@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, Value};
 
+use super::Documents;
+use super::memory::Lease;
 use super::parse::{StageParser, one};
 use super::stage::{Context, Stage, lazily};
-use super::{Documents, MEMORY_BYTES_MAX};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::number::Number;
-use crate::expression::{failure, random};
+use crate::expression::{failure, random, random_share};
+use crate::metadata::{self, MetadataKind};
 
 /// `$sample`
 #[derive(Debug)]
@@ -20,9 +22,30 @@ impl Stage for Sample {
     fn run<'a>(
         self: Arc<Self>,
         input: Documents<'a>,
-        _: &Context,
+        context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
-        Ok(lazily(move || Ok(Box::new(choose(input, self.0)?.into_iter().map(Ok)))))
+        let mut lease = context.resources.lease();
+        let is_asked = context.metadata.contains(MetadataKind::RandVal);
+        Ok(lazily(move || {
+            let chosen = choose(input, self.0, &mut lease)?;
+            let mut numbers = Vec::new();
+            if is_asked {
+                numbers.extend(chosen.iter().map(|_| random_share()));
+                numbers.sort_by(|left: &f64, right| right.total_cmp(left));
+            }
+            let mut numbers = numbers.into_iter();
+            Ok(Box::new(chosen.into_iter().map(move |document| {
+                // As long as there are documents, the memory is taken.
+                let _held = &lease;
+                Ok(match numbers.next() {
+                    Some(number) => {
+                        let value = (MetadataKind::RandVal, Value::Double(number));
+                        metadata::append(document.view(), &[value])
+                    }
+                    None => document,
+                })
+            })))
+        }))
     }
 }
 
@@ -32,7 +55,11 @@ fn below(bound: usize) -> usize {
 }
 
 /// Keeps each document with the same probability (Vitter's algorithm R), then shuffles.
-fn choose(input: Documents<'_>, size: usize) -> Result<Vec<DocumentBuf>, QueryError> {
+fn choose(
+    input: Documents<'_>,
+    size: usize,
+    lease: &mut Lease,
+) -> Result<Vec<DocumentBuf>, QueryError> {
     let mut chosen: Vec<DocumentBuf> = Vec::new();
     let mut bytes = 0;
     for (position, document) in input.enumerate() {
@@ -45,11 +72,10 @@ fn choose(input: Documents<'_>, size: usize) -> Result<Vec<DocumentBuf>, QueryEr
             bytes = bytes + new_bytes - replaced.as_bytes().len();
             *replaced = document;
         }
-        if MEMORY_BYTES_MAX < bytes {
-            let message = format!("$sample exceeded memory limit of {MEMORY_BYTES_MAX} bytes");
-            let code = Code::QueryExceededMemoryLimitNoDiskUseAllowed;
-            return Err(QueryError::new(code, message));
-        }
+        lease.hold(bytes).map_err(|exceeded| {
+            let message = format!("$sample exceeded memory limit of {exceeded}");
+            QueryError::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
+        })?;
     }
     for position in (1..chosen.len()).rev() {
         chosen.swap(position, below(position + 1));

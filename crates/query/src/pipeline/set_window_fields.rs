@@ -14,6 +14,7 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value, key};
 
 use super::Documents;
+use super::memory::Lease;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::rows::{Input, Rows};
 use super::set_path::set_path;
@@ -38,7 +39,7 @@ struct SetWindowFields {
 
 /// A partition's documents, in their order.
 enum Members {
-    InMemory(Vec<DocumentBuf>),
+    InMemory(Vec<DocumentBuf>, Lease),
     OnDisk(Arc<Spool>),
 }
 
@@ -104,8 +105,9 @@ impl SetWindowFields {
         let Some(first) = sorted.next() else { return Ok(None) };
         let (first_key, first) = first?;
         let partition = partition_of(&first_key).to_vec();
-        // Half of it, because what is sorted holds memory too.
-        let bytes_max = resources.memory_bytes_max / 2;
+        // With what is made of them they take it twice; where nothing may go to disk, it has to do.
+        let halves = if resources.spill.is_some() { 2 } else { 1 };
+        let mut lease = resources.lease_of(resources.memory_bytes_max / halves);
         let mut bytes = first.as_bytes().len();
         let mut documents = vec![first];
         let mut spool: Option<Spool> = None;
@@ -120,16 +122,17 @@ impl SetWindowFields {
             }
             bytes += size_of::<DocumentBuf>() + document.as_bytes().len();
             documents.push(document);
-            if bytes_max < bytes {
-                let spool = spool.insert(Spool::new("$setWindowFields", resources));
+            if let Err(exceeded) = lease.hold(bytes) {
+                let spool = spool.insert(Spool::on_disk("$setWindowFields", resources, exceeded)?);
                 for document in std::mem::take(&mut documents) {
                     spool.push(document.view())?;
                 }
+                lease.release();
             }
         }
         Ok(Some(match spool {
             Some(spool) => Members::OnDisk(Arc::new(spool)),
-            None => Members::InMemory(documents),
+            None => Members::InMemory(documents, lease),
         }))
     }
 
@@ -141,10 +144,14 @@ impl SetWindowFields {
         resources: &Resources,
     ) -> Result<Documents<'a>, QueryError> {
         let spool = match members {
-            Members::InMemory(documents) => {
+            Members::InMemory(documents, lease) => {
                 resources.check()?;
                 let made = self.compute(documents, variables, resources)?;
-                return Ok(Box::new(made.into_iter().map(Ok)));
+                return Ok(Box::new(made.into_iter().map(move |document| {
+                    // As long as there are documents, the memory is taken.
+                    let _held = &lease;
+                    Ok(document)
+                })));
             }
             Members::OnDisk(spool) => spool,
         };

@@ -11,6 +11,7 @@ use super::sorter::Sorter;
 use super::stage::{Context, Rows, Stage, lazily};
 use crate::error::QueryError;
 use crate::expression::failure;
+use crate::metadata::{self, MetadataKind};
 use crate::sort::SortPattern;
 
 /// `$sort`
@@ -48,6 +49,7 @@ impl Sort {
         let wanted = context.wanted.unwrap_or(usize::MAX);
         let resources = context.resources.clone();
         let collation = context.variables.collation().clone();
+        let is_asked = context.metadata.contains(MetadataKind::SortKey);
         lazily(move || {
             let mut sorter = Sorter::new("Sort", &resources, wanted);
             let mut key = Vec::new();
@@ -57,7 +59,15 @@ impl Sort {
                 sorter.add_view(&key, document)?;
                 Ok(true)
             })?;
-            Ok(Box::new(sorter.finish()?.map(|entry| Ok(entry?.1))))
+            let sorted = sorter.finish()?;
+            if !is_asked {
+                return Ok(Box::new(sorted.map(|entry| Ok(entry?.1))));
+            }
+            Ok(Box::new(sorted.map(move |entry| {
+                let (_, document) = entry?;
+                let key = self.0.sort_key(document.view(), &collation);
+                Ok(metadata::append_sort_key(document.view(), &key))
+            })))
         })
     }
 }

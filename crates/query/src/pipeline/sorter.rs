@@ -4,8 +4,8 @@
 //!    sorted and written to a file, a *run* ([`run`]).
 //! 2. [`FAN_IN`] runs of one level that follow one another are merged into one of the next level, so that few
 //!    are ever read at once, and each entry is written once a level.
-//! 3. In the end the runs and what is still in memory are interleaved: the least key first, of equal
-//!    keys the one of the earlier run, so that equal documents keep their order.
+//! 3. In the end what is still in memory is written too if anything was, and the runs are interleaved: the least key
+//!    first, of equal keys the one of the earlier run, so that equal documents keep their order.
 //! 4. Where only the first so many are wanted, the worse half is dropped before anything is written, and what
 //!    is no better than the worst of those that are left is not even copied.
 
@@ -14,13 +14,14 @@ mod run;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf};
 
 use self::kept::Kept;
 use self::run::{Run, RunWriter};
-use super::spill::Resources;
+use super::spill::{Resources, Spill};
 use crate::error::QueryError;
 
 /// How many runs are merged at once: each takes a buffer.
@@ -48,7 +49,8 @@ pub struct Sorter<'r> {
 impl<'r> Sorter<'r> {
     /// Sorts for `stage`; only the first `wanted` documents will be asked for.
     pub fn new(stage: &'static str, resources: &'r Resources, wanted: usize) -> Sorter<'r> {
-        Sorter { stage, resources, wanted, kept: Kept::default(), bar: None, runs: Vec::new() }
+        let kept = Kept::new(resources.lease());
+        Sorter { stage, resources, wanted, kept, bar: None, runs: Vec::new() }
     }
 
     /// Takes a document.
@@ -68,11 +70,17 @@ impl<'r> Sorter<'r> {
             return Ok(());
         }
         self.kept.push(key, document.as_bytes());
-        let is_full = self.resources.memory_bytes_max < self.kept.bytes();
-        if is_full || self.wanted.saturating_mul(2).max(64) <= self.kept.count() {
+        if self.wanted.saturating_mul(2).max(64) <= self.kept.count() {
             self.sort();
         }
-        if self.resources.memory_bytes_max < self.kept.bytes() { self.write_run() } else { Ok(()) }
+        if self.kept.check().is_ok() {
+            return Ok(());
+        }
+        self.sort();
+        match self.kept.check() {
+            Ok(()) => Ok(()),
+            Err(exceeded) => self.write_run(self.resources.spill_of(self.stage, exceeded)?),
+        }
     }
 
     fn sort(&mut self) {
@@ -89,8 +97,8 @@ impl<'r> Sorter<'r> {
     }
 
     /// Writes what is kept, which is sorted.
-    fn write_run(&mut self) -> Result<(), QueryError> {
-        let mut writer = RunWriter::new(self.resources.create(self.stage)?);
+    fn write_run(&mut self, spill: &Arc<dyn Spill>) -> Result<(), QueryError> {
+        let mut writer = RunWriter::new(spill.create()?);
         for position in 0..self.kept.count() {
             if position.is_multiple_of(CHECK_COUNT) {
                 self.resources.check()?;
@@ -98,12 +106,13 @@ impl<'r> Sorter<'r> {
             let (key, document) = self.kept.entry(position);
             writer.add(key, document)?;
         }
-        self.kept = Kept::default();
+        self.kept.clear();
         self.runs.push(writer.finish(0)?);
         while let Some(level) = self.full_level() {
             let runs = self.runs.split_off(self.runs.len() - FAN_IN);
-            let merged = Sorted::of(runs, Kept::default(), self.wanted)?;
-            let mut writer = RunWriter::new(self.resources.create(self.stage)?);
+            let nothing = Kept::new(self.resources.lease());
+            let merged = Sorted::of(runs, nothing, self.wanted)?;
+            let mut writer = RunWriter::new(spill.create()?);
             for (count, entry) in merged.enumerate() {
                 let (key, document) = entry?;
                 if count.is_multiple_of(CHECK_COUNT) {
@@ -129,6 +138,10 @@ impl<'r> Sorter<'r> {
     /// What reading a run failed with.
     pub fn finish(mut self) -> Result<Sorted, QueryError> {
         self.sort();
+        // Whoever reads what is sorted may need the memory: a window does, and a cursor stays open.
+        if let Some(spill) = self.resources.spill.as_ref().filter(|_| !self.runs.is_empty()) {
+            self.write_run(spill)?;
+        }
         Sorted::of(self.runs, self.kept, self.wanted)
     }
 }
@@ -164,7 +177,7 @@ pub struct Sorted {
     /// Empty where there are no runs: all is in `kept` then.
     heap: BinaryHeap<Reverse<Head>>,
     runs: Vec<Run>,
-    /// What is in memory: the last run.
+    /// What is in memory, if there are no runs.
     kept: Kept,
     /// Of what is kept, how many came out.
     position: usize,
@@ -174,19 +187,14 @@ pub struct Sorted {
 impl Sorted {
     fn of(runs: Vec<Run>, kept: Kept, wanted: usize) -> Result<Sorted, QueryError> {
         let mut sorted = Sorted { heap: BinaryHeap::new(), runs, kept, position: 0, left: wanted };
-        if !sorted.runs.is_empty() {
-            for run in 0..=sorted.runs.len() {
-                sorted.push_next(run)?;
-            }
+        for run in 0..sorted.runs.len() {
+            sorted.push_next(run)?;
         }
         Ok(sorted)
     }
 
     fn push_next(&mut self, run: usize) -> Result<(), QueryError> {
-        let entry = match self.runs.get_mut(run) {
-            Some(run) => run.next()?,
-            None => self.next_kept(),
-        };
+        let entry = self.runs[run].next()?;
         self.heap.extend(entry.map(|entry| Reverse(Head { entry, run })));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Where stages put what doesn't fit into memory.
+//! What a stage may use: memory, and files for what doesn't fit into it.
 //!
 //! This crate knows no disk: the caller gives files ([`Spill`]), which are written from their
 //! beginning to their end, then read, and gone when they are dropped.
@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::memory::{Exceeded, Lease, StageMemory};
 use crate::code::Code;
 use crate::error::QueryError;
 
@@ -44,6 +45,8 @@ pub type GoOn = dyn Fn() -> Result<(), QueryError> + Send + Sync;
 pub struct Resources {
     /// Bytes that a stage keeps in memory at most.
     pub memory_bytes_max: usize,
+    /// What the stages of all queries keep together; `None`: nobody counts it.
+    pub memory: Option<Arc<StageMemory>>,
     /// `None`: what needs more memory is refused.
     pub spill: Option<Arc<dyn Spill>>,
     /// `None`: nobody.
@@ -52,7 +55,7 @@ pub struct Resources {
 
 impl Default for Resources {
     fn default() -> Resources {
-        Resources { memory_bytes_max: MEMORY_BYTES_MAX, spill: None, go_on: None }
+        Resources { memory_bytes_max: MEMORY_BYTES_MAX, memory: None, spill: None, go_on: None }
     }
 }
 
@@ -74,21 +77,30 @@ impl Resources {
         self.go_on.as_ref().map_or(Ok(()), |go_on| go_on())
     }
 
-    /// A file for what `stage` can't keep.
+    /// Memory for a stage.
+    pub fn lease(&self) -> Lease {
+        self.lease_of(self.memory_bytes_max)
+    }
+
+    /// Memory for a stage that has a limit of its own.
+    pub fn lease_of(&self, bytes_max: usize) -> Lease {
+        Lease::new(bytes_max, self.memory.clone())
+    }
+
+    /// Where `stage` puts what it can't keep, since it has `exceeded` its memory.
     ///
     /// # Errors
     /// `QueryExceededMemoryLimitNoDiskUseAllowed` if there is no disk for it.
-    pub(crate) fn create(&self, stage: &str) -> Result<Box<dyn SpillFile>, QueryError> {
-        match &self.spill {
-            Some(spill) => spill.create(),
-            None => {
-                let message = format!(
-                    "{stage} exceeded memory limit of {} bytes, but did not opt in to external \
-                     sorting.",
-                    self.memory_bytes_max
-                );
-                Err(QueryError::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message))
-            }
-        }
+    pub(crate) fn spill_of(
+        &self,
+        stage: &str,
+        exceeded: Exceeded,
+    ) -> Result<&Arc<dyn Spill>, QueryError> {
+        self.spill.as_ref().ok_or_else(|| {
+            let message = format!(
+                "{stage} exceeded memory limit of {exceeded}, but did not opt in to external sorting."
+            );
+            QueryError::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
+        })
     }
 }

@@ -1,16 +1,21 @@
 //! Documents that are read more than once: in memory while they fit, then in a file.
 //!
-//! A document begins with its own length, so they lie one after the other, first those of the file, then those
-//! in memory. Reading takes one buffer, however many there are, and any number of readers read at once.
+//! 1. Documents are copied into pieces, whole ones, which never move: a vector that grew would need its memory twice.
+//! 2. When they need more than is allowed, all go to a file, and one piece at a time after that.
+//! 3. A document begins with its own length, so they lie one after the other, first those of the file, then those
+//!    in memory. Reading takes one buffer, however many there are, and any number of readers read at once.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf};
 
+use super::memory::{Exceeded, Lease};
 use super::spill::{Resources, SpillFile};
 use crate::error::QueryError;
 
+/// Pieces in memory grow up to so many bytes, unless a document alone has more.
+const PIECE_BYTES_MAX: usize = 256 << 10;
 /// A file is read in pieces of so many bytes.
 const BUFFER_BYTES: usize = 64 << 10;
 /// The length with which a document begins.
@@ -26,7 +31,10 @@ pub(super) struct Spool {
     file: Option<Box<dyn SpillFile>>,
     file_bytes: u64,
     /// Behind those of the file.
-    tail: Vec<u8>,
+    pieces: Vec<Vec<u8>>,
+    /// What the pieces take.
+    held_bytes: usize,
+    lease: Lease,
     count: usize,
 }
 
@@ -38,15 +46,38 @@ pub(super) struct SpoolReader {
     buffer: Vec<u8>,
     /// In the buffer.
     position: usize,
-    tail_position: usize,
+    /// Which piece comes next, and where in it.
+    piece: usize,
+    piece_position: usize,
     count: usize,
 }
 
 impl Spool {
     /// Holds nothing yet. What takes more memory than `resources` allow goes to a file.
     pub(super) fn new(stage: &'static str, resources: &Resources) -> Spool {
-        let resources = resources.clone();
-        Spool { stage, resources, file: None, file_bytes: 0, tail: Vec::new(), count: 0 }
+        Spool {
+            stage,
+            resources: resources.clone(),
+            file: None,
+            file_bytes: 0,
+            pieces: Vec::new(),
+            held_bytes: 0,
+            lease: resources.lease(),
+            count: 0,
+        }
+    }
+
+    /// As [`Spool::new`], for documents that have `exceeded` the memory already.
+    ///
+    /// # Errors
+    /// 292 if there may be no file.
+    pub(super) fn on_disk(
+        stage: &'static str,
+        resources: &Resources,
+        exceeded: Exceeded,
+    ) -> Result<Spool, QueryError> {
+        let file = resources.spill_of(stage, exceeded)?.create()?;
+        Ok(Spool { file: Some(file), ..Spool::new(stage, resources) })
     }
 
     /// How many documents there are.
@@ -59,21 +90,40 @@ impl Spool {
     /// # Errors
     /// What writing the file failed with; 292 if there may be none.
     pub(super) fn push(&mut self, document: Document<'_>) -> Result<(), QueryError> {
-        self.tail.extend_from_slice(document.as_bytes());
-        self.count += 1;
-        // A growing vector has room for twice what it holds.
-        if self.tail.len() <= self.resources.memory_bytes_max / 2 {
-            return Ok(());
+        let bytes = document.as_bytes();
+        let room = |piece: &Vec<u8>| piece.capacity() - piece.len();
+        if self.pieces.last().is_none_or(|piece| room(piece) < bytes.len()) {
+            self.begin_piece(bytes.len())?;
         }
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => self.file.insert(self.resources.create(self.stage)?),
-        };
-        file.append(&self.tail)?;
-        self.file_bytes += self.tail.len() as u64;
-        self.tail.clear();
-        self.tail.shrink_to(BUFFER_BYTES);
-        self.resources.check()
+        if let Some(piece) = self.pieces.last_mut() {
+            piece.extend_from_slice(bytes);
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Makes a piece with room for so many bytes. Pieces double, so that few documents take little memory.
+    fn begin_piece(&mut self, bytes: usize) -> Result<(), QueryError> {
+        let before = self.pieces.last().map_or(0, Vec::capacity);
+        let mut wanted = (before * 2).min(PIECE_BYTES_MAX).max(bytes);
+        if self.file.is_none()
+            && let Err(exceeded) = self.lease.hold(self.held_bytes + wanted)
+        {
+            self.file = Some(self.resources.spill_of(self.stage, exceeded)?.create()?);
+        }
+        if let Some(file) = &mut self.file {
+            for piece in std::mem::take(&mut self.pieces) {
+                file.append(&piece)?;
+                self.file_bytes += piece.len() as u64;
+            }
+            self.held_bytes = 0;
+            self.lease.release();
+            self.resources.check()?;
+            wanted = PIECE_BYTES_MAX.max(bytes);
+        }
+        self.held_bytes += wanted;
+        self.pieces.push(Vec::with_capacity(wanted));
+        Ok(())
     }
 
     /// Reads them all, in the order in which they came.
@@ -83,7 +133,8 @@ impl Spool {
             file_offset: 0,
             buffer: Vec::new(),
             position: 0,
-            tail_position: 0,
+            piece: 0,
+            piece_position: 0,
             count: 0,
         }
     }
@@ -108,12 +159,13 @@ impl SpoolReader {
             self.position += length;
             &self.buffer[self.position - length..self.position]
         } else {
-            let rest = &self.spool.tail[self.tail_position..];
-            if rest.is_empty() {
-                return Ok(None);
-            }
+            let Some(piece) = self.spool.pieces.get(self.piece) else { return Ok(None) };
+            let rest = &piece[self.piece_position..];
             let length = length_at(rest);
-            self.tail_position += length;
+            self.piece_position += length;
+            if self.piece_position == piece.len() {
+                (self.piece, self.piece_position) = (self.piece + 1, 0);
+            }
             &rest[..length]
         };
         Ok(Some(DocumentBuf::from_validated(Bytes::copy_from_slice(bytes))))

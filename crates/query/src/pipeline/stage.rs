@@ -11,6 +11,7 @@ use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::filter::Filter;
+use crate::metadata::Metadata;
 use crate::sort::SortPattern;
 
 /// What stages see besides the documents.
@@ -22,6 +23,8 @@ pub(super) struct Context {
     pub(super) resources: Resources,
     /// How many documents the stages after this one read at most.
     pub(super) wanted: Option<usize>,
+    /// What the pipeline's stages ask to be left in documents.
+    pub(super) metadata: Metadata,
 }
 
 /// How many documents a stage gives for those that it gets.

@@ -73,6 +73,11 @@ impl TextMatcher {
         self.filed.iter().map(String::as_str)
     }
 
+    /// How many terms may find a document.
+    pub fn terms_count(&self) -> usize {
+        self.filed.len()
+    }
+
     /// Whether `document` is searched for. One whose language isn't known is not.
     pub(crate) fn matches(&self, document: Document<'_>) -> bool {
         self.try_matches(document).unwrap_or(false)

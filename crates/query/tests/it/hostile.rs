@@ -10,13 +10,14 @@ use frond_doc::{
     Array, Binary, Decimal128, DocumentBuf, DocumentBuilder, ObjectId, Regex, Timestamp, Value,
 };
 use frond_query::expression::Variables;
+use frond_query::index::{IndexShape, ShapeOptions, TextOptions};
 use frond_query::pipeline::{Pipeline, Resources};
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Expression, Filter, Projection, SortPattern, Update};
 use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
 
-use crate::pipelines::memory;
+use crate::pipelines::{json, memory};
 
 const EXPRESSIONS: &str = "$abs $acos $acosh $add $allElementsTrue $and $anyElementTrue $arrayElemAt \
     $arrayToObject $asin $asinh $atan $atan2 $atanh $avg $binarySize $bitAnd $bitNot $bitOr $bitXor $bsonSize $ceil \
@@ -24,8 +25,8 @@ const EXPRESSIONS: &str = "$abs $acos $acosh $add $allElementsTrue $and $anyElem
     $dateSubtract $dateToParts $dateToString $dateTrunc $dayOfMonth $dayOfWeek $dayOfYear $degreesToRadians $divide \
     $eq $exp $filter $first $firstN $floor $getField $gt $gte $hour $ifNull $in $indexOfArray $indexOfBytes \
     $indexOfCP $isArray $isNumber $isoDayOfWeek $isoWeek $isoWeekYear $last $lastN $let $literal $ln $log $log10 \
-    $lt $lte $ltrim $map $max $maxN $median $mergeObjects $millisecond $min $minN $minute $mod $month $multiply $ne \
-    $not $objectToArray $or $percentile $pow $radiansToDegrees $range $reduce $regexFind $regexFindAll $regexMatch \
+    $lt $lte $ltrim $map $max $maxN $median $mergeObjects $meta $millisecond $min $minN $minute $mod $month $multiply $ne \
+    $not $objectToArray $or $percentile $pow $radiansToDegrees $rand $range $reduce $regexFind $regexFindAll $regexMatch \
     $replaceAll $replaceOne $reverseArray $round $rtrim $second $setDifference $setEquals $setField \
     $setIntersection $setIsSubset $setUnion $sin $sinh $size $slice $sortArray $split $sqrt $stdDevPop $stdDevSamp \
     $strLenBytes $strLenCP $strcasecmp $substr $substrBytes $substrCP $subtract $sum $switch $tan $tanh $toBool \
@@ -38,8 +39,8 @@ const STAGES: &str = "$addFields $bucket $bucketAuto $count $densify $documents 
     $limit $lookup $match $project $redact $replaceRoot $replaceWith $sample $set $setWindowFields $skip $sort \
     $sortByCount $unionWith $unset $unwind";
 const FILTERS: &str = "$all $and $bitsAllClear $bitsAllSet $bitsAnyClear $bitsAnySet $elemMatch $eq $exists $expr \
-    $geoIntersects $geoWithin $gt $gte $in $jsonSchema $lt $lte $mod $ne $nin $nor $not $options $or $regex $size \
-    $type";
+    $geoIntersects $geoWithin $gt $gte $in $jsonSchema $lt $lte $maxDistance $mod $ne $near $nearSphere $nin $nor \
+    $not $options $or $regex $sampleRate $search $size $text $type";
 const UPDATES: &str = "$addToSet $bit $currentDate $inc $max $min $mul $pop $pull $pullAll $push $rename $set \
     $setOnInsert $unset $each $position $slice $sort";
 /// Parameters of operators and stages.
@@ -48,7 +49,8 @@ const PARAMETERS: &str = "input in as cond vars initialValue date unit amount st
     partitionByFields range step bounds documents window path preserveNullAndEmptyArrays includeArrayIndex from let \
     pipeline localField foreignField startWith connectFromField connectToField maxDepth depthField coll groupBy \
     boundaries default buckets granularity newRoot size method p alpha N if then else branches case defaults inputs \
-    useLongestLength binSize startOfWeek year month day hour type required properties items";
+    useLongestLength binSize startOfWeek year month day hour type required properties items coordinates near key \
+    $search $language $caseSensitive $geometry $box $center $centerSphere $polygon";
 const PATHS: [&str; 14] = [
     "a",
     "b",
@@ -131,6 +133,13 @@ impl Maker<'_> {
             "linear",
             "approximate",
             "object",
+            "Polygon",
+            "Point",
+            "sortKey",
+            "randVal",
+            "running -\"the cats",
+            "\"a b\" -c",
+            "da\u{308}mlich\u{200d}l'eau",
         ];
         let text = if self.random.one_in(20) { &long[..] } else { *self.random.choose(&odd) };
         builder.append(name, Value::String(text));
@@ -273,8 +282,10 @@ impl Maker<'_> {
                     builder.begin_document(field);
                     let accumulator = self.word(ACCUMULATORS);
                     self.value(builder, accumulator, EXPRESSIONS, 3);
-                    if self.random.one_in(3) {
-                        self.value(builder, "window", EXPRESSIONS, 2);
+                    match self.random.below(6) {
+                        0 => self.value(builder, "window", EXPRESSIONS, 2),
+                        1 | 2 => self.window(builder),
+                        _ => {}
                     }
                     builder.end();
                 }
@@ -287,6 +298,30 @@ impl Maker<'_> {
                 self.value(builder, stage, EXPRESSIONS, 1);
             }
             _ => self.request(builder, stage, EXPRESSIONS),
+        }
+        builder.end();
+    }
+
+    /// A window that is right but for its numbers.
+    fn window(&mut self, builder: &mut DocumentBuilder) {
+        builder.begin_document("window");
+        let kind = *self.random.choose(&["range", "documents"]);
+        builder.begin_array(kind);
+        for position in ["0", "1"] {
+            match self.random.below(5) {
+                0 => {
+                    builder.append(position, Value::String("unbounded"));
+                }
+                1 => {
+                    builder.append(position, Value::String("current"));
+                }
+                _ => self.number(builder, position),
+            }
+        }
+        builder.end();
+        if kind == "range" && self.random.one_in(3) {
+            let unit = *self.random.choose(&["millisecond", "day", "month", "year"]);
+            builder.append("unit", Value::String(unit));
         }
         builder.end();
     }
@@ -379,6 +414,62 @@ fn filters_and_expressions() {
             }
             if let Some(sort) = &sort {
                 sort.key(document.view());
+            }
+        }
+    });
+}
+
+/// What indexes file of hostile documents, and what is found of them by text.
+#[test]
+fn keys_and_searches() {
+    let shape = |key: &str| {
+        let key = json(key);
+        let weights = json(r#"{"a": 1, "a.b": 7, "$**": 1}"#);
+        let options = ShapeOptions {
+            text: Some(TextOptions {
+                weights: weights.view(),
+                default_language: "english",
+                language_override: "x",
+            }),
+            ..ShapeOptions::default()
+        };
+        let has_text = key.get("_fts").is_some();
+        let options = if has_text { options } else { ShapeOptions::default() };
+        IndexShape::parse(key.view(), options).expect("a key")
+    };
+    let shapes = [
+        r#"{"a": "2d", "b": 1}"#,
+        r#"{"a": "2dsphere", "b": -1}"#,
+        r#"{"b": 1, "_fts": "text", "_ftsx": 1, "x": -1}"#,
+        r#"{"a.$**": 1}"#,
+        r#"{"a": "hashed", "b": 1}"#,
+        r#"{"a": 1, "a.b": -1, "x": 1}"#,
+    ]
+    .map(shape);
+    for_seeds(600, |mut random| {
+        let input = documents(&mut random);
+        let wrapped = made(&mut random, |maker, builder| {
+            builder.begin_document("filter").begin_document("$text");
+            maker.text(builder, "$search");
+            maker.value(builder, "$language", FILTERS, 1);
+            builder.end().end();
+        });
+        let filter = wrapped.get("filter").and_then(|filter| filter.as_document());
+        let filter = filter.and_then(|filter| Filter::parse_search(filter).ok());
+        let spec = shapes[2].text().expect("its texts");
+        let matcher = filter
+            .as_ref()
+            .and_then(|filter| filter.text())
+            .and_then(|(search, _)| frond_query::search::TextMatcher::new(search, spec).ok());
+        for document in &input {
+            for shape in &shapes {
+                if let Ok(found) = shape.keys(document.view()) {
+                    assert!(found.keys.is_sorted_by(|left, right| left.key < right.key));
+                }
+            }
+            if let (Some(filter), Some(matcher)) = (&filter, &matcher) {
+                filter.clone().with_text(matcher.clone()).matches(document.view());
+                assert!(matcher.score(document.view()) >= 0.0);
             }
         }
     });

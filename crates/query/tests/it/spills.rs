@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::QueryError;
 use frond_query::expression::Variables;
-use frond_query::pipeline::{Pipeline, Resources, Spill, SpillFile};
+use frond_query::pipeline::{Pipeline, Resources, Sorter, Spill, SpillFile, StageMemory};
 use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
 
@@ -226,4 +226,144 @@ fn without_files_too_much_is_refused() {
             assert_eq!(error.code.number(), 292);
         }
     });
+}
+
+/// Sorts documents of together about 800 KB.
+fn sorted_large(resources: &Resources) -> Result<frond_query::pipeline::Sorted, QueryError> {
+    let mut sorter = Sorter::new("Sort", resources, usize::MAX);
+    let mut random = Random::new(5);
+    for id in 0..200 {
+        let mut document = DocumentBuilder::new();
+        document.append("_id", Value::Int32(id)).append("pad", Value::String(&"x".repeat(4_000)));
+        sorter.add((random.below(1_000) as u32).to_be_bytes().to_vec().into(), document.build())?;
+    }
+    sorter.finish()
+}
+
+#[test]
+fn stages_share_one_budget() {
+    let files = Arc::new(Files::default());
+    let memory = StageMemory::new(1 << 20);
+    let spill: Option<Arc<dyn Spill>> = Some(files.clone());
+    let resources = Resources { memory: Some(memory.clone()), spill, ..Resources::default() };
+    let first = sorted_large(&resources).unwrap();
+    assert_eq!(files.made.load(Ordering::Relaxed), 0, "alone it has room");
+    assert!(memory.bytes() > 800_000);
+    // As long as that cursor is open, another one goes to disk, or fails where it mustn't.
+    let second = sorted_large(&resources).unwrap();
+    assert!(files.made.load(Ordering::Relaxed) > 1);
+    assert!(memory.bytes() <= (1 << 20) + (256 << 10), "{}", memory.bytes());
+    let in_memory = Resources { spill: None, ..resources.clone() };
+    let error = sorted_large(&in_memory).map(|_| ()).unwrap_err();
+    assert_eq!(error.code.number(), 292);
+    assert!(error.message.contains("share"), "{}", error.message);
+    let ids = |sorted: frond_query::pipeline::Sorted| -> Vec<DocumentBuf> {
+        sorted.map(|entry| entry.unwrap().1).collect()
+    };
+    assert_eq!(ids(first), ids(second));
+    assert_eq!(memory.bytes(), 0);
+    sorted_large(&in_memory).unwrap();
+}
+
+/// A group that alone takes too much is refused before it is there.
+#[test]
+fn one_group_is_bounded() {
+    let files = Arc::new(Files::default());
+    let memory = Some(StageMemory::new(1 << 20));
+    let spill: Option<Arc<dyn Spill>> = Some(files.clone());
+    let resources = Resources { memory, spill, ..Resources::default() };
+    let pad = "x".repeat(4_000);
+    let make = |id| json(&format!(r#"{{"_id": {id}, "pad": "{pad}"}}"#));
+    let input: Vec<DocumentBuf> = (0..500).map(make).collect();
+    let all = r#"[{"$group": {"_id": null, "all": {"$push": "$pad"}}}, {"$project": {"_id": 1}}]"#;
+    assert_eq!(run(&input, all, resources.clone()).unwrap_err().code.number(), 146);
+    let few = r#"[{"$group": {"_id": "$_id", "all": {"$push": "$pad"}}}, {"$count": "n"}]"#;
+    assert_eq!(run(&input, few, resources).unwrap().len(), 1);
+}
+
+/// Goal: over hostile numbers, too, windows that stream give what windows in memory give. Method: random sort values
+/// and inputs (NaN, infinities, bounds of types, decimals, dates), random functions and bounds.
+#[test]
+fn streamed_windows_of_hostile_numbers() {
+    const NUMBERS: [&str; 12] = [
+        "0",
+        "-1",
+        "1.5",
+        "7",
+        r#"{"$numberDouble": "NaN"}"#,
+        r#"{"$numberDouble": "-Infinity"}"#,
+        r#"{"$numberDouble": "Infinity"}"#,
+        r#"{"$numberDouble": "1e308"}"#,
+        r#"{"$numberLong": "9223372036854775807"}"#,
+        r#"{"$numberLong": "-9223372036854775808"}"#,
+        r#"{"$numberDecimal": "0.1"}"#,
+        r#"{"$numberDecimal": "NaN"}"#,
+    ];
+    const FUNCTIONS: [&str; 9] = [
+        r#""$sum": "$v""#,
+        r#""$avg": "$v""#,
+        r#""$min": "$v""#,
+        r#""$push": "$v""#,
+        r#""$stdDevPop": "$v""#,
+        r#""$derivative": {"input": "$v""#,
+        r#""$integral": {"input": "$v""#,
+        r#""$expMovingAvg": {"input": "$v", "N": 3}"#,
+        r#""$linearFill": "$v""#,
+    ];
+    let files = Arc::new(Files::default());
+    for_seeds(150, |mut random| {
+        let has_dates = random.one_in(3);
+        let is_tame = random.one_in(2);
+        let mut number = || match is_tame {
+            true => random.below(30).to_string(),
+            false => (*random.choose(&NUMBERS)).to_owned(),
+        };
+        let make = |id: i32, number: &mut dyn FnMut() -> String| {
+            let at = number();
+            let at = match has_dates {
+                true => format!(
+                    r#"{{"$date": {{"$numberLong": "{}"}}}}"#,
+                    at.len() * 1_000 + id as usize
+                ),
+                false => at,
+            };
+            json(&format!(r#"{{"_id": {id}, "t": {at}, "v": {}}}"#, number()))
+        };
+        let input: Vec<DocumentBuf> = (0..60).map(|id| make(id, &mut number)).collect();
+        let function = *random.choose(&FUNCTIONS);
+        let takes_window = !function.contains("expMovingAvg") && !function.contains("linearFill");
+        let mut bounds = [random.below(9) as i32 - 4, random.below(9) as i32 - 4];
+        bounds.sort_unstable();
+        let [low, high] = bounds;
+        let window = match (random.below(3), has_dates) {
+            (0, _) => format!(r#""documents": [{low}, {high}]"#),
+            (1, _) => r#""documents": ["unbounded", "current"]"#.to_owned(),
+            (_, true) => format!(r#""range": [{low}, {high}], "unit": "second""#),
+            (_, false) => format!(r#""range": [{low}, {high}]"#),
+        };
+        let closing = match function.contains("derivative") || function.contains("integral") {
+            true if has_dates => r#", "unit": "second"}"#,
+            true => "}",
+            false => "",
+        };
+        let window =
+            if takes_window { format!(r#", "window": {{{window}}}"#) } else { String::new() };
+        let stages = format!(
+            r#"[{{"$setWindowFields": {{"sortBy": {{"t": 1}}, "output": {{"o": {{{function}{closing}{window}}}}}}}}}]"#
+        );
+        let spill: Option<Arc<dyn Spill>> = Some(files.clone());
+        let small = Resources { memory_bytes_max: 3_000, spill, ..Resources::default() };
+        let (streamed, expected) =
+            (run(&input, &stages, small), run(&input, &stages, Resources::default()));
+        match (streamed, expected) {
+            (Ok(streamed), Ok(expected)) => assert_eq!(streamed, expected, "{stages}"),
+            (Err(_), Err(_)) => {}
+            // A window alone may be too large.
+            (Err(error), Ok(_)) if error.code.number() == 5_414_201 => {}
+            (streamed, expected) => {
+                panic!("{stages}: {:?}, {:?}", streamed.map(|_| ()), expected.map(|_| ()))
+            }
+        }
+    });
+    assert!(files.made.load(Ordering::Relaxed) > 20, "nothing was written");
 }

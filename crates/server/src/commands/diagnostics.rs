@@ -132,6 +132,8 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
     ] {
         answer.append(name, Value::Int64(reply::long(held as u64)));
     }
+    let stages = server.frond.stages_memory_bytes() as u64;
+    answer.append("stagesBytes", Value::Int64(reply::long(stages)));
     answer.end().end();
 }
 

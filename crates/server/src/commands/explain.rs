@@ -1,13 +1,13 @@
 //! `explain`: how a command would go. The command itself is not run, except that
 //! `executionStats` runs the search that it would make.
 //!
-//! A pipeline is explained as its leading `$match` and `$sort` and the stages that follow; a write
+//! A pipeline is explained as its search (a `$match` that moved to the front, a leading `$sort` and `$limit`) and the stages that follow; a write
 //! as the search for the documents that it would change.
 
 use frond_db::{AggregateRequest, Database, Effort, Error, FindRequest, Purpose};
 use frond_doc::document::EMPTY;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
-use frond_query::pipeline::Pipeline;
+use frond_query::pipeline::{Pipeline, told};
 use frond_query::{Code, Update};
 
 use crate::commands::handshake::MONGODB_VERSION;
@@ -194,35 +194,26 @@ pub fn aggregate(
     }
     // A stage that can't be run can't be explained either.
     Pipeline::parse_collated(stages, &collation)?;
-    let stage = |position: usize, name: &str| {
-        let stage = stages.get(position)?.as_document()?;
-        stage.get(name)?.as_document().map(|document| document.to_buf())
-    };
-    let filter = stage(0, "$match");
-    let sort = stage(usize::from(filter.is_some()), "$sort");
-    let mut read_by_search = usize::from(filter.is_some()) + usize::from(sort.is_some());
-    let limit = stages.get(read_by_search).and_then(|stage| stage.as_document()?.get("$limit"));
-    let limit = limit.and_then(|limit| u64::try_from(limit.as_integer()?).ok());
-    read_by_search += usize::from(limit.is_some());
     let mut explanation = DocumentBuilder::new();
     explanation.begin_array("stages");
-    if let Some(collection) = collection {
-        let hint = request.hint.clone();
-        let collation = request.collation.clone();
-        let find = FindRequest { filter, sort, hint, limit, collation, ..FindRequest::default() };
-        if let Some((on, pipeline)) =
-            database.pipeline_of_view(collection, &FindRequest::default())?
-        {
-            let pipeline = concatenated(&pipeline, stages);
-            let request = AggregateRequest { pipeline, ..request.clone() };
-            return aggregate(database, Some(&on), &request, verbosity);
+    let Some(collection) = collection else {
+        for stage in told(stages, &collation)? {
+            explanation.push(Value::from(&stage));
         }
-        let cursor = search_explained(database, collection, &find, Purpose::Find, verbosity)?;
-        let cursor = frond_doc::document! { "$cursor": &cursor };
-        explanation.push(Value::Document(cursor.view()));
+        explanation.end();
+        return Ok(explanation.build());
+    };
+    if let Some((on, pipeline)) = database.pipeline_of_view(collection, &FindRequest::default())? {
+        let pipeline = concatenated(&pipeline, stages);
+        let request = AggregateRequest { pipeline, ..request.clone() };
+        return aggregate(database, Some(&on), &request, verbosity);
     }
-    for stage in stages.iter().skip(read_by_search) {
-        explanation.push(stage);
+    let effort = effort(verbosity);
+    let (cursor, rest) = database.explain_aggregate(collection, stages, request, effort)?;
+    let cursor = frond_doc::document! { "$cursor": &cursor };
+    explanation.push(Value::Document(cursor.view()));
+    for stage in &rest {
+        explanation.push(Value::from(stage));
     }
     explanation.end();
     Ok(explanation.build())

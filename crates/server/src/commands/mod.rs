@@ -23,6 +23,7 @@ pub mod handshake;
 mod history;
 mod indexes;
 mod insert;
+mod maintenance;
 mod merge;
 mod operation;
 pub mod options;
@@ -157,7 +158,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("collMod", create::modify),
     Command::new("collStats", stats::coll_stats).also(&["collstats"]),
     Command::new("commitTransaction", transaction::commit).on_admin().ends_transactions(),
-    Command::refused("compact", "chunks are packed when they are written"),
+    Command::new("compact", maintenance::compact),
     Command::new("connPoolStats", diagnostics::conn_pool_stats),
     Command::new("connectionStatus", handshake::connection_status),
     Command::new("convertToCapped", create::convert),
@@ -211,8 +212,8 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondStatus", status::run).also(&["doltStatus", "dumboStatus"]),
     Command::new("frondTag", tag::run).also(&["doltTag", "dumboTag"]),
     Command::new("frondUndo", reflog::undo).also(&["doltUndo", "dumboUndo"]),
-    Command::refused("fsync", "every acknowledged write is on the disk already").on_admin(),
-    Command::refused("fsyncUnlock", "every acknowledged write is on the disk already").on_admin(),
+    Command::new("fsync", maintenance::fsync).on_admin(),
+    Command::new("fsyncUnlock", maintenance::fsync_unlock).on_admin(),
     Command::refused("getClusterParameter", ONE_MEMBER).on_admin(),
     Command::new("getCmdLineOpts", parameters::get_cmd_line_opts).on_admin(),
     Command::refused("getDefaultRWConcern", "there are no other defaults than MongoDB's").on_admin(),
@@ -246,7 +247,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("planCacheListFilters", plan_cache::list_filters),
     Command::refused("planCacheSetFilter", "give a hint, or hide an index"),
     Command::new("profile", parameters::profile),
-    Command::refused("reIndex", "drop the index and make it again"),
+    Command::new("reIndex", maintenance::re_index),
     Command::new("refreshSessions", sessions::refresh),
     Command::refused("removeQuerySettings", "give a hint, or hide an index").on_admin(),
     Command::new("renameCollection", collections::rename).on_admin(),
@@ -272,7 +273,7 @@ pub static COMMANDS: &[Command] = &[
     Command::refused("setDefaultRWConcern", "name the concerns in the client").on_admin(),
     Command::refused("setFeatureCompatibilityVersion", "there is one version").on_admin(),
     Command::refused("setIndexCommitQuorum", ONE_MEMBER),
-    Command::refused("setParameter", "no parameter can be set while the server runs").on_admin(),
+    Command::new("setParameter", parameters::set).on_admin(),
     Command::refused("setQuerySettings", "give a hint, or hide an index").on_admin(),
     Command::refused("setUserWriteBlockMode", NO_USERS).on_admin(),
     Command::refused("shutdown", "send SIGTERM to the process").on_admin(),

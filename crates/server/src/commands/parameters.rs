@@ -1,18 +1,30 @@
-//! `getParameter`, `getCmdLineOpts` and `profile`.
+//! `getParameter`, `setParameter`, `getCmdLineOpts` and `profile`.
 
 use frond_db::Error;
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::{DocumentBuilder, Value, order};
 use frond_query::Code;
 
+use crate::commands::reply;
+use crate::limits;
 use crate::request::{Answer, Request};
 
 /// Appends a parameter's value.
 type AppendParameter = fn(&mut DocumentBuilder);
 
-/// The parameters that clients ask for, sorted.
+/// The parameters that clients ask for, sorted: what they are here. None can be changed while the server runs.
 const PARAMETERS: &[(&str, AppendParameter)] = &[
+    ("allowDiskUseByDefault", |answer| {
+        answer.append("allowDiskUseByDefault", Value::Boolean(true));
+    }),
     ("authenticationMechanisms", |answer| {
         answer.begin_array("authenticationMechanisms").end();
+    }),
+    ("cursorTimeoutMillis", |answer| {
+        let millis = reply::long(limits::CURSOR_IDLE_MAX.as_millis() as u64);
+        answer.append("cursorTimeoutMillis", Value::Int64(millis));
+    }),
+    ("enableTestCommands", |answer| {
+        answer.append("enableTestCommands", Value::Boolean(false));
     }),
     ("featureCompatibilityVersion", |answer| {
         answer
@@ -20,8 +32,27 @@ const PARAMETERS: &[(&str, AppendParameter)] = &[
             .append("version", Value::String("8.0"))
             .end();
     }),
+    ("logLevel", |answer| {
+        answer.append("logLevel", Value::Int32(0));
+    }),
+    ("notablescan", |answer| {
+        answer.append("notablescan", Value::Boolean(false));
+    }),
     ("quiet", |answer| {
         answer.append("quiet", Value::Boolean(false));
+    }),
+    ("requireApiVersion", |answer| {
+        answer.append("requireApiVersion", Value::Boolean(false));
+    }),
+    ("transactionLifetimeLimitSeconds", |answer| {
+        let seconds = limits::TRANSACTION_LIFETIME_MAX.as_secs();
+        answer.append("transactionLifetimeLimitSeconds", reply::number(seconds));
+    }),
+    ("ttlMonitorEnabled", |answer| {
+        answer.append("ttlMonitorEnabled", Value::Boolean(true));
+    }),
+    ("ttlMonitorSleepSecs", |answer| {
+        answer.append("ttlMonitorSleepSecs", reply::number(limits::EXPIRE_INTERVAL.as_secs()));
     }),
 ];
 
@@ -50,6 +81,38 @@ pub fn get(request: &Request<'_>) -> Answer {
         return Err(Error::invalid(Code::InvalidOptions, message));
     }
     Ok(answer)
+}
+
+/// Sets a parameter to what it is, and refuses everything else.
+pub fn set(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    for (name, append) in PARAMETERS {
+        let Some(wanted) = fields.value(name) else { continue };
+        fields.finish()?;
+        let mut now = DocumentBuilder::new();
+        append(&mut now);
+        let now = now.build();
+        let now = now.get(name).unwrap_or(Value::Null);
+        let is_same = match now {
+            Value::Boolean(now) => now == wanted.is_truthy(),
+            now => order::equal(now, wanted),
+        };
+        if !is_same {
+            let message = format!("not allowed to change [{name}] at runtime");
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
+        let mut answer = DocumentBuilder::new();
+        answer.append("was", now);
+        return Ok(answer);
+    }
+    let named = request.body.iter().nth(1).map_or("", |(name, _)| name);
+    let message = match named.is_empty() || named.starts_with('$') || named == "lsid" {
+        true => "no option found to set, use help:true to see options ".to_owned(),
+        false => format!(
+            "attempted to set unrecognized parameter [{named}], use help:true to see options "
+        ),
+    };
+    Err(Error::invalid(Code::InvalidOptions, message))
 }
 
 /// Tells the command line.

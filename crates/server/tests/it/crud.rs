@@ -124,8 +124,8 @@ fn indexes_are_changed_explained_and_checked() {
     let stages = explained.get("stages").and_then(|stages| stages.as_array());
     assert_eq!(
         stages.map(|stages| stages.iter().count()),
-        Some(2),
-        "the view's search, and a $match"
+        Some(1),
+        "the view's condition and the reader's are one search"
     );
     let validated = client.ok("test", r#"{"validate": "c"}"#);
     assert_eq!(validated.get("valid"), Some(Value::Boolean(true)));

@@ -8,6 +8,7 @@ mod crud;
 mod cursors;
 mod errors;
 mod hostile;
+mod maintenance;
 mod many;
 mod memory;
 mod monitor;

@@ -5,7 +5,7 @@ use frond_query::index::decode;
 use frond_query::metadata::{self, MetadataKind};
 use frond_tree::Entry;
 
-use super::{Fetch, Found};
+use super::{Fetch, Found, Scores, text_scores};
 use crate::catalog::index_entry;
 use crate::collection::walk::Walk;
 use crate::error::Error;
@@ -43,8 +43,23 @@ impl Fetch<'_> {
         Ok(Some(key.build()))
     }
 
-    /// What was found, with the metadata that is asked for; `key` is that of its index.
-    pub(super) fn with_metadata(&self, found: Found, key: Option<DocumentBuf>) -> Found {
+    /// What the term of an entry counts, if that is its document's score.
+    pub(super) fn score_of_entry(&self, walk: &Walk, entry: &Entry) -> Result<Option<f64>, Error> {
+        match (&self.scores, &walk.index) {
+            (Scores::Entry, Some(index)) => {
+                text_scores::of_entry(index, &self.reader, entry).map(|(_, score)| Some(score))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What was found, with the metadata that is asked for; `key` is that of its index, `score` what its entry tells.
+    pub(super) fn with_metadata(
+        &self,
+        found: Found,
+        key: Option<DocumentBuf>,
+        score: Option<f64>,
+    ) -> Found {
         if self.metadata.is_empty() {
             return found;
         }
@@ -53,7 +68,12 @@ impl Fetch<'_> {
         if self.metadata.contains(MetadataKind::TextScore)
             && let Some(matcher) = self.filter.text_matcher()
         {
-            let score = Value::Double(matcher.score(document)).to_buf();
+            let score = match &self.scores {
+                Scores::Entries(scores) => scores.of(&found.id_key),
+                Scores::Entry | Scores::Texts => score,
+            };
+            let score = score.unwrap_or_else(|| matcher.score(document));
+            let score = Value::Double(score).to_buf();
             values.push((MetadataKind::TextScore, score));
         }
         if self.metadata.contains(MetadataKind::RecordId) {

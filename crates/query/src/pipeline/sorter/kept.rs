@@ -4,6 +4,8 @@
 //! *Invariant*: of two entries the one that came first lies before the other in the blocks. So entries of equal
 //! keys are told apart by where they lie, and sorting needs no second copy of the list to be stable.
 
+use crate::pipeline::memory::{Exceeded, Lease};
+
 /// A block's bytes, unless an entry alone has more. The first ones are smaller.
 const BLOCK_BYTES_MAX: usize = 256 << 10;
 const BLOCK_BYTES_MIN: usize = 4 << 10;
@@ -20,23 +22,41 @@ struct Place {
 }
 
 /// The entries.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Kept {
     blocks: Vec<Vec<u8>>,
     places: Vec<Place>,
     /// Of keys and documents.
     bytes: usize,
+    lease: Lease,
 }
 
 impl Kept {
+    /// Holds nothing, and then what `lease` allows.
+    pub(super) fn new(lease: Lease) -> Kept {
+        Kept { blocks: Vec::new(), places: Vec::new(), bytes: 0, lease }
+    }
+
+    /// Whether they may stay in memory.
+    pub(super) fn check(&mut self) -> Result<(), Exceeded> {
+        let bytes = self.bytes();
+        self.lease.hold(bytes)
+    }
+
+    /// Gives all memory back.
+    pub(super) fn clear(&mut self) {
+        (self.blocks, self.places, self.bytes) = (Vec::new(), Vec::new(), 0);
+        self.lease.release();
+    }
+
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.places.len()
     }
 
     /// What they take.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes + self.places.len() * size_of::<Place>()
+    fn bytes(&self) -> usize {
+        self.bytes + self.places.capacity() * size_of::<Place>()
     }
 
     /// Copies an entry.
@@ -94,12 +114,13 @@ impl Kept {
 
     /// Keeps the first `count`, which are sorted, and gives the memory of the others back.
     pub(super) fn truncate(&mut self, count: usize) {
-        let mut left = Kept::default();
-        for position in 0..count.min(self.count()) {
-            let (key, document) = self.entry(position);
-            left.push(key, document);
+        let (places, blocks) = (std::mem::take(&mut self.places), std::mem::take(&mut self.blocks));
+        self.clear();
+        for place in places.iter().take(count) {
+            let entry = &blocks[place.block as usize][place.start as usize..];
+            let (key, rest) = entry.split_at(place.key_bytes as usize);
+            self.push(key, &rest[..place.document_bytes as usize]);
         }
-        *self = left;
     }
 }
 
@@ -119,11 +140,12 @@ fn head_of(key: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::Resources;
 
     #[test]
     fn sorts_as_keys_compare_and_keeps_what_is_equal_in_order() {
         let keys: [&[u8]; 8] = [b"b", b"", b"\0", b"abcdefgh", b"abcdefghi", b"a", b"b", b"\0\0"];
-        let mut kept = Kept::default();
+        let mut kept = Kept::new(Resources::default().lease());
         for (position, key) in keys.iter().enumerate() {
             kept.push(key, &[position as u8; 3000]);
         }
@@ -136,6 +158,6 @@ mod tests {
         assert_eq!(found, model);
         kept.truncate(3);
         assert_eq!((kept.count(), kept.last_key()), (3, Some(&b"\0\0"[..])));
-        assert_eq!(kept.bytes(), 3 * (3000 + size_of::<Place>()) + 3);
+        assert_eq!(kept.bytes, 3 * 3000 + 3);
     }
 }

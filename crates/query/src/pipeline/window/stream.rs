@@ -19,6 +19,7 @@ use crate::accumulator::{Accumulator, Window};
 use crate::error::QueryError;
 use crate::expression::number::Number;
 use crate::expression::{Evaluated, Expression, Scope, Variables, failure};
+use crate::pipeline::memory::{Exceeded, Lease};
 use crate::pipeline::spill::Resources;
 use crate::pipeline::spool::{Spool, SpoolReader};
 use crate::pipeline::time_unit::TimeUnit;
@@ -59,7 +60,7 @@ struct Moving {
     trailing: Edge,
     /// What all values took that ever entered.
     entered_bytes: usize,
-    bytes_max: usize,
+    lease: Lease,
 }
 
 /// Where a `$linearFill` is.
@@ -99,7 +100,7 @@ impl WindowFunction {
                 leading: Edge::new(spool),
                 trailing: Edge::new(spool),
                 entered_bytes: 0,
-                bytes_max: resources.memory_bytes_max,
+                lease: resources.lease(),
             })),
             Kind::DocumentNumber => State::Number,
             Kind::Rank { .. } => State::Rank { before: None, rank: 0 },
@@ -211,10 +212,10 @@ fn evaluate(
 }
 
 /// The error of a window that is too large.
-fn too_large(bytes: usize, bytes_max: usize) -> QueryError {
+fn too_large(bytes: usize, exceeded: Exceeded) -> QueryError {
     let message = format!(
         "Exceeded memory limit in DocumentSourceSetWindowFields, used {bytes} bytes but max allowed \
-         is {bytes_max}"
+         is {exceeded}"
     );
     failure(5_414_201, message)
 }
@@ -243,9 +244,7 @@ impl Moving {
             // Those that are in take their share.
             let end = self.leading.position();
             let bytes = self.entered_bytes / end * end.saturating_sub(self.trailing.position());
-            if self.bytes_max < bytes {
-                return Err(too_large(bytes, self.bytes_max));
-            }
+            self.lease.hold(bytes).map_err(|exceeded| too_large(bytes, exceeded))?;
         }
         loop {
             let position = self.trailing.position();

@@ -1,0 +1,100 @@
+//! A pipeline: what its search does, as in `find`, and the stages that are left.
+//!
+//! The search is the one that `aggregate` makes: by the conditions that moved to the front, in the order of a leading
+//! `$sort`, for as many documents as a `$limit` wants, and of these only for what a `$group` needs, so that an index
+//! may cover it.
+
+use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value};
+use frond_query::pipeline::{Pipeline, told};
+
+use super::{Effort, Purpose};
+use crate::collection::find::{Query, Search, collation_of};
+use crate::collection::plan::{self, Order};
+use crate::collection::{AggregateRequest, FindRequest};
+use crate::database::Database;
+use crate::error::Error;
+
+impl Database {
+    /// How the search of a pipeline over `collection` would go, as [`Database::explain_as`] tells it, and the stages
+    /// that its documents go through; `stages` are those of `request`. A view is no collection here.
+    pub fn explain_aggregate(
+        &self,
+        collection: &str,
+        stages: Array<'_>,
+        request: &AggregateRequest,
+        effort: Effort,
+    ) -> Result<(DocumentBuf, Vec<DocumentBuf>), Error> {
+        let reader = self.reader();
+        let found = self.find_collection(&reader, collection)?;
+        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = variables.with_collation(collation.clone());
+        let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
+        let filter = pipeline.take_filter().with_variables(variables);
+        let (order, limit) = pipeline.leading_order();
+        let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
+        let order = order.with_collation(&collation);
+        let needs = pipeline.needs();
+        let search = || Search {
+            order: &order,
+            limit: limit.and_then(|limit| u64::try_from(limit).ok()),
+            needs: needs.clone(),
+            ..Search::of(&filter, request.hint.as_ref())
+        };
+        let rejected = match &found {
+            Some(found) => plan::rejected(&reader, found, search().on(found)?)?,
+            None => Vec::new(),
+        };
+        let access = self.access(&reader, found, search())?;
+        let (asked, rest) = split(told(stages, &collation)?, request, order.pattern().is_some());
+        let asked = FindRequest { projection: needs.as_deref().map(projection_of), ..asked };
+        let query = Query { collection: access, filter, order, projection: None, rejected };
+        let purpose = Purpose::Stages;
+        let told = self.explain_query(&reader, collection, &asked, &query, purpose, effort)?;
+        Ok((told, rest))
+    }
+}
+
+/// What of the stages the search does, as a `find` would be asked for it, and the others; a `$sort` only if it sorts.
+fn split(
+    stages: Vec<DocumentBuf>,
+    request: &AggregateRequest,
+    sorts: bool,
+) -> (FindRequest, Vec<DocumentBuf>) {
+    let mut stages = stages.into_iter().peekable();
+    let mut document_of = |name: &str| {
+        let argument = |stage: &DocumentBuf| {
+            stage.get(name).and_then(|stage| stage.as_document()).map(|stage| stage.to_buf())
+        };
+        let found = stages.peek().and_then(argument);
+        if found.is_some() {
+            stages.next();
+        }
+        found
+    };
+    let filter = document_of("$match");
+    let sort = if sorts { document_of("$sort") } else { None };
+    let limit = stages.peek().and_then(|stage| stage.get("$limit")?.as_integer());
+    let limit = limit.and_then(|limit| u64::try_from(limit).ok());
+    if limit.is_some() {
+        stages.next();
+    }
+    let (hint, collation) = (request.hint.clone(), request.collation.clone());
+    let find = FindRequest { filter, sort, hint, limit, collation, ..FindRequest::default() };
+    (find, stages.collect())
+}
+
+/// The paths that are needed, as a projection.
+fn projection_of(needs: &[String]) -> DocumentBuf {
+    let mut projection = DocumentBuilder::new();
+    let mut paths: Vec<&str> = needs.iter().map(String::as_str).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    for path in &paths {
+        projection.append(path, Value::Int32(1));
+    }
+    if !paths.contains(&"_id") {
+        projection.append("_id", Value::Int32(0));
+    }
+    projection.build()
+}

@@ -1,0 +1,79 @@
+//! Goal: `explain` of a pipeline tells the search that runs and the stages that are left. Method: a table of
+//! pipelines, what they become, and how many documents and keys their search looks at.
+
+use frond_db::catalog::IndexSpec;
+use frond_db::{AggregateRequest, Database, Effort};
+use frond_doc::DocumentBuf;
+
+use crate::support::*;
+
+fn explained(shop: &Database, pipeline: &str) -> (DocumentBuf, String) {
+    let request = AggregateRequest {
+        pipeline: value(pipeline),
+        variables: None,
+        collation: None,
+        hint: None,
+        in_memory_only: false,
+        interrupt: Default::default(),
+    };
+    let written = request.pipeline.as_value().as_array().expect("an array");
+    let (cursor, rest) = shop
+        .explain_aggregate("things", written, &request, Effort::Run)
+        .unwrap_or_else(|error| panic!("{pipeline}: {error}"));
+    let names: Vec<&str> =
+        rest.iter().filter_map(|stage| stage.iter().next().map(|(name, _)| name)).collect();
+    let told = format!("{} | {}", stages(&cursor), names.join(" "));
+    (cursor, told)
+}
+
+#[test]
+fn pipelines_are_told_as_they_run() {
+    let shop = shop();
+    let documents: Vec<String> =
+        (0..100).map(|id| format!("{{'_id': {id}, 'a': {}, 'b': {}}}", id % 10, id % 7)).collect();
+    insert(&shop, "things", &format!("[{}]", documents.join(",")));
+    let spec = IndexSpec::parse(json("{'key': {'a': 1, 'b': 1}}").view()).expect("an index");
+    shop.create_indexes("things", &[spec]).expect("made");
+    for (pipeline, expected, keys, documents) in [
+        ("[{'$match': {'a': 3}}]", "FETCH IXSCAN | ", 10, 10),
+        // A covered group reads no documents.
+        (
+            "[{'$match': {'a': {'$lt': 2}}}, {'$group': {'_id': '$a', 'n': {'$sum': '$b'}}}]",
+            "PROJECTION_COVERED IXSCAN | $group",
+            20,
+            0,
+        ),
+        (
+            "[{'$match': {'a': 3}}, {'$group': {'_id': '$a', 'n': {'$sum': '$c'}}}]",
+            "FETCH IXSCAN | $group",
+            10,
+            10,
+        ),
+        // Conditions move to the front, as far as they may.
+        (
+            "[{'$set': {'x': 1}}, {'$match': {'a': 3, 'x': 1}}, {'$limit': 5}]",
+            "FETCH IXSCAN | $set $match $limit",
+            10,
+            10,
+        ),
+        ("[{'$sort': {'c': 1}}, {'$match': {'a': 3}}]", "SORT FETCH IXSCAN | ", 10, 10),
+        ("[{'$sort': {'a': 1, 'b': 1}}, {'$limit': 3}]", "LIMIT FETCH IXSCAN | ", 3, 3),
+        ("[{'$limit': 3}, {'$match': {'a': 3}}]", "LIMIT COLLSCAN | $match", 0, 3),
+        (
+            "[{'$sort': {'a': 1, 'b': 1}}, {'$limit': 3}, {'$project': {'k': {'$meta': 'sortKey'}}}]",
+            "COLLSCAN | $sort $limit $project",
+            0,
+            100,
+        ),
+        ("[{'$group': {'_id': '$c'}}]", "COLLSCAN | $group", 0, 100),
+    ] {
+        let (cursor, told) = explained(&shop, pipeline);
+        assert_eq!(told, expected, "{pipeline}");
+        assert_eq!(examined(&cursor, "totalKeysExamined"), keys, "{pipeline}");
+        assert_eq!(examined(&cursor, "totalDocsExamined"), documents, "{pipeline}");
+    }
+    let (cursor, _) = explained(&shop, "[{'$set': {'x': 1}}, {'$match': {'a': 3, 'x': 1}}]");
+    let planner = cursor.get("queryPlanner").and_then(|planner| planner.as_document());
+    let parsed = planner.and_then(|planner| planner.get("parsedQuery")?.as_document());
+    assert_eq!(parsed.map(|parsed| text(&parsed.to_buf())), Some("{'a':{'$eq':3}}".to_owned()));
+}

@@ -1,0 +1,81 @@
+//! What keeps a server in order, and what its parameters are.
+
+use frond_doc::Value;
+
+use crate::running::Running;
+
+#[test]
+fn files_are_written_and_space_is_given_back() {
+    let server = Running::start();
+    let mut client = server.client();
+    client
+        .ok("test", r#"{"insert": "c", "documents": [{"_id": 1}], "writeConcern": {"j": false}}"#);
+    client.ok("test", r#"{"create": "v", "viewOn": "c", "pipeline": []}"#);
+    client.check("admin", r#"{"fsync": 1}"#, r#"{"numFiles": 1, "ok": 1.0}"#);
+    let compacted = client.ok("test", r#"{"compact": "c", "force": true}"#);
+    assert!(compacted.get("bytesFreed").is_some_and(|freed| freed.is_number()));
+    for (database, command, code) in [
+        ("admin", r#"{"fsync": 1, "lock": true}"#, 115),
+        ("admin", r#"{"fsyncUnlock": 1}"#, 20),
+        ("test", r#"{"compact": "v"}"#, 166),
+        ("test", r#"{"compact": "none"}"#, 26),
+        ("test", r#"{"compact": "c", "dryRun": true}"#, 115),
+        ("test", r#"{"reIndex": "c"}"#, 20),
+        ("test", r#"{"dbHash": 1}"#, 115),
+        ("admin", r#"{"top": 1}"#, 115),
+    ] {
+        assert_eq!(client.error(database, command).0, code, "{command}");
+    }
+    client.check_documents("test", r#"{"find": "c"}"#, &[r#"{"_id": 1}"#]);
+}
+
+#[test]
+fn parameters_are_told_and_stay_what_they_are() {
+    let server = Running::start();
+    let mut client = server.client();
+    let told = client.ok("admin", r#"{"getParameter": 1, "ttlMonitorSleepSecs": 1, "x": 1}"#);
+    assert_eq!(told.get("ttlMonitorSleepSecs"), Some(Value::Int32(60)));
+    client.check(
+        "admin",
+        r#"{"setParameter": 1, "notablescan": 0}"#,
+        r#"{"was": false, "ok": 1.0}"#,
+    );
+    client.check(
+        "admin",
+        r#"{"setParameter": 1, "transactionLifetimeLimitSeconds": 60.0}"#,
+        r#"{"was": 60, "ok": 1.0}"#,
+    );
+    for (command, code) in [
+        (r#"{"setParameter": 1, "notablescan": true}"#, 20),
+        (r#"{"setParameter": 1, "noSuchThing": true}"#, 72),
+        (r#"{"setParameter": 1}"#, 72),
+        (r#"{"setParameter": 1, "quiet": false, "logLevel": 0}"#, 40415),
+        (r#"{"getParameter": 1, "noSuchThing": 1}"#, 72),
+    ] {
+        assert_eq!(client.error("admin", command).0, code, "{command}");
+    }
+}
+
+/// An aggregation is explained by the search that runs, also over a socket.
+#[test]
+fn pipelines_are_explained() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 2}]}"#);
+    client.ok("test", r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}"#);
+    let told = client.ok(
+        "test",
+        r#"{"explain": {"aggregate": "c", "cursor": {}, "pipeline": [
+            {"$set": {"x": 1}}, {"$match": {"a": 2}}, {"$group": {"_id": "$a"}}]}}"#,
+    );
+    let stages = told.get("stages").and_then(|stages| stages.as_array()).expect("stages");
+    let names: Vec<String> = stages
+        .iter()
+        .filter_map(|stage| stage.as_document()?.iter().next().map(|(name, _)| name.to_owned()))
+        .collect();
+    assert_eq!(names, ["$cursor", "$set", "$group"]);
+    let cursor = stages.get(0).and_then(|stage| stage.as_document()?.get("$cursor")?.as_document());
+    let stats = cursor.and_then(|cursor| cursor.get("executionStats")?.as_document());
+    let keys = stats.and_then(|stats| stats.get("totalKeysExamined")?.as_integer());
+    assert_eq!(keys, Some(1));
+}
