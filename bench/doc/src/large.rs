@@ -262,7 +262,10 @@ fn copied(
     let copy = frond.database("bench@copy").expect("it was just made");
     let mut update = DocumentBuilder::new();
     update.begin_document("$set").append("level", Value::Int32(-1)).end();
-    let statement = UpdateStatement { multi: true, ..UpdateStatement::new(DocumentBuf::empty(), update.build()) };
+    let statement = UpdateStatement {
+        multi: true,
+        ..UpdateStatement::new(DocumentBuf::empty(), update.build())
+    };
     let report = copy.update("sets", &[statement], true, Durability::Synced).expect("updates");
     let nanos = start.elapsed().as_nanos() as f64;
     assert_eq!(report.modified, count as u64);
