@@ -263,16 +263,8 @@ fn copied(
     let mut update = DocumentBuilder::new();
     update.begin_document("$set").append("level", Value::Int32(-1)).end();
     let statement = UpdateStatement {
-        filter: DocumentBuf::empty(),
-        update: Value::from(&update.build()).to_buf(),
-        upsert: false,
         multi: true,
-        sort: None,
-        array_filters: None,
-        constants: None,
-        hint: None,
-        variables: None,
-        collation: None,
+        ..UpdateStatement::new(DocumentBuf::empty(), update.build())
     };
     let report = copy.update("sets", &[statement], true, Durability::Synced).expect("updates");
     let nanos = start.elapsed().as_nanos() as f64;
