@@ -28,7 +28,7 @@ const FROND: &str = "target/release/frond";
 const PYTHON: &str = "target/conformance/venv/bin/python";
 
 /// What the benchmark's small run measures: nothing that isn't built here.
-const SMOKE_TARGETS: &str = "frond,frond-embedded,sqlite";
+const SMOKE_TARGETS: &str = "frond,frond-plain,frond-embedded,sqlite";
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace");

@@ -150,7 +150,8 @@ fn memory_max() -> u64 {
 pub fn stream() {
     let directory = std::env::temp_dir().join(format!("frond-bench-doc-{}", std::process::id()));
     let mut options = FrondOptions::default();
-    options.engine.cache_bytes = 16 << 20;
+    options.engine.cache_bytes = 8 << 20;
+    options.engine.index_cache_bytes = 4 << 20;
     let frond = Frond::open(&directory, options).expect("a data directory");
     let database = frond.database("bench").expect("a name");
     println!("\n| 1 GB as a stream | time | MB | most memory so far |");
@@ -262,16 +263,8 @@ fn copied(
     let mut update = DocumentBuilder::new();
     update.begin_document("$set").append("level", Value::Int32(-1)).end();
     let statement = UpdateStatement {
-        filter: DocumentBuf::empty(),
-        update: Value::from(&update.build()).to_buf(),
-        upsert: false,
         multi: true,
-        sort: None,
-        array_filters: None,
-        constants: None,
-        hint: None,
-        variables: None,
-        collation: None,
+        ..UpdateStatement::new(DocumentBuf::empty(), update.build())
     };
     let report = copy.update("sets", &[statement], true, Durability::Synced).expect("updates");
     let nanos = start.elapsed().as_nanos() as f64;

@@ -68,18 +68,7 @@ fn cost(
     let mut times: Vec<f64> = (0..turns)
         .map(|turn| {
             let update = make(turn);
-            let statement = UpdateStatement {
-                filter: filter.clone(),
-                update: Value::from(&update).to_buf(),
-                upsert: false,
-                multi: false,
-                sort: None,
-                array_filters: None,
-                constants: None,
-                hint: None,
-                variables: None,
-                collation: None,
-            };
+            let statement = UpdateStatement::new(filter.clone(), update);
             let start = Instant::now();
             let report = database.update("docs", &[statement], true, durability).expect("updates");
             let nanos = start.elapsed().as_nanos() as f64;

@@ -12,7 +12,7 @@
 //! handles (a conflict that it retries).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,14 @@ const LATENCY_MICROS_MAX: u64 = 600_000_000;
 const PARTS_MAX: usize = 8;
 /// The parts of the throughput series.
 pub const SERIES_STEP: Duration = Duration::from_millis(200);
+
+/// Operations that ended in this process.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// Operations that ended in this process, for whoever shows a rate while a load runs.
+pub fn ended() -> u64 {
+    ENDED.load(Ordering::Relaxed)
+}
 
 /// What a client did: the name by which its latency is filed, such as `read`.
 pub type Operation = &'static str;
@@ -101,6 +109,7 @@ impl Part {
 
     /// An operation that began or should have begun at `begin` and ended at `end`, both since the start.
     fn add(&mut self, span: &Span, operation: Operation, begin: Duration, end: Duration) {
+        ENDED.fetch_add(1, Ordering::Relaxed);
         let step = (end.as_nanos() / SERIES_STEP.as_nanos()) as usize;
         if self.series.len() <= step {
             self.series.resize(step + 1, 0);

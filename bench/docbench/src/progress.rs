@@ -3,9 +3,35 @@
 //! On a terminal a line that changes; elsewhere (a log) one line for each step. The time left is that of
 //! the steps so far, carried on.
 
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::drive;
+
+/// The rate is that of the last so long.
+const RATE_SPAN: Duration = Duration::from_secs(1);
+
+/// Writes how many operations of a load end in a second; nothing where none does.
+fn rate() -> impl Fn(&ProgressState, &mut dyn fmt::Write) + Clone + Send + Sync {
+    let last = Arc::new(Mutex::new((Instant::now(), 0_u64, 0.0)));
+    move |_, out| {
+        // A clock, a count and a rate: whole after each statement.
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, before, _) = *last;
+        if since.elapsed() >= RATE_SPAN {
+            let ended = drive::ended();
+            let rate = (ended - before) as f64 / since.elapsed().as_secs_f64();
+            *last = (Instant::now(), ended, rate);
+        }
+        if last.2 > 0.0 {
+            // A line that can't be drawn is drawn again soon.
+            let _ = write!(out, "{:.0}/s ", last.2);
+        }
+    }
+}
 
 /// The line. Cheap to update; shared by all threads.
 pub struct Progress {
@@ -18,9 +44,9 @@ impl Progress {
     /// For `steps` steps: a workload on a target in a repetition each.
     pub fn new(steps: u64) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr());
-        let template = "{elapsed_precise} {wide_bar:.cyan} {pos}/{len}  {msg}";
+        let template = "{elapsed_precise} {wide_bar:.cyan} {pos}/{len}  {rate}{msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            bar.set_style(style.with_key("rate", rate()));
         }
         bar.enable_steady_tick(Duration::from_millis(500));
         let is_terminal = !bar.is_hidden();

@@ -44,6 +44,7 @@ pub struct Known {
 /// All targets that need no address, in the order of tables.
 pub const KNOWN: &[Known] = &[
     Known { name: "frond", title: "Frond, its server, MongoDB's wire", program: "frond" },
+    Known { name: "frond-plain", title: "the same without a driver", program: "frond" },
     Known { name: "frond-embedded", title: "Frond, embedded (frond-db)", program: "" },
     Known { name: "postgres", title: "PostgreSQL, documents as JSONB", program: "initdb" },
     Known { name: "mariadb", title: "MariaDB, InnoDB, documents as JSON", program: "mariadbd" },
@@ -97,6 +98,12 @@ fn start_known(
         #[cfg(feature = "mongo")]
         "frond" => {
             let (server, uri) = managed::frond::start(places, settings)?;
+            mongo(name, &uri, Some(server), Durability::Synced, settings)
+        }
+        #[cfg(feature = "mongo")]
+        "frond-plain" => {
+            let (server, uri) = managed::frond::start(places, settings)?;
+            let uri = format!("{}{uri}", mongo::PLAIN);
             mongo(name, &uri, Some(server), Durability::Synced, settings)
         }
         #[cfg(feature = "mongo")]
@@ -162,7 +169,9 @@ fn mariadb(
 fn connect(name: &str, uri: &str, settings: &Settings<'_>) -> Result<Box<dyn Target>, Failure> {
     match uri.split("://").next().unwrap_or_default() {
         #[cfg(feature = "mongo")]
-        "mongodb" | "mongodb+srv" => mongo(name, uri, None, Durability::Unknown, settings),
+        "mongodb" | "mongodb+srv" | "plain+mongodb" => {
+            mongo(name, uri, None, Durability::Unknown, settings)
+        }
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => {
             Ok(Box::new(postgres::Postgres::connect(name, uri, None, settings)?))

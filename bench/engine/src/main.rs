@@ -35,7 +35,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A child says so on its own line if its target isn't there.
 const NOT_RUN: &str = "not run";
 /// A process that takes this much longer than its time for inserting is ended.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Without `--insert-seconds`, those for which it isn't decisive insert no longer than this.
+const INSERT_TIME_OTHERS: Duration = Duration::from_secs(30);
+const TARGETS_DECISIVE: [&str; 2] = ["frond", "rocksdb"];
 const POLL: Duration = Duration::from_millis(20);
 
 /// Measures Frond's engine and its peers, and prints tables as Markdown.
@@ -94,7 +97,7 @@ impl Arguments {
         };
         Scale {
             documents: self.documents.unwrap_or(pick(100_000, 4_000_000)),
-            insert_time: seconds(self.insert_seconds, 5.0, 70.0),
+            insert_time: seconds(self.insert_seconds, 5.0, 110.0),
             rate_time: seconds(self.rate_seconds, 0.3, 1.5),
             records: self.records.unwrap_or(pick(20_000, 200_000)),
             scan_entries: self.scan_entries.unwrap_or(pick(200_000, 2_000_000)),
@@ -190,10 +193,15 @@ fn measure_child(
     let directory = base.join(format!("{workload}-{target}"));
     fs::create_dir_all(&directory)?;
     let scale = arguments.scale();
+    let is_short = arguments.insert_seconds.is_none() && !TARGETS_DECISIVE.contains(&target);
+    let insert_time = match is_short {
+        true => scale.insert_time.min(INSERT_TIME_OTHERS),
+        false => scale.insert_time,
+    };
     let mut child = Command::new(std::env::current_exe()?)
         .args(["--child", "--targets", target, "--workloads", workload])
         .args(["--documents", &scale.documents.to_string()])
-        .args(["--insert-seconds", &scale.insert_time.as_secs_f64().to_string()])
+        .args(["--insert-seconds", &insert_time.as_secs_f64().to_string()])
         .args(["--rate-seconds", &scale.rate_time.as_secs_f64().to_string()])
         .args(["--records", &scale.records.to_string()])
         .args(["--scan-entries", &scale.scan_entries.to_string()])
@@ -206,7 +214,7 @@ fn measure_child(
         .stdout(Stdio::piped())
         .spawn()?;
     // What it prints fits into a pipe's buffer, so it is read when the process has ended.
-    let deadline = Instant::now() + scale.insert_time + PATIENCE;
+    let deadline = Instant::now() + insert_time + PATIENCE;
     let ended = loop {
         if child.try_wait()?.is_some() {
             break true;

@@ -67,6 +67,12 @@ pub trait Target: Sync {
         Ok(false)
     }
 
+    /// Compresses what lies on the disk as far as the engine can, for what is seldom read. False if there is no
+    /// such thing.
+    fn pack(&self) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
     /// Fills an empty tree with entries whose keys ascend, as fast as the engine can; durable when
     /// it returns.
     fn load(&self, tree: usize, entries: &mut Entries<'_>) -> Result<(), Failure>;

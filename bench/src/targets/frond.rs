@@ -6,7 +6,7 @@ use bytes::Bytes;
 use frond_db::catalog::IndexSpec;
 use frond_db::version::{MergeOutcome, MergeRequest};
 use frond_db::{Database, Durability, FindRequest, Frond, FrondOptions, UpdateStatement};
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::EngineOptions;
 
 use crate::measure::Processes;
@@ -145,18 +145,7 @@ impl Session for EmbeddedSession {
 fn set_status(database: &Database, number: i64, status: &str) -> Result<u64, Failure> {
     let mut update = DocumentBuilder::new();
     update.begin_document("$set").append("status", Value::String(status)).end();
-    let statement = UpdateStatement {
-        filter: only_field("_id", Value::Int64(number)),
-        update: ValueBuf::from(update.build()),
-        upsert: false,
-        multi: false,
-        sort: None,
-        array_filters: None,
-        constants: None,
-        hint: None,
-        variables: None,
-        collation: None,
-    };
+    let statement = UpdateStatement::new(only_field("_id", Value::Int64(number)), update.build());
     let done = database.update(COLLECTION, &[statement], true, Durability::Synced)?;
     match done.errors.into_iter().next() {
         Some(error) => Err(error.error.into()),

@@ -75,6 +75,43 @@ fn address_of(uri: &str) -> Result<String, Failure> {
     Ok(format!("{address}:27017"))
 }
 
+/// What of a database is asked about: everything, a collection, or one document in it.
+#[derive(Args, Clone, Debug)]
+pub struct Subject {
+    /// Only this collection
+    #[arg(short, long)]
+    collection: Option<String>,
+
+    /// Only the document with this _id (JSON, or else plain text)
+    #[arg(long, value_name = "ID", requires = "collection")]
+    id: Option<String>,
+
+    /// The same behind --, as git takes paths: a collection, or COLLECTION/ID
+    #[arg(last = true, value_name = "COLLECTION/ID", conflicts_with = "collection")]
+    path: Option<String>,
+}
+
+impl Subject {
+    /// The collection, if only one is asked about.
+    pub fn collection(&self) -> Option<&str> {
+        self.collection.as_deref().or_else(|| self.split_path().map(|(collection, _)| collection))
+    }
+
+    /// The document's `_id`, as it was typed.
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref().or_else(|| self.split_path()?.1)
+    }
+
+    /// Ids hold slashes more often than names of collections do: the first one cuts.
+    fn split_path(&self) -> Option<(&str, Option<&str>)> {
+        let path = self.path.as_deref()?;
+        Some(match path.split_once('/') {
+            None | Some((_, "")) => (path.trim_end_matches('/'), None),
+            Some((collection, id)) => (collection, Some(id)),
+        })
+    }
+}
+
 /// Who makes a commit.
 #[derive(Args, Clone, Debug)]
 pub struct Author {
@@ -104,6 +141,19 @@ impl Author {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths() {
+        for (path, expected) in [
+            ("items", (Some("items"), None)),
+            ("items/", (Some("items"), None)),
+            ("items/17", (Some("items"), Some("17"))),
+            ("items/a/b", (Some("items"), Some("a/b"))),
+        ] {
+            let subject = Subject { collection: None, id: None, path: Some(path.to_owned()) };
+            assert_eq!((subject.collection(), subject.id()), expected, "{path}");
+        }
+    }
 
     #[test]
     fn addresses() {

@@ -79,8 +79,9 @@ fn visit_batch(
     Ok((id != 0).then(|| document! { "getMore": id, "collection": collection }))
 }
 
-/// The cache of whoever reads each chunk once.
-const STREAMING_CACHE_BYTES: u64 = 16 << 20;
+/// The caches of whoever reads each chunk once: a document of a gigabyte goes in and out in 64 MB of memory.
+const STREAMING_CACHE_BYTES: u64 = 8 << 20;
+const STREAMING_INDEX_CACHE_BYTES: u64 = 4 << 20;
 
 /// A data directory that this process has opened.
 pub struct Embedded {
@@ -96,8 +97,10 @@ impl Embedded {
 
     /// As [`Embedded::open`], for whoever passes over a collection once: with a small cache.
     pub fn open_to_stream(directory: &Path) -> Result<Embedded, Failure> {
+        refuse_huge_pages();
         let mut options = FrondOptions::default();
         options.engine.cache_bytes = STREAMING_CACHE_BYTES;
+        options.engine.index_cache_bytes = STREAMING_INDEX_CACHE_BYTES;
         Embedded::open_with(directory, options)
     }
 
@@ -113,6 +116,14 @@ impl Embedded {
     pub fn frond(&self) -> &Frond {
         &self.frond
     }
+}
+
+/// Has the process take memory in small pages from now on. Of a huge one that was touched once all is taken, so that
+/// what the allocator spreads out costs up to twice what it holds; hot reads lose some percent.
+pub fn refuse_huge_pages() {
+    // A kernel that knows none refuses, and that is as well.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 /// Whether another process has it open: not if its lock can't be opened for another reason.

@@ -16,6 +16,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
@@ -85,8 +86,17 @@ enum Command {
     Fsck(commands::fsck::Fsck),
 }
 
+/// What git's users type, and what there is instead.
+const OF_GIT: &[(&str, &str)] = &[
+    ("add", "nothing is staged: frond commit records the whole working state"),
+    ("checkout", "a branch is a database of its own: shop@sale; see frond restore, too"),
+    ("init", "frond import and frond serve make a data directory"),
+    ("stash", "commit to a branch: frond branch shop later, then write to shop@later"),
+    ("switch", "a branch is a database of its own: shop@sale"),
+];
+
 fn main() -> ExitCode {
-    let cli = Cli::parse(); // Usage errors end here, with exit code 2.
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let mut terminal = Terminal::new();
     let done = run(&cli.command, &mut terminal).and_then(|()| terminal.finish());
     match done {
@@ -96,6 +106,19 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Ends the process: help was asked for, or the arguments are wrong (exit code 2).
+fn refuse(error: &clap::Error) -> ! {
+    // As clap itself does it: whoever can't be told isn't told.
+    let _ = error.print();
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some((_, instead)) = OF_GIT.iter().find(|(known, _)| known == word)
+    {
+        eprintln!("\n  {instead}");
+    }
+    std::process::exit(error.exit_code())
 }
 
 fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {

@@ -76,19 +76,13 @@ fn thing(id: i64, bytes: usize) -> DocumentBuf {
 
 fn change(database: &Database, ids: &[i64], round: i64) -> Result<(), Error> {
     for ids in ids.chunks(500) {
-        let statement = |id: &i64| UpdateStatement {
-            filter: document! { "_id": *id },
-            update: ValueBuf::from(document! {
-                "$set": &document! { "a": round * 13 + *id, "d": round + *id % 50 },
-            }),
-            upsert: false,
-            multi: false,
-            sort: None,
-            array_filters: None,
-            constants: None,
-            hint: None,
-            variables: None,
-            collation: None,
+        let statement = |id: &i64| {
+            UpdateStatement::new(
+                document! { "_id": *id },
+                document! {
+                    "$set": &document! { "a": round * 13 + *id, "d": round + *id % 50 },
+                },
+            )
         };
         let statements: Vec<_> = ids.iter().map(statement).collect();
         let report = database.update("things", &statements, true, Durability::Relaxed)?;

@@ -118,6 +118,24 @@ pub struct UpdateStatement {
     pub collation: Option<Collation>,
 }
 
+impl UpdateStatement {
+    /// Changes the first document that matches, with no options.
+    pub fn new(filter: DocumentBuf, update: impl Into<ValueBuf>) -> UpdateStatement {
+        UpdateStatement {
+            filter,
+            update: update.into(),
+            upsert: false,
+            multi: false,
+            sort: None,
+            array_filters: None,
+            constants: None,
+            hint: None,
+            variables: None,
+            collation: None,
+        }
+    }
+}
+
 /// What an update did.
 #[derive(Clone, Debug, Default)]
 pub struct UpdateReport {

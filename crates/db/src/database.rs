@@ -369,6 +369,12 @@ pub(crate) fn repository(reader: &Reader<'_>, database: &str) -> Result<Option<R
     record.map(Repository::decode).transpose()
 }
 
+/// Says that there is no such database.
+pub(crate) fn missing(database: &str) -> Error {
+    let message = format!("database {database} doesn't exist yet");
+    Error::invalid(Code::NamespaceNotFound, message)
+}
+
 /// The ref of `branch`, if there is such a branch.
 pub(crate) fn branch_ref(
     reader: &Reader<'_>,

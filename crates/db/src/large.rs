@@ -14,6 +14,7 @@
 //! 4. A document that comes as a stream is put into the store before its transaction ([`stream`]).
 
 pub(crate) mod every;
+mod gathered;
 pub(crate) mod recorder;
 pub(crate) mod stages;
 pub(crate) mod stream;

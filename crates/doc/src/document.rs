@@ -113,7 +113,7 @@ impl<'a> Document<'a> {
         self.index().is_some()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn index(&self) -> Option<&'a FieldIndex> {
         self.index?.get(self.bytes)
     }
@@ -204,7 +204,7 @@ impl DocumentBuf {
 
     /// Borrows the document.
     pub fn view(&self) -> Document<'_> {
-        Document { bytes: &self.bytes, index: self.index.as_ref() }
+        Document { bytes: &self.bytes, index: self.index.as_ref().map(Attached::for_view) }
     }
 
     /// The fields in their order: name and value.

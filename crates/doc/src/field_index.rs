@@ -28,7 +28,7 @@ use crate::path::Path;
 use crate::raw::{RawElement, element_at};
 use buckets::Buckets;
 use cache::LazyIndex;
-use shape::{Place, Shape, ShapeRegistry};
+use shape::{Offset, Place, Shape, ShapeRegistry};
 
 /// Documents below are scanned.
 pub const INDEXED_BYTES_MIN: usize = 1 << 8;
@@ -37,19 +37,15 @@ pub const INDEXED_BYTES_MIN: usize = 1 << 8;
 #[derive(Clone, Debug)]
 pub struct FieldIndex(Kind);
 
+/// With the shape's number beside the kind, so that whoever knows the ordinal doesn't come to the shape.
 #[derive(Clone, Debug)]
 enum Kind {
     /// The document has that shape; by ordinal the offset of the element in the document.
-    Shaped { shape: Arc<Shape>, offsets: Offsets },
+    Long { number: u32, shape: Arc<Shape>, offsets: Arc<[u32]> },
+    /// As `Long`, in two bytes a field, where the document is that short.
+    Short { number: u32, shape: Arc<Shape>, offsets: Arc<[u16]> },
     /// Names of outermost fields.
     Buckets(Buckets),
-}
-
-/// Two bytes a field where the document is that short.
-#[derive(Clone, Debug)]
-enum Offsets {
-    Short(Arc<[u16]>),
-    Long(Arc<[u32]>),
 }
 
 /// A document's index: there already, or made when it is first asked.
@@ -61,11 +57,23 @@ pub(crate) enum Attached {
 const _: () = assert!(size_of::<Option<Attached>>() == 32); // With its bytes one cache line.
 
 impl Attached {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, document: &[u8]) -> Option<&FieldIndex> {
         match self {
             Attached::Ready(index) => Some(index),
-            Attached::Lazy(index) => index.get(document),
+            Attached::Lazy(index) => match index.get(document)? {
+                Attached::Ready(index) => Some(index),
+                Attached::Lazy(_) => None, // Never: what was made is ready.
+            },
+        }
+    }
+
+    /// What a view of the document carries: without the detour, once the index is made.
+    #[inline]
+    pub(crate) fn for_view(&self) -> &Attached {
+        match self {
+            Attached::Ready(_) => self,
+            Attached::Lazy(index) => index.known().unwrap_or(self),
         }
     }
 }
@@ -73,27 +81,30 @@ impl Attached {
 impl FieldIndex {
     /// Indexes a document. `None` if it has too many fields, or it is no BSON.
     pub fn of(document: Document<'_>, shapes: &ShapeRegistry) -> Option<FieldIndex> {
-        let (shape, offsets) = match document.as_bytes().len() <= usize::from(u16::MAX) {
-            true => shapes.shape_of(document).map(|(shape, it)| (shape, Offsets::Short(it))),
-            false => shapes.shape_of(document).map(|(shape, it)| (shape, Offsets::Long(it))),
-        }
-        .unzip();
-        if let (Some(shape), Some(offsets)) = (shape, offsets) {
-            return Some(FieldIndex(Kind::Shaped { shape, offsets }));
-        }
-        Buckets::of(document).map(|buckets| FieldIndex(Kind::Buckets(buckets)))
+        let shaped = match document.as_bytes().len() <= usize::from(u16::MAX) {
+            true => shapes.shape_of(document).map(|(shape, offsets)| {
+                let number = shape.number();
+                Kind::Short { number, shape, offsets }
+            }),
+            false => shapes.shape_of(document).map(|(shape, offsets)| {
+                let number = shape.number();
+                Kind::Long { number, shape, offsets }
+            }),
+        };
+        let kind = shaped.or_else(|| Buckets::of(document).map(Kind::Buckets));
+        kind.map(FieldIndex)
     }
 
     /// Whether the document's names were seen before.
     pub fn is_shaped(&self) -> bool {
-        matches!(self.0, Kind::Shaped { .. })
+        !matches!(self.0, Kind::Buckets(_))
     }
 
     /// About how much memory it takes, its share in the shape not counted.
     pub fn bytes(&self) -> usize {
         let own = match &self.0 {
-            Kind::Shaped { offsets: Offsets::Short(offsets), .. } => offsets.len() * 2,
-            Kind::Shaped { offsets: Offsets::Long(offsets), .. } => offsets.len() * 4,
+            Kind::Long { offsets, .. } => size_of_val(&**offsets),
+            Kind::Short { offsets, .. } => size_of_val(&**offsets),
             Kind::Buckets(buckets) => buckets.bytes(),
         };
         own + size_of::<FieldIndex>()
@@ -103,16 +114,18 @@ impl FieldIndex {
     #[inline]
     pub(crate) fn field(&self, document: &[u8], name: &[u8]) -> Known {
         match &self.0 {
-            Kind::Shaped { shape, offsets, .. } => offsets.known(shape.find_name(name)),
+            Kind::Long { shape, offsets, .. } => known(offsets, shape.find_name(name)),
+            Kind::Short { shape, offsets, .. } => known(offsets, shape.find_name(name)),
             Kind::Buckets(buckets) => Known::of(buckets.find(document, name)),
         }
     }
 
     /// Where the field lies that `path` names through documents alone.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn at_path(&self, document: &[u8], path: &Path) -> Known {
         match &self.0 {
-            Kind::Shaped { shape, offsets } => offsets.known(path.place_in(shape)),
+            Kind::Long { number, shape, offsets } => known(offsets, path.place_in(*number, shape)),
+            Kind::Short { number, shape, offsets } => known(offsets, path.place_in(*number, shape)),
             Kind::Buckets(buckets) => match path.parts() {
                 [name] => Known::of(buckets.find(document, name.as_bytes())),
                 _ => Known::Unindexed,
@@ -125,8 +138,11 @@ impl FieldIndex {
     pub(crate) fn at_dotted(&self, document: &[u8], dotted: &str) -> Known {
         let path = dotted.as_bytes();
         match &self.0 {
-            Kind::Shaped { shape, offsets } => {
-                offsets.known(shape.find_dotted(path, shape::hash(path)))
+            Kind::Long { shape, offsets, .. } => {
+                known(offsets, shape.find_dotted(path, shape::hash(path)))
+            }
+            Kind::Short { shape, offsets, .. } => {
+                known(offsets, shape.find_dotted(path, shape::hash(path)))
             }
             Kind::Buckets(_) if path.contains(&shape::SEPARATOR) => Known::Unindexed,
             Kind::Buckets(buckets) => Known::of(buckets.find(document, path)),
@@ -169,16 +185,11 @@ impl Spot {
     }
 }
 
-impl Offsets {
-    #[inline(always)]
-    fn known(&self, place: Option<Place>) -> Known {
-        let Some(place) = place else { return Known::Absent };
-        let ordinal = place.ordinal as usize;
-        let offset = match self {
-            Offsets::Short(offsets) => offsets.get(ordinal).map(|offset| usize::from(*offset)),
-            Offsets::Long(offsets) => offsets.get(ordinal).map(|offset| *offset as usize),
-        };
-        let name_bytes = usize::from(place.name_bytes);
-        Known::of(offset.map(|offset| Spot { offset, name_bytes }))
-    }
+/// Where the field at a place of the shape lies, given its document's offsets.
+#[inline(always)]
+fn known<O: Offset>(offsets: &[O], place: Option<Place>) -> Known {
+    let Some(Place { ordinal, name_bytes }) = place else { return Known::Absent };
+    let Some(offset) = offsets.get(usize::from(ordinal)) else { return Known::Absent };
+    let offset: u32 = (*offset).into();
+    Known::At(Spot { offset: offset as usize, name_bytes: usize::from(name_bytes) })
 }

@@ -4,13 +4,17 @@
 //! stops where the field that is asked for is found, remembers the others that it passed, and goes
 //! on from there when the next one is asked for: never more than one walk, and never further than
 //! needed. A name is read as two numbers: finding its end and comparing it with those that are
-//! wanted costs a few instructions for names of less than sixteen bytes, which most are.
+//! wanted costs a few instructions for names of less than sixteen bytes, which most are. Where documents
+//! have the same fields in the same order, a walk compares names with those that it expects ([`layout`]).
+
+mod layout;
 
 use std::fmt;
 
 use crate::document::Document;
 use crate::raw::{RawElement, array_at, element_at, kind_of, split_name, value_bytes};
 use crate::value::{ElementType, Value};
+use layout::{Layout, Learnt};
 
 /// Names of at most so many fields are collected; others are looked for by themselves.
 pub const SCANNED_NAMES_MAX: usize = 8;
@@ -20,6 +24,7 @@ pub const SCANNED_NAMES_MAX: usize = 8;
 pub struct ScannedNames {
     heads: Vec<Head>,
     names: Vec<Box<[u8]>>,
+    learnt: Learnt,
 }
 
 /// A name's first sixteen bytes, padded with zeros. A name has no zero, so that this is all of one
@@ -34,6 +39,9 @@ struct Head {
 pub struct FieldScan<'a> {
     names: &'a ScannedNames,
     walk: Walk<'a>,
+    /// What to expect of the next element, as long as all were as expected, and how many were.
+    layout: Option<&'a Layout>,
+    passed: usize,
     /// By number: where the first field of that name begins; 0 if the walk has not passed it. Small,
     /// since one is made for each document.
     found: [u32; SCANNED_NAMES_MAX],
@@ -56,6 +64,7 @@ impl ScannedNames {
         }
         self.names.push(name.into());
         self.heads.push(Head::of(name));
+        self.learnt = Learnt::default();
         Some(self.names.len() as u8 - 1)
     }
 }
@@ -76,22 +85,13 @@ impl ScannedNames {
         if self.names.is_empty() || document.is_indexed() {
             return None;
         }
-        let bytes = document.as_bytes();
-        let mut places = FieldPlaces { names: self, bytes, found: [0; SCANNED_NAMES_MAX] };
-        let mut left = self.names.len();
-        let mut walk = Walk { bytes, offset: size_of::<u32>() };
-        while left > 0 {
-            let offset = walk.offset;
-            let Some(met) = walk.next() else { break };
-            if self.heads.contains(&met.head)
-                && let Some(position) = self.position(met.head, met.name)
-                && places.found[position] == 0
-            {
-                places.found[position] = offset as u32;
-                left -= 1;
+        let mut scan = FieldScan::new(document, self);
+        for number in 0..self.names.len() {
+            if scan.found[number] == 0 {
+                scan.walk_to(number);
             }
         }
-        Some(places)
+        Some(FieldPlaces { names: self, bytes: scan.walk.bytes, found: scan.found })
     }
 }
 
@@ -119,8 +119,10 @@ impl fmt::Debug for FieldPlaces<'_> {
 impl<'a> FieldScan<'a> {
     /// Begins a walk over `document` for `names`.
     pub fn new(document: Document<'a>, names: &'a ScannedNames) -> FieldScan<'a> {
-        let walk = Walk { bytes: document.as_bytes(), offset: size_of::<u32>() };
-        FieldScan { names, walk, found: [0; SCANNED_NAMES_MAX] }
+        let bytes = document.as_bytes();
+        let layout = names.learnt.layout(bytes, names);
+        let found = [0; SCANNED_NAMES_MAX];
+        FieldScan { names, walk: Walk::over(bytes), layout, passed: 0, found }
     }
 
     /// The first field with the name of that number, undecoded.
@@ -138,6 +140,28 @@ impl<'a> FieldScan<'a> {
     /// Where the first field with the name of that number begins.
     #[inline]
     fn walk_to(&mut self, number: usize) -> Option<u32> {
+        if let Some(layout) = self.layout {
+            let found = &mut self.found;
+            let meet = |met: u8, offset: u32| {
+                let place = &mut found[usize::from(met) % SCANNED_NAMES_MAX];
+                // The first field of a name counts.
+                let is_first = *place == 0;
+                if is_first {
+                    *place = offset;
+                }
+                is_first && usize::from(met) == number
+            };
+            let Walk { bytes, offset } = &mut self.walk;
+            if layout.follow(bytes, offset, &mut self.passed, meet) {
+                return self.found.get(number).copied();
+            }
+            self.layout = None;
+        }
+        self.search(number)
+    }
+
+    /// As `walk_to`, from where nothing is expected.
+    fn search(&mut self, number: usize) -> Option<u32> {
         let names = self.names;
         // A copy stays in registers.
         let mut walk = self.walk.clone();
@@ -177,7 +201,7 @@ impl ScannedNames {
 /// The first of a document's outermost fields that has this name, by a scan.
 pub(crate) fn find<'a>(document: &'a [u8], name: &[u8]) -> Option<RawElement<'a>> {
     let head = Head::of(name);
-    let mut walk = Walk { bytes: document, offset: size_of::<u32>() };
+    let mut walk = Walk::over(document);
     while let Some(met) = walk.next() {
         // A name that is asked for with a zero in it is no field's.
         if met.head == head && met.name == name {
@@ -202,6 +226,10 @@ struct Met<'a> {
 }
 
 impl<'a> Walk<'a> {
+    fn over(bytes: &'a [u8]) -> Walk<'a> {
+        Walk { bytes, offset: size_of::<u32>() }
+    }
+
     #[inline(always)]
     fn next(&mut self) -> Option<Met<'a>> {
         let rest = self.bytes.get(self.offset..)?;

@@ -34,14 +34,19 @@ pub struct Path {
 /// The number of the shape met last, the name's length, and one more than the field's ordinal in
 /// the shape (0 where there is no such field). One word, so that threads that share a path never
 /// see halves of two.
-#[derive(Default)]
 struct Memo(AtomicU64);
 
 const MEMO_ORDINAL_BITS: u32 = 16;
 const MEMO_NAME_BITS: u32 = 16;
-/// Paths remember nothing of shapes with higher numbers: after some billions.
-const MEMO_NUMBER_MAX: u64 = u64::MAX >> (MEMO_ORDINAL_BITS + MEMO_NAME_BITS);
+const MEMO_NUMBER_SHIFT: u32 = MEMO_ORDINAL_BITS + MEMO_NAME_BITS;
 const _: () = assert!(shape::FIELD_COUNT_MAX < 1 << MEMO_ORDINAL_BITS);
+
+impl Default for Memo {
+    /// Of no shape.
+    fn default() -> Memo {
+        Memo(AtomicU64::new(u64::from(shape::NUMBER_END) << MEMO_NUMBER_SHIFT))
+    }
+}
 
 /// What a path reached on one of its branches.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -68,14 +73,14 @@ impl Path {
         Path { hash: shape::hash(&joined), joined, parts, memo: Memo::default() }
     }
 
-    /// The field of `shape` to which the path leads through documents.
-    #[inline]
-    pub(crate) fn place_in(&self, shape: &Shape) -> Option<Place> {
+    /// The field of `shape`, which has that number, to which the path leads through documents.
+    #[inline(always)]
+    pub(crate) fn place_in(&self, number: u32, shape: &Shape) -> Option<Place> {
         let memo = self.memo.0.load(Ordering::Relaxed);
-        if memo >> (MEMO_ORDINAL_BITS + MEMO_NAME_BITS) != shape.number() {
+        if (memo >> MEMO_NUMBER_SHIFT) as u32 != number {
             return self.find_in(shape);
         }
-        let ordinal = u32::from(memo as u16).checked_sub(1)?;
+        let ordinal = (memo as u16).checked_sub(1)?;
         Some(Place { ordinal, name_bytes: (memo >> MEMO_ORDINAL_BITS) as u16 })
     }
 
@@ -83,11 +88,11 @@ impl Path {
     fn find_in(&self, shape: &Shape) -> Option<Place> {
         let number = shape.number();
         let place = shape.find_dotted(&self.joined, self.hash);
-        if number <= MEMO_NUMBER_MAX {
+        if number != shape::NO_NUMBER {
             let (ordinal, name_bytes) =
                 place.map_or((0, 0), |place| (u64::from(place.ordinal) + 1, place.name_bytes));
             let name = u64::from(name_bytes) << MEMO_ORDINAL_BITS;
-            let memo = number << (MEMO_ORDINAL_BITS + MEMO_NAME_BITS) | name | ordinal;
+            let memo = u64::from(number) << MEMO_NUMBER_SHIFT | name | ordinal;
             self.memo.0.store(memo, Ordering::Relaxed);
         }
         place

@@ -71,10 +71,15 @@ pub(crate) fn element_at(
     offset: usize,
     name_bytes: usize,
 ) -> Option<RawElement<'_>> {
-    let (&kind, rest) = document.get(offset..)?.split_first()?;
+    let value_offset = offset.checked_add(name_bytes)?.checked_add(2)?;
+    let rest = document.get(value_offset..)?;
+    let (&kind, name) = document.get(offset..value_offset - 1)?.split_first()?;
+    // A branch that is foretold doesn't wait for the tables, and most values are strings.
+    if kind == ElementType::String as u8 {
+        let value = rest.get(..string_bytes(rest)?)?;
+        return Some(RawElement { kind: ElementType::String, name, value });
+    }
     let kind = kind_of(kind)?;
-    let (name, rest) = rest.split_at_checked(name_bytes)?;
-    let (_, rest) = rest.split_first()?;
     let value = rest.get(..value_bytes(kind, rest)?)?;
     Some(RawElement { kind, name, value })
 }
@@ -213,15 +218,31 @@ const fn sizes() -> [Size; 256] {
 /// How many bytes a value takes that begins at the front of `rest`. They need not all be there.
 #[inline(always)]
 pub(crate) fn value_bytes(kind: ElementType, rest: &[u8]) -> Option<usize> {
-    // A branch that is foretold doesn't wait for the table, and most values are strings.
+    // As in `element_at`.
     if kind == ElementType::String {
-        return length_at(rest, 0)?.checked_add(size_of::<i32>());
+        return string_bytes(rest);
     }
     match SIZES[usize::from(kind as u8)] {
         Size::Fixed(bytes) => Some(usize::from(bytes)),
         Size::Prefixed(more) => length_at(rest, 0)?.checked_add(usize::from(more)),
         Size::Regex => regex_bytes(rest),
     }
+}
+
+/// As [`value_bytes`], of a type byte.
+#[inline(always)]
+pub(crate) fn element_value_bytes(kind: u8, rest: &[u8]) -> Option<usize> {
+    // As in `element_at`.
+    if kind == ElementType::String as u8 {
+        return string_bytes(rest);
+    }
+    value_bytes(kind_of(kind)?, rest)
+}
+
+/// How many bytes a string takes.
+#[inline(always)]
+fn string_bytes(rest: &[u8]) -> Option<usize> {
+    length_at(rest, 0)?.checked_add(size_of::<i32>())
 }
 
 #[cold]

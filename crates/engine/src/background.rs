@@ -2,15 +2,14 @@
 //! relaxed transactions.
 //!
 //! Flushing has a thread of its own, so that no fold, however long, holds it up. Flushing, folding and
-//! reclaiming give way to whoever commits or reads where processors are short: if they fall behind,
-//! writers are slowed down, and leave them the processors. The syncing thread doesn't: commits wait for it.
+//! reclaiming let others go first where processors are short (`courtesy`), as long as they don't fall behind.
+//! The syncing thread doesn't: commits wait for it.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use frond_store::StoreError;
-use frond_store::io::give_way;
 use frond_tree::TreeError;
 
 use crate::commit::PoisonOnPanic;
@@ -70,7 +69,10 @@ impl Threads {
                 return Err(EngineError::Closed(reason));
             }
         }
-        settled
+        // An opening would only remove them.
+        let removed = self.shared.spares.none().map(drop);
+        settled?;
+        Ok(removed.map_err(|error| StoreError::io("a spare of the log", error))?)
     }
 }
 
@@ -106,7 +108,7 @@ pub(crate) fn wait(
 }
 
 fn flush_until_stopped(shared: &Shared) {
-    give_way();
+    shared.courtesy.begin();
     let _panics = PoisonOnPanic(shared);
     let mut free_every = None;
     while wait(shared, free_every, |signals| std::mem::take(&mut signals.flush_wanted)) {
@@ -128,7 +130,7 @@ fn flush_until_stopped(shared: &Shared) {
 }
 
 fn fold_until_stopped(shared: &Shared) {
-    give_way();
+    shared.courtesy.begin();
     let _panics = PoisonOnPanic(shared);
     // What the generation was when there was nothing to do.
     let mut idle_since = None;

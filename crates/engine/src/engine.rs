@@ -197,6 +197,15 @@ impl Engine {
         self.shared.checkpoint()
     }
 
+    /// Whether the background has nothing left to do: no flush, fold or merge is due or under way, and the memory
+    /// of what was flushed is given back. Collections don't count.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`]: how large a tree is can't be read.
+    pub fn is_at_rest(&self) -> Result<bool, EngineError> {
+        self.shared.is_at_rest()
+    }
+
     /// Gives back the disk space of what no tree, snapshot or transaction needs any more. Readers and
     /// writers go on; closing the engine stops it.
     ///

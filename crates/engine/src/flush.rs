@@ -29,8 +29,9 @@ use crate::state::{Base, Improvement};
 /// A part of a tree up to this share of the memtable's limit is folded directly, whatever the edits:
 /// 4 MB of 64, a few hundredths of a second.
 const DIRECT_SHARE: u64 = 16;
-/// With less to flush a second thread isn't worth starting.
-const SHARED_BYTES_MIN: u64 = 1 << 20;
+/// So many memtables at once are flushed by two threads: writers may soon have to wait for this. One alone isn't
+/// worth a second processor, which those who commit want too.
+const SHARED_COUNT_MIN: usize = 2;
 
 impl Shared {
     /// Flushes all sealed memtables. Returns whether there were any.
@@ -57,13 +58,13 @@ impl Shared {
         let sealed = &state.sealed[..sealed_count];
         let memtables: Vec<Arc<Memtable>> =
             sealed.iter().map(|sealed| Arc::clone(&sealed.memtable)).collect();
-        let bytes: u64 = sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
+        let bytes = sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
         trees.extend(sealed.iter().flat_map(|sealed| sealed.memtable.trees()));
         let snapshot =
             Snapshot::new(Arc::new(View { store: Arc::clone(&self.store), state }), horizon);
         let advance = Advance { horizon, segment, sealed_count, trees };
         let flushed = self
-            .flush_trees(&snapshot, &advance, bytes)
+            .flush_trees(&snapshot, &advance)
             .and_then(|outcomes| self.publish_flush(&outcomes, &advance).map(|()| outcomes));
         let outcomes = match flushed {
             Ok(outcomes) => outcomes,
@@ -92,13 +93,11 @@ impl Shared {
         !flusher.is_empty()
     }
 
-    /// Brings each tree that the memtables touch to the horizon, two at a time if `bytes` are worth it:
-    /// writers may have to wait for this. The outcomes stand in the order of the trees.
+    /// Brings each tree that the memtables touch to the horizon. The outcomes stand in the order of the trees.
     fn flush_trees(
         &self,
         snapshot: &Snapshot,
         advance: &Advance,
-        bytes: u64,
     ) -> Result<Vec<Outcome>, EngineError> {
         let left = Mutex::new(advance.trees.iter());
         let next = || left.lock().expect("no panic while the lock is held").next().copied();
@@ -109,7 +108,7 @@ impl Shared {
             }
             Ok(outcomes)
         };
-        if self.options.fold_threads == 0 || bytes < SHARED_BYTES_MIN || advance.trees.len() < 2 {
+        if self.options.fold_threads == 0 || advance.sealed_count < SHARED_COUNT_MIN {
             return work();
         }
         let (own, other) = std::thread::scope(|scope| {

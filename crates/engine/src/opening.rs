@@ -207,6 +207,7 @@ fn assemble(
         signals: Mutex::new(Signals::default()),
         signalled: Condvar::new(),
         pace: Pace::default(),
+        courtesy: Arc::default(),
         counters: Counters::default(),
         slowest: Slowest::default(),
     };

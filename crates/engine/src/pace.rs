@@ -21,6 +21,11 @@ pub(crate) const SEALED_COUNT_MAX: usize = 3;
 /// The share of the allowance from which commits are delayed, in thousandths: a memtable that fills
 /// while another is flushed is as it should be.
 const PRESSURE_FREE: u64 = 600;
+/// From these pressures on the work in the background is urgent (`courtesy`): before commits are delayed by the
+/// one, and when they are as long as a flush takes by the other.
+const PRESSURE_URGENT: u64 = 500;
+const FOLD_PRESSURE_URGENT: u64 = 100;
+const _: () = assert!(PRESSURE_URGENT < PRESSURE_FREE);
 /// At full pressure by memtables a byte is delayed so many times as long as its flush takes, in
 /// thousandths: the work's own time would do, the rest makes up for bad measurements.
 const FLUSH_TIMES_MAX: u64 = 3_000;
@@ -72,9 +77,13 @@ impl Pace {
         self.fold_pressure.store(pressure.min(1000), Ordering::Relaxed);
     }
 
+    fn fold_pressure(&self) -> u64 {
+        self.fold_pressure.load(Ordering::Relaxed)
+    }
+
     /// How long a commit of `bytes` is to be delayed, `waiting` being the pressure by memtables.
     fn delay(&self, bytes: u64, waiting: u64) -> Duration {
-        let folding = self.fold_pressure.load(Ordering::Relaxed);
+        let folding = self.fold_pressure();
         let above = waiting.min(1000).saturating_sub(PRESSURE_FREE);
         let by_flush = above * FLUSH_TIMES_MAX / (1000 - PRESSURE_FREE);
         let times = by_flush.max(folding * FOLD_TIMES_MAX / 1000);
@@ -102,20 +111,39 @@ impl Shared {
             while self.work_once()? {}
             return Ok(());
         }
-        let sealed_count = || self.current.view().0.state.sealed.len();
         let (view, _) = self.current.view();
         let waiting: u64 = view.state.memtables().map(|memtable| memtable.bytes()).sum();
         let allowed = self.options.memtable_bytes_max.max(1) * SEALED_COUNT_MAX as u64;
         drop(view);
-        let delay = self.pace.delay(bytes, waiting.saturating_mul(1000) / allowed);
+        let pressure = waiting.saturating_mul(1000) / allowed;
+        let is_urgent =
+            PRESSURE_URGENT <= pressure || FOLD_PRESSURE_URGENT <= self.pace.fold_pressure();
+        self.courtesy.set_urgent(is_urgent);
+        let delay = self.pace.delay(bytes, pressure);
         if !delay.is_zero()
             && let Some(wait) = self.pace.line_up(delay)
         {
             std::thread::sleep(wait);
         }
         let waited = watch.lap(Stage::Delay);
+        if SEALED_COUNT_MAX <= self.sealed_count() {
+            self.wait_for_flush()?;
+        }
+        let waited = waited + watch.lap(Stage::Stop);
+        if !delay.is_zero() {
+            self.counters.delay_micros.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        }
+        Ok(())
+    }
+
+    fn sealed_count(&self) -> usize {
+        self.current.view().0.state.sealed.len()
+    }
+
+    /// Waits until fewer memtables are sealed than may be.
+    fn wait_for_flush(&self) -> Result<(), EngineError> {
         let failures_before = self.signals().flush_failure_count;
-        while sealed_count() >= SEALED_COUNT_MAX {
+        while SEALED_COUNT_MAX <= self.sealed_count() {
             let signals = self.signals();
             // One that failed before may be out of date: there may be room by now.
             let is_new = failures_before < signals.flush_failure_count;
@@ -123,14 +151,10 @@ impl Shared {
             drop(self.signalled.wait_timeout(signals, LOOK_EVERY));
             self.queue().check_open()?;
             if let Some(refusal) = refusal
-                && sealed_count() >= SEALED_COUNT_MAX
+                && SEALED_COUNT_MAX <= self.sealed_count()
             {
                 return Err(refusal.error());
             }
-        }
-        let waited = waited + watch.lap(Stage::Stop);
-        if !delay.is_zero() {
-            self.counters.delay_micros.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         }
         Ok(())
     }

@@ -21,11 +21,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use frond_store::io::give_way;
 use frond_store::{ChunkHash, CollectOptions, Collected, Collection, StoreError};
 use frond_tree::Content;
 
 use crate::background::wait;
+use crate::courtesy::let_others_go;
 use crate::error::EngineError;
 use crate::shared::Shared;
 use crate::state::{Base, State};
@@ -58,7 +58,7 @@ pub struct ReclaimOptions {
 impl Shared {
     /// Removes what nobody needs; see the module.
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
-        let _no_spares = match options.purge {
+        let _no_spares = match options.thorough || options.purge {
             true => Some(
                 self.spares.none().map_err(|error| StoreError::io("a spare of the log", error))?,
             ),
@@ -150,6 +150,7 @@ impl<'a> Pacer<'a> {
     }
 
     fn pace(&mut self, bytes: u64) -> ControlFlow<()> {
+        let_others_go();
         self.bytes += bytes;
         let is_urgent = || self.urgent_from <= self.shared.store.counters().bytes_stored;
         let due = match self.bytes_a_second.filter(|_| !is_urgent()) {
@@ -168,7 +169,7 @@ impl<'a> Pacer<'a> {
 
 /// The background thread: lets snapshots that are too old go, and collects.
 pub(crate) fn reclaim_until_stopped(shared: &Shared) {
-    give_way();
+    shared.courtesy.begin();
     let bytes_a_second = shared.options.reclaim_bytes_a_second;
     let options = ReclaimOptions { bytes_a_second, ..ReclaimOptions::default() };
     let age = shared.options.snapshot_seconds_max.map(Duration::from_secs);

@@ -17,6 +17,7 @@ use frond_store::{ChunkHash, ChunkStore, StoreError};
 use frond_tree::TreeFormat;
 
 use crate::conflict;
+use crate::courtesy::Courtesy;
 use crate::current::Current;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
@@ -71,6 +72,8 @@ pub(crate) struct Shared {
     pub signalled: Condvar,
     /// How fast writers may go; see `pace`.
     pub pace: Pace,
+    /// Whether background threads let others go first.
+    pub courtesy: Arc<Courtesy>,
     pub counters: Counters,
     pub slowest: Slowest,
 }

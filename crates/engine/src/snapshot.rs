@@ -6,6 +6,7 @@ use bytes::Bytes;
 use frond_store::{ChunkStore, Lifetime};
 use frond_tree::{Bounds, Direction, Edit, Edits, Tree, TreeError, TreeFormat, Value};
 
+use crate::courtesy::in_bits;
 use crate::current::View;
 use crate::cursor::EntryCursor;
 use crate::error::EngineError;
@@ -435,7 +436,7 @@ pub(crate) fn run_sources<'a>(
 
 /// The overlay's entries as a tree takes them.
 pub(crate) fn edits(entries: Interleave) -> impl Iterator<Item = Result<(Bytes, Edit), TreeError>> {
-    entries.map(|entry| {
+    in_bits(entries).map(|entry| {
         let (key, value) = entry?;
         Ok((key, value.map_or(Edit::Delete, Edit::Put)))
     })

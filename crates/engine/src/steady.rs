@@ -1,15 +1,19 @@
-//! A store for background work, which syncs what it is given little by little.
+//! A store for background work, which writes and syncs what it is given little by little.
 //!
 //! A disk that gets hundreds of megabytes at one sync makes every other sync wait for them, and so
-//! every commit. In portions, commits come between.
+//! every commit. In portions, commits come between. So they do between reads, and between writes of a few chunks (`courtesy`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use frond_store::{Chunk, ChunkKind, ChunkStore, Lifetime, StoreError, StoreLayer};
+use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime, StoreError, StoreLayer};
+
+use crate::courtesy::{self, let_others_go};
 
 /// Uncompressed bytes put between two syncs: about a hundredth of a second of a disk's time. Several
 /// threads may put at once, and a commit waits for them all.
 const UNSYNCED_BYTES_MAX: u64 = 2 << 20;
+/// Chunks that a background thread puts together: compressing them is a bit of work.
+const PUT_TOGETHER: usize = 4;
 
 /// `store`, with hints for what is put without one, and with a sync now and then.
 pub(crate) struct SteadyStore<'a> {
@@ -38,13 +42,22 @@ impl StoreLayer for SteadyStore<'_> {
         self.store
     }
 
+    fn own(&self, _hash: ChunkHash) -> Option<Chunk> {
+        let_others_go();
+        None
+    }
+
     fn put(&self, hint: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {
         for alike in chunks.chunk_by(|left, right| left.kind() == right.kind()) {
             let lifetime = hint.unwrap_or(match alike[0].kind() {
                 ChunkKind::MapNode => self.nodes,
                 _ => self.values,
             });
-            self.store.put_many_for(lifetime, alike)?;
+            let together = if courtesy::is_due() { PUT_TOGETHER } else { alike.len() };
+            for some in alike.chunks(together) {
+                self.store.put_many_for(lifetime, some)?;
+                let_others_go();
+            }
         }
         let bytes: usize = chunks.iter().map(|chunk| chunk.encoded().len()).sum();
         let unsynced = self.unsynced.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;

@@ -169,6 +169,12 @@ impl Shared {
         }
     }
 
+    /// Whether nothing is due or in hand, flushes included.
+    pub fn is_at_rest(&self) -> Result<bool, EngineError> {
+        let flushed = self.current().0.sealed.is_empty() && !self.free_flushed();
+        Ok(flushed && self.most_urgent()?.is_none() && self.work().busy.is_empty())
+    }
+
     fn most_urgent(&self) -> Result<Option<(Need, TreeId)>, EngineError> {
         let (state, _) = self.current();
         let mut most: Option<(Need, TreeId)> = None;

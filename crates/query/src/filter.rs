@@ -293,6 +293,15 @@ impl Filter {
     pub fn equalities(&self) -> Result<Vec<(&str, Value<'_>)>, QueryError> {
         equalities::of(&self.root)
     }
+
+    /// The value that a passing document must have as `_id`: all that an upsert takes from the filter
+    /// whose update is a replacement.
+    ///
+    /// # Errors
+    /// `NotSingleValueField` if it is given twice.
+    pub fn id_equality(&self) -> Result<Option<Value<'_>>, QueryError> {
+        equalities::of_id(&self.root)
+    }
 }
 
 /// A condition on one value, as `$pull` and array filters have it.

@@ -241,10 +241,14 @@ fn all_offers(
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
 ) -> Vec<Offer> {
     let root = question.filter.root();
-    let mut offers = offers(root, question, by_id, range_count);
-    if let Some(union) = union(root, question, range_count) {
-        offers.push(union);
+    let mut offers = offers(root, question, by_id);
+    let union = union(root, question, range_count);
+    // Beside a part of the documents by `_id` reading all of them is no choice, so nothing is counted.
+    if matches!((&offers[..], &union), ([Offer { plan: Plan::IdScan(_), .. }], None)) {
+        return offers;
     }
+    offers.iter_mut().for_each(|offer| offer.measure(range_count));
+    offers.extend(union);
     // What is near is found by an index always: it is read outward.
     if !offers.is_empty() && question.filter.near().is_none() {
         offers.push(Offer {
@@ -272,13 +276,19 @@ fn cost(offer: &Offer, question: Question<'_>, passing: u64) -> u64 {
     read.saturating_mul(offer.entry_cost)
 }
 
-/// What each index offers that helps at all.
-fn offers(
-    root: &Node,
-    question: Question<'_>,
-    by_id: Option<Scan>,
-    range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
-) -> Vec<Offer> {
+impl Offer {
+    /// Finds out how much a scan of ranges reads.
+    fn measure(&mut self, range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64) {
+        self.count = match &self.plan {
+            Plan::IndexScan(scan) => range_count(Some(scan.index), &scan.ranges),
+            Plan::IdScan(scan) => range_count(None, &scan.ranges),
+            Plan::CollectionScan | Plan::Union { .. } => self.count,
+        };
+    }
+}
+
+/// What each index offers that helps at all, not counted yet.
+fn offers(root: &Node, question: Question<'_>, by_id: Option<Scan>) -> Vec<Offer> {
     let Question { sort, indexes, .. } = question;
     let sort = sort.filter(|sort| !sort.fields.is_empty());
     let mut offers = Vec::new();
@@ -292,16 +302,15 @@ fn offers(
             if !scan.is_bounded && direction.is_none() && !is_distinct {
                 continue;
             }
-            let count = range_count(Some(index), &scan.ranges);
             let plan = Plan::IndexScan(index_scan(scan, index, direction));
             let entry_cost = if facts.covers { COST_COVERED } else { COST_FETCH };
             let is_sorted = sort.is_none() || direction.is_some();
-            offers.push(Offer { plan, count, entry_cost, is_sorted });
+            offers.push(Offer { plan, count: 0, entry_cost, is_sorted });
         }
     }
     if let Some(scan) = by_id.filter(|scan| scan.is_bounded) {
         offers.push(Offer {
-            count: range_count(None, &scan.ranges),
+            count: 0,
             plan: Plan::IdScan(id_scan(scan, sort)),
             entry_cost: COST_SCAN,
             is_sorted: sort.is_none_or(is_id_order),
@@ -335,7 +344,8 @@ fn union(
         nodes.extend(others.iter().filter(|other| !matches!(other, Node::Or(_))).cloned());
         let node = Node::And(nodes);
         let by_id = compound::scans(&node, &ID_FACTS).pop();
-        let offers = offers(&node, question, by_id, range_count);
+        let mut offers = offers(&node, question, by_id);
+        offers.iter_mut().for_each(|offer| offer.measure(range_count));
         let is_bounded = |offer: &&Offer| match &offer.plan {
             Plan::IndexScan(scan) | Plan::IdScan(scan) => {
                 scan.ranges != [Bounds::all()] && !scan.is_merged

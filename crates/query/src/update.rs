@@ -224,24 +224,21 @@ impl Update {
                     None => made,
                 }
             }
-            Form::Replacement(replacement) => {
-                let equalities = filter.equalities()?;
-                let id = equalities.iter().find(|(path, _)| *path == "_id").map(|(_, id)| *id);
-                match (id, replacement.get("_id")) {
-                    (Some(id), None) => with_id(Some(id), replacement.view()),
-                    (Some(id), Some(other)) if !order::equal(id, other) => {
-                        return Err(QueryError::new(
-                            Code::ImmutableField,
-                            format!(
-                                "After applying the update, the (immutable) field '_id' was found \
-                                 to have been altered to {}",
-                                text::field("_id", other)
-                            ),
-                        ));
-                    }
-                    _ => replacement.clone(),
+            Form::Replacement(replacement) => match (filter.id_equality()?, replacement.get("_id"))
+            {
+                (Some(id), None) => with_id(Some(id), replacement.view()),
+                (Some(id), Some(other)) if !order::equal(id, other) => {
+                    return Err(QueryError::new(
+                        Code::ImmutableField,
+                        format!(
+                            "After applying the update, the (immutable) field '_id' was found to \
+                             have been altered to {}",
+                            text::field("_id", other)
+                        ),
+                    ));
                 }
-            }
+                _ => replacement.clone(),
+            },
             Form::Pipeline(pipeline) => {
                 let base = equalities_document(filter, context)?;
                 let made = pipeline.apply(base.view())?;

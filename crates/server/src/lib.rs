@@ -19,6 +19,7 @@ pub mod cursors;
 pub mod dispatch;
 pub mod fields;
 pub mod in_process;
+pub mod intake;
 pub mod limits;
 pub mod listener;
 pub mod operations;

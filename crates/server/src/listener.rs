@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 
 use crate::budget::Budget;
 use crate::connection;
+use crate::intake::Intake;
 use crate::limits::{
     ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CONNECTIONS_WAITING_MAX, CURSOR_SWEEP_INTERVAL,
     DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, MESSAGES_BYTES_MAX, STALL_MAX, STOP_SWEEP_INTERVAL,
@@ -151,7 +152,7 @@ impl Server {
             options.member,
         );
         shared.places = options.places;
-        shared.messages = Budget::new(options.messages_bytes_max);
+        shared.messages = Intake::new(options.messages_bytes_max);
         shared.answers = Budget::new(options.answers_bytes_max);
         let shared = Arc::new(shared);
         let (stop, _) = watch::channel(false);

@@ -65,6 +65,13 @@ impl<'a> Request<'a> {
         self.database_named(self.database_name)
     }
 
+    /// The database of a command that tells of its versions: it must exist.
+    pub fn existing_database(&self) -> Result<Database, Error> {
+        let database = self.database()?;
+        database.check_exists()?;
+        Ok(database)
+    }
+
     /// Another database, in the same transaction.
     pub fn database_named(&self, name: &str) -> Result<Database, Error> {
         match &self.current {

@@ -9,6 +9,7 @@ use frond_doc::{ObjectId, Timestamp};
 
 use crate::budget::Budget;
 use crate::cursors::Cursors;
+use crate::intake::Intake;
 use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX};
 use crate::operations::Operations;
 use crate::places::Places;
@@ -50,7 +51,7 @@ pub struct Shared {
     /// The commands that run.
     pub operations: Operations,
     /// What large messages hold until they are answered.
-    pub messages: Budget,
+    pub messages: Intake,
     /// What large answers hold until the client has them.
     pub answers: Budget,
     /// What documents hold that cursors have read and not answered with.
@@ -126,7 +127,7 @@ impl Shared {
             connections_max,
             cursors: Cursors::default(),
             operations: Operations::default(),
-            messages: Budget::new(MESSAGES_BYTES_MAX),
+            messages: Intake::new(MESSAGES_BYTES_MAX),
             answers: Budget::new(ANSWERS_BYTES_MAX),
             kept_documents: Budget::new(CURSORS_BYTES_MAX),
             sessions: Sessions::default(),

@@ -5,7 +5,7 @@
 
 mod system;
 
-pub use system::{SystemChance, SystemClock, SystemDisk, give_way};
+pub use system::{SystemChance, SystemClock, SystemDisk};
 
 use std::io;
 use std::sync::Arc;

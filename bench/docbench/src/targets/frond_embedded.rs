@@ -150,18 +150,10 @@ impl EmbeddedSession {
 }
 
 fn update_statement(id: &Bson, changes: &[Change]) -> Result<UpdateStatement, Failure> {
-    Ok(UpdateStatement {
-        filter: buffer(&doc! { "_id": id.clone() })?,
-        update: ValueBuf::from(buffer(&mongo_form::update(changes))?),
-        upsert: false,
-        multi: false,
-        sort: None,
-        array_filters: None,
-        constants: None,
-        hint: None,
-        variables: None,
-        collation: None,
-    })
+    Ok(UpdateStatement::new(
+        buffer(&doc! { "_id": id.clone() })?,
+        buffer(&mongo_form::update(changes))?,
+    ))
 }
 
 impl Session for EmbeddedSession {
@@ -260,9 +252,7 @@ impl Session for EmbeddedSession {
     }
 
     fn copy(&mut self, from: &str, to: &str, change: &Change) -> Result<(), Failure> {
-        let pipeline = mongo_form::copy(to, change)
-            .ok_or_else(|| Failure::Unsupported("a copy can only set a field".into()))?;
-        let holder = buffer(&doc! { "pipeline": pipeline })?;
+        let holder = buffer(&doc! { "pipeline": mongo_form::copy(to, change)? })?;
         let pipeline = holder.view().get("pipeline").map(ValueBuf::from);
         let request = AggregateRequest {
             pipeline: pipeline.ok_or_else(|| Failure::Other("no pipeline".into()))?,

@@ -2,11 +2,15 @@
 //!
 //! Writes have the write concern `{w: "majority", j: true}`; documents travel as raw BSON, so that the
 //! driver doesn't build them. Everything else is the driver's default, retryable writes included.
+//! With the scheme `plain+mongodb` sessions do without a driver ([`plain`]).
 //!
 //! Each session has a client of the driver of its own, on a runtime of its own thread, as the PostgreSQL
 //! driver's sessions have: shared by threads, the driver hands each operation to another thread and back,
 //! which cost more than what the server does. So a session has a second connection, by which the driver's
 //! monitor asks the server now and then how it is.
+
+mod plain;
+mod wire;
 
 use std::time::Duration;
 
@@ -29,11 +33,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// MongoDB's WriteConflict.
 const WRITE_CONFLICT: i32 = 112;
 
+/// What an address begins with whose sessions do without a driver.
+pub const PLAIN: &str = "plain+";
+
 /// A server.
 pub struct Mongo {
     about: About,
     own: Driver,
     options: ClientOptions,
+    /// Where sessions connect that do without a driver.
+    plain: Option<String>,
     directory: Option<std::path::PathBuf>,
     /// Stopped after the client has gone: fields are dropped in this order.
     server: Option<Server>,
@@ -59,7 +68,7 @@ impl Driver {
 }
 
 impl Mongo {
-    /// Connects to the server at `uri`; `server` is the one that we started, if we did.
+    /// Connects to the server at `uri`, which may begin with [`PLAIN`]; `server` is the one that we started, if we did.
     pub fn connect(
         name: &str,
         uri: &str,
@@ -68,8 +77,10 @@ impl Mongo {
         settings: &Settings<'_>,
     ) -> Result<Mongo, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::other)?;
+        let (is_plain, uri) = uri.strip_prefix(PLAIN).map_or((false, uri), |uri| (true, uri));
         let options = runtime.block_on(async { ClientOptions::parse(uri).await });
         let mut options = options.map_err(Failure::other)?;
+        let plain = options.hosts.first().filter(|_| is_plain).map(ToString::to_string);
         options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
         options.server_selection_timeout = Some(PATIENCE);
         let concern = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
@@ -86,9 +97,13 @@ impl Mongo {
             || hello.get_str("msg").is_ok_and(|text| text == "isdbgrid");
         let is_frond = build.contains_key("frond") || name.starts_with("frond");
         let cache = settings.cache_bytes >> 20;
+        let client = match is_plain {
+            true => "plain: commands over one connection, no driver",
+            false => "the driver mongodb 3 (Rust), one client a session, on its thread",
+        };
         let mut told = vec![
             ("write concern".into(), "{w: \"majority\", j: true}".into()),
-            ("driver".into(), "mongodb 3 (Rust), one client a session, on its thread".into()),
+            ("client".into(), client.into()),
         ];
         if server.is_some() {
             told.push(("cache".into(), format!("{cache} MB")));
@@ -118,7 +133,7 @@ impl Mongo {
             own.command(DATABASE, doc! { "dropDatabase": 1 }).map_err(Failure::other)?;
         }
         let directory = server.is_some().then(|| settings.directory.into());
-        Ok(Mongo { about, own, options, directory, server })
+        Ok(Mongo { about, own, options, plain, directory, server })
     }
 }
 
@@ -128,6 +143,9 @@ impl Target for Mongo {
     }
 
     fn session(&self) -> Result<Box<dyn Session>, Failure> {
+        if let Some(address) = &self.plain {
+            return Ok(Box::new(plain::PlainSession::connect(address)?));
+        }
         let driver = Driver::connect(self.options.clone())?;
         let database = driver.client.database(DATABASE);
         Ok(Box::new(MongoSession { transaction: None, database, driver }))
@@ -300,12 +318,8 @@ impl Session for MongoSession {
         collection: &str,
         changes: &[(Bson, Vec<Change>)],
     ) -> Result<u64, Failure> {
-        let statement = |(id, changes): &(Bson, Vec<Change>)| {
-            Bson::Document(doc! { "q": { "_id": id.clone() }, "u": mongo_form::update(changes) })
-        };
-        let statements: Vec<Bson> = changes.iter().map(statement).collect();
         let database = self.database.clone();
-        let command = doc! { "update": collection, "updates": statements };
+        let command = mongo_form::update_each(collection, changes);
         let answer: Document = run!(self, database.run_command(command))?;
         if let Some(errors) = answer.get("writeErrors") {
             return Err(Failure::Other(errors.to_string()));
@@ -340,8 +354,7 @@ impl Session for MongoSession {
     }
 
     fn copy(&mut self, from: &str, to: &str, change: &Change) -> Result<(), Failure> {
-        let pipeline = mongo_form::copy(to, change)
-            .ok_or_else(|| Failure::Unsupported("a copy can only set a field".into()))?;
+        let pipeline = mongo_form::copy(to, change)?;
         let from = self.collection(from);
         self.driver.runtime.block_on(async { from.aggregate(pipeline).await }).map_err(failure)?;
         Ok(())

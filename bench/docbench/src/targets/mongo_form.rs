@@ -5,6 +5,7 @@ use bson::{Bson, Document, doc};
 use crate::query::{
     Answer, Change, CollectionSpec, Comparison, Condition, Direction, IndexSpec, Query,
 };
+use crate::target::Failure;
 
 /// The filter.
 pub fn filter(conditions: &[Condition]) -> Document {
@@ -86,14 +87,29 @@ pub fn update(changes: &[Change]) -> Document {
     update
 }
 
-/// The pipeline that copies a collection with one change. Only [`Change::Set`] is said so.
-pub fn copy(to: &str, change: &Change) -> Option<Vec<Document>> {
+/// One element of `updates`.
+pub fn update_statement(id: &Bson, changes: &[Change]) -> Document {
+    doc! { "q": { "_id": id.clone() }, "u": update(changes) }
+}
+
+/// The command that changes several documents.
+pub fn update_each(collection: &str, changes: &[(Bson, Vec<Change>)]) -> Document {
+    let statement =
+        |(id, changes): &(Bson, Vec<Change>)| Bson::Document(update_statement(id, changes));
+    let statements: Vec<Bson> = changes.iter().map(statement).collect();
+    doc! { "update": collection, "updates": statements }
+}
+
+/// The pipeline that copies a collection with one change.
+///
+/// # Errors
+/// [`Failure::Unsupported`] for what isn't a [`Change::Set`].
+pub fn copy(to: &str, change: &Change) -> Result<Vec<Document>, Failure> {
     match change {
-        Change::Set(path, value) => Some(vec![
-            doc! { "$set": { path: { "$literal": value.clone() } } },
-            doc! { "$out": to },
-        ]),
-        _ => None,
+        Change::Set(path, value) => {
+            Ok(vec![doc! { "$set": { path: { "$literal": value.clone() } } }, doc! { "$out": to }])
+        }
+        _ => Err(Failure::Unsupported("a copy can only set a field".into())),
     }
 }
 

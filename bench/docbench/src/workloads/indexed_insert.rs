@@ -8,6 +8,8 @@
 //!    database that slows down is measured as far as it came, and the row `inserted` says how far.
 //! 2. Beside them one reader asks again and again for 1,000 documents from a random URI on, in order.
 //! 3. The exit velocity is the rate of the last tenth of the documents. Disk used is told at the end.
+//! 4. Cold: the database is stopped, the operating system's caches are dropped, the database is started again, and
+//!    one client reads such ranges.
 //!
 //! The data are a multiple of the cache, except at `smoke`.
 
@@ -22,7 +24,7 @@ use crate::query::{CollectionSpec, Comparison, Direction, Kind, Query};
 use crate::random::Random;
 use crate::results::{Better, Case};
 use crate::scale::Scale;
-use crate::target::{Capabilities, Encoded, Failure, Target};
+use crate::target::{Capabilities, Encoded, Failure, Session, Target};
 use crate::workload::{Context, Original, Parameters, Workload};
 
 const DOCUMENTS: &str = "documents";
@@ -31,6 +33,8 @@ const WRITERS: u64 = 4;
 const RANGE: u64 = 1_000;
 const READER_PAUSE: Duration = Duration::from_millis(50);
 const CHECKED: u64 = 200;
+/// Few enough that most of them find nothing that an earlier one has read.
+const COLD_RANGES: u64 = 20;
 
 /// The workload.
 pub struct IndexedInsert;
@@ -73,6 +77,7 @@ impl Workload for IndexedInsert {
         let done = inserting.run(context)?;
         check(target, context.seed, done.documents)?;
         report(context, &done);
+        context.cold = Some(Box::new(cold));
         Ok(())
     }
 }
@@ -205,30 +210,59 @@ impl<'a> Inserting<'a> {
         let (mut latencies, mut random) = (new_histogram(), Random::of(self.seed, &[u64::MAX]));
         while !self.stop.load(Ordering::Relaxed) {
             std::thread::sleep(READER_PAUSE);
-            let least = format!("https://{}", random.letters(3));
-            let query = Query::all(DOCUMENTS)
-                .filter("uri", Comparison::AtLeast, least.clone())
-                .sort("uri", Kind::Text, Direction::Ascending)
-                .limit(RANGE);
-            let mut found = Vec::with_capacity(RANGE as usize);
-            let asked = Instant::now();
-            session.find(&query, &mut |bytes| {
-                found.push(bytes.to_vec());
-                Ok(())
-            })?;
-            latencies.saturating_record(asked.elapsed().as_micros() as u64);
-            let mut before = least;
-            for bytes in &found {
-                let document = self.target.decode(bytes)?;
-                let uri = document.get_str("uri").unwrap_or_default().to_owned();
-                if uri < before || found.len() as u64 > RANGE {
-                    return Err(Failure::Wrong(format!("a range has {uri:?} after {before:?}")));
-                }
-                before = uri;
-            }
+            let taken = read_range(self.target, &mut *session, &mut random)?;
+            latencies.saturating_record(taken.as_micros() as u64);
         }
         Ok(latencies)
     }
+}
+
+/// Reads documents from a random URI on, and checks their order; tells how long reading took.
+fn read_range(
+    target: &dyn Target,
+    session: &mut dyn Session,
+    random: &mut Random,
+) -> Result<Duration, Failure> {
+    let least = format!("https://{}", random.letters(3));
+    let query = Query::all(DOCUMENTS)
+        .filter("uri", Comparison::AtLeast, least.clone())
+        .sort("uri", Kind::Text, Direction::Ascending)
+        .limit(RANGE);
+    let mut found = Vec::with_capacity(RANGE as usize);
+    let asked = Instant::now();
+    session.find(&query, &mut |bytes| {
+        found.push(bytes.to_vec());
+        Ok(())
+    })?;
+    let taken = asked.elapsed();
+    let mut before = least;
+    for bytes in &found {
+        let document = target.decode(bytes)?;
+        let uri = document.get_str("uri").unwrap_or_default().to_owned();
+        if uri < before || found.len() as u64 > RANGE {
+            return Err(Failure::Wrong(format!("a range has {uri:?} after {before:?}")));
+        }
+        before = uri;
+    }
+    Ok(taken)
+}
+
+/// Ranges from a database that has nothing in memory.
+fn cold(context: &mut Context<'_>) -> Result<(), Failure> {
+    context.progress.say("cold ranges");
+    let target = context.target()?;
+    let mut session = target.session()?;
+    let (mut latencies, mut random) = (new_histogram(), Random::of(context.seed, &[2]));
+    for _ in 0..context.scale.pick(3, COLD_RANGES, COLD_RANGES) {
+        let taken = read_range(target, &mut *session, &mut random)?;
+        latencies.saturating_record(taken.as_micros() as u64);
+    }
+    let case = Case::new().with("caches", "cold").with("clients", 1_u64);
+    context.recorder.latency(context.subject, &case, "range", &latencies);
+    let p50 = latencies.value_at_quantile(0.5) as f64 / 1e3;
+    let unit = ("ms", Better::Lower);
+    context.recorder.value(context.subject, &case.headline(), "cold_range_p50", unit, p50);
+    Ok(())
 }
 
 /// Reads documents back, by `_id` and by each index.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_engine::{Durability, Engine, EngineError, EngineOptions, Stage, TreeId};
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, ReclaimOptions, Stage, TreeId};
 use frond_store::io::Machine;
 use frond_tree::{
     Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, TreeFormat, Value,
@@ -23,9 +23,9 @@ const CONFLICT_PAUSE: Duration = Duration::from_micros(20);
 const SLOW_COUNT: usize = 3;
 const SLOW_MILLIS: f64 = 1.0;
 
-/// Background threads that use less than this in such a time are at rest.
-const QUIET: Duration = Duration::from_millis(300);
-const QUIET_CPU_SECONDS: f64 = 0.015;
+/// The engine is at rest if nothing is due and its threads use less than this in such a time, twice in a row.
+const QUIET: Duration = Duration::from_millis(5);
+const QUIET_CPU_SECONDS: f64 = 0.000_5;
 
 /// The engine and its trees.
 pub struct Frond {
@@ -71,6 +71,23 @@ impl Frond {
     pub fn trees(&self) -> &[TreeId] {
         &self.trees
     }
+
+    /// Gives `tree` a base of sorted entries.
+    pub fn load_tree(
+        &self,
+        tree: TreeId,
+        format: TreeFormat,
+        entries: &mut Entries<'_>,
+    ) -> Result<(), Failure> {
+        let mut entries =
+            entries.map(|(key, value)| Ok(Entry { key, value: Value::inline(value) }));
+        // Begun first: it keeps what is built from being collected before it is a base.
+        let mut transaction = self.engine.begin();
+        let base = Tree::load(&**self.engine.store(), format, &mut entries)?;
+        transaction.set_base(tree, base)?;
+        transaction.commit(Durability::Synced)?;
+        Ok(())
+    }
 }
 
 /// As collections choose them: trees that hold documents, and indexes.
@@ -92,16 +109,15 @@ impl Target for Frond {
 
     fn rest(&self) -> Result<(), Failure> {
         self.engine.flush()?;
-        // The background threads are done when they have used no time for a while.
-        let mut before = measure::cpu_seconds()?;
-        loop {
+        let mut quiet = 0;
+        while quiet < 2 {
+            let before = measure::cpu_seconds_of_threads()?;
             std::thread::sleep(QUIET);
-            let now = measure::cpu_seconds()?;
-            if now - before <= QUIET_CPU_SECONDS {
-                return Ok(());
-            }
-            before = now;
+            let used = measure::cpu_seconds_of_threads()? - before;
+            let is_quiet = used <= QUIET_CPU_SECONDS && self.engine.is_at_rest()?;
+            quiet = if is_quiet { quiet + 1 } else { 0 };
         }
+        Ok(())
     }
 
     fn fold_all(&self) -> Result<bool, Failure> {
@@ -109,16 +125,13 @@ impl Target for Frond {
         Ok(true)
     }
 
+    fn pack(&self) -> Result<bool, Failure> {
+        self.engine.reclaim(ReclaimOptions { thorough: true, ..ReclaimOptions::default() })?;
+        Ok(true)
+    }
+
     fn load(&self, tree: usize, entries: &mut Entries<'_>) -> Result<(), Failure> {
-        let mut entries =
-            entries.map(|(key, value)| Ok(Entry { key, value: Value::inline(value) }));
-        let store = &**self.engine.store();
-        // Begun first: it keeps what is built from being collected before it is a base.
-        let mut transaction = self.engine.begin();
-        let base = Tree::load(store, format_of(&self.engine, tree), &mut entries)?;
-        transaction.set_base(self.trees[tree], base)?;
-        transaction.commit(Durability::Synced)?;
-        Ok(())
+        self.load_tree(self.trees[tree], format_of(&self.engine, tree), entries)
     }
 
     fn counters(&self) -> Vec<(String, f64)> {

@@ -26,7 +26,7 @@ const BLOOM_BITS: f64 = 10.0;
 /// How large a file of a bulk load becomes.
 const LOAD_FILE_BYTES: u64 = 64 << 20;
 /// How often debt is looked at.
-const POLL: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(5);
 /// What RocksDB calls the kinds of debt.
 const DEBTS: [&CStr; 5] = [
     c"rocksdb.num-running-compactions",

@@ -52,7 +52,7 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     target.rest()?;
     let all = meter.cost()?;
     let written = measure::written_bytes()? - written_before;
-    let disk = measure::disk_bytes(context.directory)?;
+    let share = disk_share(context, &inserted)?;
     check(&*target, inserted.documents)?;
     report_rates(&inserted, figures);
 
@@ -65,7 +65,7 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     figures.rate("documents a CPU second, rest included", documents / (all.cpu_seconds - own));
     figures.cost("coming to rest, s", all.wall_seconds - insertion.wall_seconds);
     figures.cost("bytes written / bytes given", written as f64 / inserted.given_bytes as f64);
-    figures.cost("size on disk / bytes given", disk as f64 / inserted.given_bytes as f64);
+    figures.cost("size on disk / bytes given", share);
     figures.cost("range of 1,000 documents, p50, ms", inserted.ranges.micros_at(0.5) / 1e3);
     figures.cost("range of 1,000 documents, p99, ms", inserted.ranges.micros_at(0.99) / 1e3);
     let mut rested = Latencies::default();
@@ -77,9 +77,12 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
         let more = meter.cost()?.cpu_seconds;
         let folded = (all.cpu_seconds + more - own) / documents * 1e6;
         figures.cost("CPU a document, everything folded, µs", folded);
-        let disk = measure::disk_bytes(context.directory)?;
-        let share = disk as f64 / inserted.given_bytes as f64;
+        let share = disk_share(context, &inserted)?;
         figures.cost("size on disk / bytes given, everything folded", share);
+    }
+    if target.pack()? {
+        let share = disk_share(context, &inserted)?;
+        figures.cost("size on disk / bytes given, packed with zstd", share);
     }
     figures.cost("memory at most, MB", measure::memory_bytes_max()? as f64 / 1e6);
     figures.fact("documents inserted", documents);
@@ -88,6 +91,11 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
         figures.fact(format!("counted: {name}"), value);
     }
     Ok(true)
+}
+
+fn disk_share(context: &Context<'_>, inserted: &Inserted) -> Result<f64, Failure> {
+    let disk = measure::disk_bytes(context.directory)?;
+    Ok(disk as f64 / inserted.given_bytes as f64)
 }
 
 fn insert(target: &dyn Target, context: &Context<'_>) -> Result<Inserted, Failure> {

@@ -1,4 +1,5 @@
-//! What only Frond does: branch, version commit of 100 random edits, diff of 10 edits, at two sizes.
+//! What only Frond does: branch, version commit of 100 random edits, diff of 10 edits, at two sizes, in a tree as
+//! collections have for documents (leaves of 16 KB) and one as they have for indexes (4 KB).
 //!
 //! A tree of entries of 116 bytes is loaded. *Branch*: a new tree with the same base, in a synced
 //! transaction. *Commit*: 100 edits at random keys are written in a synced transaction, then folded
@@ -9,12 +10,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use frond_engine::{Durability, Engine, TreeId};
-use frond_tree::{Tree, Value};
+use frond_tree::{Tree, TreeFormat, Value};
 
 use crate::figures::Figures;
 use crate::measure;
 use crate::random::{Random, scramble};
-use crate::target::{Failure, Settings, Target};
+use crate::target::{Failure, Settings};
 use crate::targets::Frond;
 use crate::workload::Context;
 
@@ -30,14 +31,17 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
         return Ok(false);
     }
     let settings =
-        Settings { directory: context.directory, tree_count: 2, cache_bytes: CACHE_BYTES };
+        Settings { directory: context.directory, tree_count: 0, cache_bytes: CACHE_BYTES };
     let frond = Frond::open(&settings)?;
-    for (position, count) in
-        [context.scale.version_entries / 10, context.scale.version_entries].into_iter().enumerate()
-    {
-        let mut sorted = (0..count).map(|number| (key(number), value(number)));
-        frond.load(position, &mut sorted)?;
-        measure_size(frond.engine(), frond.trees()[position], count, figures)?;
+    let engine = frond.engine();
+    let documents = engine.local_format();
+    for count in [context.scale.version_entries / 10, context.scale.version_entries] {
+        for format in [documents, documents.for_scattered_edits()] {
+            let tree = engine.reserve_tree_id();
+            let mut sorted = (0..count).map(|number| (key(number), value(number)));
+            frond.load_tree(tree, format, &mut sorted)?;
+            measure_tree(engine, tree, format, count, figures)?;
+        }
     }
     Ok(true)
 }
@@ -53,9 +57,10 @@ fn value(seed: u64) -> Bytes {
     value.into()
 }
 
-fn measure_size(
+fn measure_tree(
     engine: &Engine,
     tree: TreeId,
+    format: TreeFormat,
     count: u64,
     figures: &mut Figures,
 ) -> Result<(), Failure> {
@@ -71,7 +76,9 @@ fn measure_size(
         walls.push(wall * 1e3);
         diffs.push(diff(engine, tree, count, &mut random)?);
     }
-    let size = format!("{},{:03},000 entries", count / 1_000_000, count / 1_000 % 1_000);
+    let (millions, thousands) = (count / 1_000_000, count / 1_000 % 1_000);
+    let leaves = format.chunk_bytes_target >> 10;
+    let size = format!("{millions},{thousands:03},000 entries, leaves of {leaves} KB");
     figures.cost(format!("{size}: branch, ms"), median(branches));
     figures.cost(format!("{size}: commit of 100 edits, CPU an edit, µs"), median(commits));
     figures.cost(format!("{size}: commit of 100 edits, wall, ms"), median(walls));

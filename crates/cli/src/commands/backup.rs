@@ -8,7 +8,7 @@ use frond_db::version::remote::{BackupInfo, DataImage, ImageSource, PlainRemote}
 use frond_remote::{HttpImage, PlaceUrl};
 
 use crate::backend::{Backend, Embedded};
-use crate::commands::transfer::{Connection, Progress, absolute, failure};
+use crate::commands::transfer::{Connection, Progress, absolute, check_place, failure};
 use crate::directory::check_there;
 use crate::failure::Failure;
 use crate::output::{bytes, counted, moment, plain};
@@ -59,7 +59,13 @@ pub struct Backup {
 impl Backup {
     /// Does one of the three.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let plain_remote = frond_remote::open_plain(&absolute(&self.place)?).map_err(failure)?;
+        let place = absolute(&self.place)?;
+        if self.list || self.remove.is_some() {
+            check_place(&place)?;
+        } else if self.from.is_none() {
+            check_there(&self.data, "")?;
+        }
+        let plain_remote = frond_remote::open_plain(&place).map_err(failure)?;
         if self.list {
             return list(terminal, &plain_remote);
         }
@@ -77,7 +83,6 @@ impl Backup {
             let image = HttpImage::take(&from, &self.connection.options()?).map_err(failure)?;
             return self.copy(terminal, &plain_remote, &image);
         }
-        check_there(&self.data, "")?;
         let opened = Embedded::open(&self.data)?;
         let image = DataImage::take(opened.frond()).map_err(failure)?;
         self.copy(terminal, &plain_remote, &image)?;
@@ -121,7 +126,9 @@ pub fn restore(
     name: Option<&str>,
     directory: &Path,
 ) -> Result<(), Failure> {
-    let place = frond_remote::open_plain(&absolute(place)?).map_err(failure)?;
+    let place = absolute(place)?;
+    check_place(&place)?;
+    let place = frond_remote::open_plain(&place).map_err(failure)?;
     let progress = Progress::new();
     let report =
         place.restore(name, directory, &mut |moved| progress.show(moved)).map_err(failure)?;

@@ -127,7 +127,9 @@ impl Branch {
     fn tell_made(&self, terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
         let repository = self.database.split('@').next().unwrap_or(&self.database);
         let branch = plain(text_of(answer, "branch"));
-        let name = terminal.paint(Style::Strong, format!("{repository}@{branch}"));
+        // In the name of a database a percent sign encodes what comes after it.
+        let name = format!("{repository}@{}", branch.replace('%', "%25"));
+        let name = terminal.paint(Style::Strong, name);
         let head = terminal.paint(Style::Changed, text_of(answer, "commitId"));
         Ok(writeln!(terminal, "made branch {branch} at {head}: use it as database {name}")?)
     }

@@ -8,7 +8,7 @@ use std::io::Write;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
-use crate::arguments::Target;
+use crate::arguments::{Subject, Target};
 use crate::backend::Backend;
 use crate::commands::log;
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ Examples:
   frond diff shop main~1 main              two versions
   frond diff shop main sale --stat         two branches, counted
   frond diff shop main sale -c items       only one collection
-  frond diff shop -c items --id 17         only one document
+  frond diff shop -- items/17              only one document
   frond diff shop main sale --json         one difference a line, for other programs
 
 A version is a branch, a tag, a commit's id or the first letters of one, HEAD, or any of these followed
@@ -45,13 +45,8 @@ pub struct Diff {
     /// Right side; otherwise the branch as it is now
     to: Option<String>,
 
-    /// Only this collection
-    #[arg(short, long)]
-    collection: Option<String>,
-
-    /// Only the document with this _id (JSON, or else plain text)
-    #[arg(long, value_name = "ID", requires = "collection")]
-    id: Option<String>,
+    #[command(flatten)]
+    subject: Subject,
 
     /// Only how many documents differ, a collection
     #[arg(long)]
@@ -74,8 +69,8 @@ impl Diff {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut backend = self.target.open()?;
         let shown = Shown {
-            collection: self.collection.clone(),
-            id: self.id.clone(),
+            collection: self.subject.collection().map(str::to_owned),
+            id: self.subject.id().map(str::to_owned),
             counts: self.stat,
             json: self.json,
             is_full: self.full,

@@ -5,7 +5,7 @@ use std::io::Write;
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::arguments::Target;
-use crate::commands::transfer::{Progress, absolute, failure};
+use crate::commands::transfer::{Progress, absolute, check_place, failure};
 use crate::failure::Failure;
 use crate::output::{bytes, count_of};
 use crate::terminal::{Style, Terminal};
@@ -81,7 +81,9 @@ impl Gc {
 }
 
 fn collect_place(terminal: &mut Terminal, place: &str) -> Result<(), Failure> {
-    let remote = frond_remote::open_plain(&absolute(place)?).map_err(failure)?;
+    let place = absolute(place)?;
+    check_place(&place)?;
+    let remote = frond_remote::open_plain(&place).map_err(failure)?;
     let progress = Progress::new();
     let done = remote.reclaim(&mut |chunks| progress.look(chunks)).map_err(failure)?;
     progress.end();

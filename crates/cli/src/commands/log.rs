@@ -4,7 +4,7 @@ use std::io::Write;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, extended_json};
 
-use crate::arguments::Target;
+use crate::arguments::{Subject, Target};
 use crate::commands::graph::Graph;
 use crate::failure::Failure;
 use crate::output::{answer_json, array_of, cut, date, date_of, documents_of, plain, text_of};
@@ -20,7 +20,7 @@ Examples:
   frond log shop main..sale                    commits that sale has and main hasn't
   frond log shop --graph                       with the lines of descent beside it
   frond log shop --collection items            commits that changed the collection
-  frond log shop --collection items --id 17    commits that changed one document
+  frond log shop -- items/17                   commits that changed one document
   frond log shop --author ada --since 2026-11-01
 
 Dates are YYYY-MM-DD or YYYY-MM-DDTHH:MM:SSZ, in UTC.";
@@ -55,13 +55,8 @@ pub struct Log {
     #[arg(long, value_name = "COMMIT")]
     after: Option<String>,
 
-    /// Only commits that changed this collection
-    #[arg(short, long)]
-    collection: Option<String>,
-
-    /// Only commits that changed the document with this _id (JSON, or else plain text)
-    #[arg(long, value_name = "ID", requires = "collection")]
-    id: Option<String>,
+    #[command(flatten)]
+    subject: Subject,
 
     /// Only commits whose author holds this text
     #[arg(long, value_name = "TEXT")]
@@ -118,18 +113,30 @@ impl Log {
             is_first = false;
             whole(terminal, commit)?;
         }
+        if documents_of(answer.view(), "commits").next().is_none() && !self.is_narrowed() {
+            let database = &self.database;
+            eprintln!("no commits yet: frond commit {database} -m MESSAGE records the first");
+        }
         backend.close()
+    }
+
+    /// Whether some of the commits may have been left out.
+    fn is_narrowed(&self) -> bool {
+        let texts = [&self.range, &self.after, &self.author, &self.grep, &self.since, &self.until];
+        texts.into_iter().any(Option::is_some)
+            || self.skip.is_some()
+            || self.subject.collection().is_some()
     }
 
     fn command(&self) -> Result<DocumentBuf, Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondLog", Value::Int32(1));
         let texts = [
-            ("range", &self.range),
-            ("after", &self.after),
-            ("collection", &self.collection),
-            ("author", &self.author),
-            ("message", &self.grep),
+            ("range", self.range.as_deref()),
+            ("after", self.after.as_deref()),
+            ("collection", self.subject.collection()),
+            ("author", self.author.as_deref()),
+            ("message", self.grep.as_deref()),
         ];
         for (name, text) in texts {
             if let Some(text) = text {
@@ -146,7 +153,7 @@ impl Log {
                 command.append(name, Value::DateTime(parse_date(text)?));
             }
         }
-        if let Some(id) = &self.id {
+        if let Some(id) = self.subject.id() {
             append_id(&mut command, "document", id);
         }
         if self.first_parent {

@@ -28,7 +28,7 @@ pub struct Reflog {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// Branch, also one that is gone
+    /// Branch or tag, also one that is gone
     #[arg(short, long, conflicts_with_all = ["all", "dropped"])]
     branch: Option<String>,
 

@@ -13,7 +13,7 @@ use frond_db::version::{CommitId, MergeOutcome, MergeRequest};
 
 use crate::arguments::Author;
 use crate::backend::{Backend, Embedded};
-use crate::commands::transfer::{Connection, Progress, absolute, failure, told};
+use crate::commands::transfer::{Connection, Progress, absolute, check_place, failure, told};
 use crate::directory::check_there;
 use crate::failure::Failure;
 use crate::output::{counted, plain};
@@ -55,7 +55,7 @@ Examples:
 #[derive(Args, Clone, Debug)]
 struct Data {
     /// Data directory to open; no server may be using it
-    #[arg(long, value_name = "DIR", default_value = "./frond-data")]
+    #[arg(long, global = true, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
 }
 
@@ -104,6 +104,7 @@ impl Remotes {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
+        database.check_exists().map_err(failure)?;
         match &self.command {
             None | Some(RemoteCommand::List) => {
                 for remote in database.list_remotes().map_err(failure)? {
@@ -150,9 +151,10 @@ pub struct Clone {
 impl Clone {
     /// Clones.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let place = absolute(&self.place)?;
+        check_place(&place)?;
         let opened = Embedded::open(&self.data.data)?;
         let database = open_database(&opened, &self.database)?;
-        let place = absolute(&self.place)?;
         let remote = self.connection.open(&place, &database)?;
         let progress = Progress::new();
         let report =
@@ -196,7 +198,7 @@ impl Fetch {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
-        let remote = self.connection.open_named(&self.remote, &database)?;
+        let remote = self.connection.open_to_read(&self.remote, &database)?;
         let progress = Progress::new();
         let depth = if self.unshallow { Depth::All } else { depth_of(self.depth) };
         let show = &mut |moved: &Moved| progress.show(moved);
@@ -238,7 +240,7 @@ impl Pull {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
-        let remote = self.connection.open_named(&self.remote, &database)?;
+        let remote = self.connection.open_to_read(&self.remote, &database)?;
         let progress = Progress::new();
         let request = MergeRequest { author: Some(self.author.name()), ..MergeRequest::default() };
         let branch = self.branch.as_deref();

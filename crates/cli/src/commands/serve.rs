@@ -10,7 +10,7 @@ use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens}
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{MemberOptions, Places, Server, ServerOptions};
 
-use crate::backend::open_failure;
+use crate::backend::{open_failure, refuse_huge_pages};
 use crate::commands::transfer::{failure, read_text};
 use crate::directory::check_usable;
 use crate::failure::Failure;
@@ -215,14 +215,6 @@ impl Serve {
         writeln!(terminal, "  stop with     Ctrl-C")?;
         terminal.finish()
     }
-}
-
-/// Has the process take memory in small pages from now on. Of a huge one that was touched once all is taken, so that
-/// what the allocator spreads out costs up to twice what it holds; hot reads lose some percent.
-fn refuse_huge_pages() {
-    // A kernel that knows none refuses, and that is as well.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 #[cfg(test)]

@@ -48,6 +48,16 @@ impl Connection {
         self.open(&database.remote_url(name).map_err(failure)?, database)
     }
 
+    /// As [`Connection::open_named`], to read from it.
+    pub fn open_to_read(
+        &self,
+        name: &str,
+        database: &Database,
+    ) -> Result<Box<dyn Remote>, Failure> {
+        check_place(&database.remote_url(name).map_err(failure)?)?;
+        self.open_named(name, database)
+    }
+
     /// Opens the repository at `place`, for `database`.
     pub fn open(&self, place: &str, database: &Database) -> Result<Box<dyn Remote>, Failure> {
         let opened = frond_remote::open(place, &database.name().name, &self.options()?);
@@ -84,6 +94,18 @@ pub fn absolute(place: &str) -> Result<String, Failure> {
         Some(database) => format!("{}#{database}", directory.display()),
         None => directory.display().to_string(),
     })
+}
+
+/// Refuses a directory that isn't there: opening it to write would make it.
+pub fn check_place(place: &str) -> Result<(), Failure> {
+    let PlaceUrl::Directory(place) = PlaceUrl::parse(place).map_err(failure)? else {
+        return Ok(());
+    };
+    let directory = place.rsplit_once('#').map_or(place.as_str(), |(directory, _)| directory);
+    if Path::new(directory).is_dir() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("there is no directory {directory}")))
 }
 
 /// What the database says went wrong.

@@ -14,7 +14,7 @@ Examples:
   frond undo shop                       the last commit, merge, reset or dropped collection
   frond undo shop                       again: the one before it
   frond undo shop --change 48123        a change that frond reflog names; also an undoing
-  frond undo shop --branch sale         bring a deleted branch back
+  frond undo shop --branch sale         bring a deleted branch back, or a tag that was moved or deleted
   frond undo shop                       of a dropped database: bring it back
   frond undo shop2 --dropped shop       under another name
 
@@ -28,7 +28,7 @@ pub struct Undo {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// Branch, also one that was deleted
+    /// Branch or tag, also one that was deleted
     #[arg(short, long)]
     branch: Option<String>,
 

@@ -17,6 +17,10 @@ use frond_doc::extended_json;
 use crate::failure::Failure;
 use crate::input::{Parsed, Record, STREAMED_TEXT_BYTES_MIN, Text, broken};
 
+/// A longer text gets room for all that is gathered of one at once: growing by halves it would take three times
+/// that for a moment.
+const GROWING_BYTES_MAX: usize = 1 << 20;
+
 /// Where the cutter is between objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
@@ -202,6 +206,10 @@ impl<R: BufRead> JsonSource<R> {
                 return Ok(Cut::Broken("the object is not closed: the input is cut off"));
             }
             let (count, found) = scanner.scan(available);
+            if GROWING_BYTES_MAX < self.text.len() {
+                let room = self.streamed_bytes_min.saturating_sub(self.text.len()) + count;
+                self.text.reserve_exact(room);
+            }
             self.text.extend_from_slice(&available[..count]);
             self.line += line_breaks(&available[..count]);
             self.reader.consume(count);

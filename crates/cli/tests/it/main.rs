@@ -144,6 +144,13 @@ fn wrong_arguments_are_usage_errors() {
 }
 
 #[test]
+fn words_of_git_are_answered() {
+    let directory = Directory::new();
+    let error = frond(&directory, "checkout sale").fails(2);
+    assert!(error.contains("shop@sale"), "{error}");
+}
+
+#[test]
 fn version_and_help() {
     let directory = Directory::new();
     assert_eq!(frond(&directory, "--version").ok(), "frond 0.1.0\n");
@@ -156,6 +163,54 @@ fn a_missing_directory_is_told_and_not_made() {
     let error = frond(&directory, "log shop").fails(1);
     assert!(error.contains("there is no data directory ./frond-data"), "{error}");
     assert!(!directory.path().join("frond-data").exists());
+}
+
+#[test]
+fn a_database_that_is_not_there_is_an_error() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items", "{\"_id\": 1}").ok();
+    assert!(frond(&directory, "log shop").err.contains("no commits yet"));
+    for line in [
+        "log nope",
+        "log shop@nope",
+        "status nope",
+        "show nope",
+        "diff nope",
+        "history nope items 1",
+        "blame nope items 1",
+        "branch nope",
+        "tag nope",
+        "conflicts nope",
+        "reflog nope",
+        "policy nope",
+        "remote nope",
+    ] {
+        let error = frond(&directory, line).fails(1);
+        assert!(error.contains("nope"), "{line}: {error}");
+    }
+}
+
+#[test]
+fn a_place_that_is_missing_is_told_and_not_made() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\": 1}").ok();
+    frond(&directory, "remote shop add origin gone --data frond-data").ok();
+    for line in [
+        "clone gone shop --data mine",
+        "fetch shop",
+        "pull shop",
+        "backup gone --list",
+        "backup gone --remove monday",
+        "backup gone --data missing",
+        "restore --backup gone --data restored",
+        "gc --place gone",
+    ] {
+        let error = frond(&directory, line).fails(1);
+        assert!(error.contains("there is no "), "{line}: {error}");
+    }
+    let files = std::fs::read_dir(directory.path()).unwrap();
+    let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(names, ["frond-data"]);
 }
 
 #[test]

@@ -5,6 +5,10 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
+use frond_server::wire::DocumentSequence;
+use frond_server::{Client, ClientError};
+
 use crate::{Directory, command, frond, frond_with};
 
 /// A server on a directory's `frond-data`.
@@ -15,7 +19,11 @@ struct Server {
 
 impl Server {
     fn start(directory: &Directory) -> Server {
-        let mut child = command(directory, "serve --listen 127.0.0.1:0")
+        Server::start_with(directory, "")
+    }
+
+    fn start_with(directory: &Directory, arguments: &str) -> Server {
+        let mut child = command(directory, &format!("serve --listen 127.0.0.1:0 {arguments}"))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -64,6 +72,56 @@ fn a_running_server_is_used_by_its_address() {
     assert!(frond(&directory, "log shop --oneline").ok().contains("first"));
     let error = frond(&directory, &format!("log shop {uri}")).fails(1);
     assert!(error.contains("is a server running there?"), "{error}");
+}
+
+/// A client's document of 30 MB: stored and read back where the server was told to take such, and refused with
+/// MongoDB's code where it wasn't. The server says itself which documents it takes.
+#[test]
+fn the_largest_document_is_an_option() {
+    const BYTES_MAX: i32 = 32 << 20;
+    const TOO_LARGE: i32 = 10334;
+    let mut document = DocumentBuilder::new();
+    document.append("_id", Value::Int32(1)).begin_array("texts");
+    for number in 0..30 {
+        document.push(Value::String(&format!("{number} ").repeat(350_000)));
+    }
+    document.end();
+    let document = document.build();
+    assert!((25 << 20..BYTES_MAX as usize).contains(&document.as_bytes().len()));
+    for (arguments, bytes_max) in
+        [(format!("--max-document-bytes {BYTES_MAX}"), BYTES_MAX), (String::new(), 16 << 20)]
+    {
+        let directory = Directory::new();
+        let server = Server::start_with(&directory, &arguments);
+        let mut client = Client::connect(&server.address).unwrap();
+        let hello = client.command("admin", document! { "hello": 1_i32 }.view()).unwrap();
+        assert_eq!(hello.get("maxBsonObjectSize"), Some(Value::Int32(bytes_max)));
+        let sequence =
+            DocumentSequence { name: "documents".to_owned(), documents: vec![document.clone()] };
+        let insert = document! { "insert": "large" };
+        let answer = client.command_with("shop", insert.view(), vec![sequence]);
+        let found = client.documents("shop", document! { "find": "large" }.view()).unwrap();
+        if bytes_max == BYTES_MAX {
+            assert_eq!(answer.unwrap().get("n"), Some(Value::Int32(1)));
+            assert!(found == [document.clone()], "another document came back");
+        } else {
+            assert_eq!(code_of(answer), Some(TOO_LARGE));
+            assert!(found.is_empty());
+        }
+        server.stop();
+    }
+}
+
+/// The code of a command that was refused, or of the first document that was.
+fn code_of(answer: Result<DocumentBuf, ClientError>) -> Option<i32> {
+    match answer {
+        Err(ClientError::Command { code, .. }) => Some(code),
+        Err(_) => None,
+        Ok(answer) => {
+            let first = answer.get("writeErrors")?.as_array()?.get(0)?;
+            i32::try_from(first.as_document()?.get("code")?.as_integer()?).ok()
+        }
+    }
 }
 
 #[test]

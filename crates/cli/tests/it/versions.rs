@@ -53,6 +53,7 @@ fn status_diff_commit_log() {
     assert_eq!(json.lines().count(), 2, "{json}");
     let one = frond(&directory, "diff shop main~1 main -c items --id 3").ok();
     assert_eq!(one, "items\n  + {\"_id\":3,\"name\":\"chair\"}\n");
+    assert_eq!(frond(&directory, "diff shop main~1 main -- items/3").ok(), one);
 
     let log = frond(&directory, "log shop").ok();
     assert!(log.starts_with("commit "), "{log}");
@@ -65,11 +66,16 @@ fn status_diff_commit_log() {
     assert_eq!(messages, ["second", "first"]);
     let of_desk = frond(&directory, "log shop --oneline --collection items --id 2").ok();
     assert_eq!(of_desk.lines().count(), 1, "{of_desk}");
+    assert_eq!(frond(&directory, "log shop --oneline -- items/2").ok(), of_desk);
+    assert_eq!(frond(&directory, "log shop --oneline -- items").ok(), short);
 }
 
 #[test]
 fn branches_and_old_versions() {
     let directory = shop();
+    assert!(frond(&directory, "branch shop 5%").ok().contains("shop@5%25"));
+    frond(&directory, "commit shop@5%25 -m same --allow-empty").ok();
+    frond(&directory, "branch shop --delete 5% --force").ok();
     assert!(frond(&directory, "branch shop sale").ok().contains("shop@sale"));
     upsert(&directory, "shop@sale", "{\"_id\":2,\"name\":\"desk\",\"price\":120}");
     assert!(items(&directory, "shop@sale").contains("120"));
@@ -259,6 +265,15 @@ fn what_was_done_can_be_undone() {
     frond(&directory, "branch shop --delete gone --force").ok();
     frond(&directory, "undo shop --branch gone").ok();
     assert!(items(&directory, "shop@gone").contains("{\"_id\":3}"));
+    frond(&directory, "tag shop v1 main~1 -m opened").ok();
+    frond(&directory, "tag shop v1 main --force").ok();
+    frond(&directory, "tag shop --delete v1").ok();
+    assert!(frond(&directory, "undo shop --branch v1").ok().contains("undone: tag: deleted"));
+    assert!(items(&directory, "shop@v1").contains("{\"_id\":3}"));
+    assert!(frond(&directory, "undo shop --branch v1").ok().contains("undone: tag: moved to main"));
+    assert!(!items(&directory, "shop@v1").contains("{\"_id\":3}"));
+    assert!(frond(&directory, "tag shop").ok().contains("opened"));
+    frond(&directory, "undo shop --branch v1").fails(1);
     frond(&directory, "branch shop main --protect").ok();
     assert!(frond(&directory, "branch shop").ok().contains("  protected"));
     assert!(frond(&directory, "reset shop main~1").fails(1).contains("protected"));

@@ -316,7 +316,7 @@ fn choose_trees(
         return Ok(Access::all(direction, request));
     }
     if hint.is_none()
-        && let Some(access) = by_one_id(request)
+        && let Some(access) = by_ids(request)
     {
         return Ok(access);
     }
@@ -347,7 +347,7 @@ pub(crate) fn rejected(
     let is_told = request.hint.is_some()
         || request.between.is_given()
         || matches!(request.order, Order::Natural(_));
-    if is_told || by_one_id(request).is_some() {
+    if is_told || by_ids(request).is_some() {
         return Ok(Vec::new());
     }
     let candidates = candidates(collection, request)?;
@@ -572,9 +572,9 @@ impl Found<'_> {
     }
 }
 
-/// The access of a filter that names one `_id`: nothing can be better, so nothing is asked about
+/// The access of a filter that names `_id`s one by one: nothing can be better, so nothing is asked about
 /// indexes.
-fn by_one_id(request: Request<'_>) -> Option<Access> {
+fn by_ids(request: Request<'_>) -> Option<Access> {
     if let Some(key) = planner::only_id(request.filter) {
         let direction = request.order.pattern().and_then(id_direction);
         let mut access = Access::all(direction.unwrap_or(Direction::Ascending), request);
@@ -594,13 +594,15 @@ fn by_one_id(request: Request<'_>) -> Option<Access> {
     let question = Question { filter, sort, limit: None, distinct: None, indexes: &[] };
     let plan = planner::plan(question, &mut |_, _| 0);
     let Plan::IdScan(scan) = &plan else { return None };
-    let [range] = &scan.ranges[..] else { return None };
-    let start = range.start.as_ref()?;
-    // The beginnings of strings make such ranges too.
-    let mut rest = &start[..];
-    key::skip(&mut rest, false).ok()?;
     let found = Found { indexes: &[], candidates: &[], facts: &[], needs: &None };
-    (rest.is_empty() && Bounds::prefix(start) == *range).then(|| found.access(plan, request))
+    scan.ranges.iter().all(is_one_key).then(|| found.access(plan, request))
+}
+
+/// Whether a range has one key at most: the beginnings of strings make ranges that look alike.
+fn is_one_key(range: &Bounds) -> bool {
+    let Some(start) = &range.start else { return false };
+    let mut rest = &start[..];
+    key::skip(&mut rest, false).is_ok() && rest.is_empty() && Bounds::prefix(start) == *range
 }
 
 fn count_ranges(reader: &Reader<'_>, tree: TreePlace, ranges: &[Bounds]) -> Result<u64, Error> {

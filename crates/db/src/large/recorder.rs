@@ -1,29 +1,40 @@
 //! A store in front of another that keeps what is put, so that a transaction can take it along.
+//!
+//! An edit writes some nodes again that come out as they were: those that follow the changed one. The document
+//! before has them, so they are left out.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreError, StoreLayer};
 
 /// Reads go through; what is put stays here.
 pub(crate) struct Recorder<'a> {
     store: &'a dyn ChunkStore,
-    put: Mutex<HashMap<ChunkHash, Chunk>>,
+    recorded: Mutex<Recorded>,
+}
+
+#[derive(Default)]
+struct Recorded {
+    put: HashMap<ChunkHash, Chunk>,
+    /// What came from the store behind: of the document before.
+    read: HashSet<ChunkHash>,
 }
 
 impl<'a> Recorder<'a> {
     /// Nothing is put yet.
     pub fn new(store: &'a dyn ChunkStore) -> Recorder<'a> {
-        Recorder { store, put: Mutex::default() }
+        Recorder { store, recorded: Mutex::default() }
     }
 
-    /// The chunks that were put and that `head` reaches, without those of `known`: what lay between
-    /// two edits is left out. Ordered, so that a log record depends on the content alone.
+    /// The chunks that were put and that `head` reaches, without those of `known` and those that were read: what
+    /// lay between two edits is left out. Ordered, so that a log record depends on the content alone.
     pub fn into_reached(self, head: ChunkHash, known: &HashSet<ChunkHash>) -> Vec<Chunk> {
-        let mut put = self.put.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let recorded = self.recorded.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Recorded { mut put, read } = recorded;
         let (mut reached, mut open) = (Vec::new(), vec![head]);
         while let Some(hash) = open.pop() {
-            if known.contains(&hash) {
+            if known.contains(&hash) || read.contains(&hash) {
                 continue;
             }
             let Some(chunk) = put.remove(&hash) else { continue };
@@ -31,6 +42,12 @@ impl<'a> Recorder<'a> {
             reached.push(chunk);
         }
         reached
+    }
+}
+
+impl Recorder<'_> {
+    fn recorded(&self) -> MutexGuard<'_, Recorded> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -55,12 +72,18 @@ impl StoreLayer for Recorder<'_> {
     }
 
     fn own(&self, hash: ChunkHash) -> Option<Chunk> {
-        self.put.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned()
+        let mut recorded = self.recorded();
+        if let Some(chunk) = recorded.put.get(&hash) {
+            return Some(chunk.clone());
+        }
+        // What can't be read fails when the store behind is asked for it by itself.
+        let chunk = self.store.get(hash).ok()?;
+        recorded.read.insert(hash);
+        Some(chunk)
     }
 
     fn put(&self, _: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {
-        let mut put = self.put.lock().unwrap_or_else(PoisonError::into_inner);
-        put.extend(chunks.iter().map(|chunk| (chunk.hash(), chunk.clone())));
+        self.recorded().put.extend(chunks.iter().map(|chunk| (chunk.hash(), chunk.clone())));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Large documents in and out without being whole in memory.
 //!
-//! In: the document's pieces are put into the store as they come, under a session that keeps them
+//! In: the document's pieces are put into the store as they come, many together ([`gathered`](super::gathered)), under a session that keeps them
 //! from being collected, and synced; then one transaction puts the head. So a document of a gigabyte
 //! isn't logged, and is visible as a whole or not at all. What was put is garbage if it fails.
 //!
@@ -23,6 +23,7 @@ use crate::collection::write::CollectionWriter;
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
 use crate::error::Error;
+use crate::large::gathered::Gathered;
 use crate::large::{KEPT_BYTES_MAX, damaged};
 use crate::name;
 
@@ -92,12 +93,14 @@ impl Database {
         let engine = self.frond().engine();
         let session = engine.store().session();
         let store = &**engine.store();
-        let mut writer = Writer::new(store, repository, engine.visible().0);
+        let gathered = Gathered::new(store);
+        let mut writer = Writer::new(&gathered, repository, engine.visible().0);
         fill(&mut writer)?;
         let large = match writer.finish(|| self.frond().new_object_id())? {
             Edited::Large(large) => large,
             Edited::Small(document) => return self.insert_one(collection, document, durability),
         };
+        gathered.flush()?;
         self.check_size(large.bytes())?;
         let id = large.project(store, &[b"_id"])?;
         check_id(id.view())?;

@@ -134,16 +134,11 @@ fn updates_deletes_and_find_and_modify_are_done_once() {
     insert(&frond, 1, &[1, 2]);
     let increment = |number| {
         let statement = |id: i32, upsert| UpdateStatement {
-            filter: document! { "_id": id },
-            update: ValueBuf::from(document! { "$inc": &document! { "a": 1 } }),
             upsert,
-            multi: false,
-            array_filters: None,
-            hint: None,
-            sort: None,
-            variables: None,
-            collation: None,
-            constants: None,
+            ..UpdateStatement::new(
+                document! { "_id": id },
+                document! { "$inc": &document! { "a": 1 } },
+            )
         };
         let statements = [statement(1, false), statement(7, false), statement(9, true)];
         write(&frond, number).update("things", &statements, true, Durability::Synced)

@@ -84,8 +84,7 @@ impl Database {
             let head = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 if database::repository(&reader, repository)?.is_none() {
-                    let message = format!("database {repository} doesn't exist yet");
-                    return Err(Error::invalid(Code::NamespaceNotFound, message));
+                    return Err(database::missing(repository));
                 }
                 if database::branch_ref(&reader, repository, name)?.is_some() {
                     let message = format!("branch {name} of {repository} exists");

@@ -353,8 +353,7 @@ impl Database {
                 database::repository(&reader, name)?.is_some()
             };
             if !is_there {
-                let message = format!("database {name} doesn't exist yet");
-                return Err(Error::invalid(Code::NamespaceNotFound, message));
+                return Err(database::missing(name));
             }
             transaction.validate(TreeId::SYSTEM, system::repository_key(name));
             match policy {

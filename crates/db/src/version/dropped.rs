@@ -157,6 +157,14 @@ impl Database {
         Ok(database::repository(&self.reader(), self.repository_name())?.is_some())
     }
 
+    /// Refuses to tell of versions where there are none: nothing told would hide a misspelt name.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` if the database doesn't exist.
+    pub fn check_exists(&self) -> Result<(), Error> {
+        if self.exists()? { Ok(()) } else { Err(database::missing(self.repository_name())) }
+    }
+
     /// The databases of this data directory that were dropped and can come back, newest first.
     pub fn dropped_databases(&self) -> Result<Vec<DroppedDatabase>, Error> {
         let reader = self.reader();

@@ -1,4 +1,5 @@
-//! The reflog: each change of a branch's ref is remembered, so that it can be undone.
+//! The reflog: each change of a branch's ref is remembered, so that it can be undone; and each that moved or
+//! deleted a tag, under the tag's name.
 //!
 //! A record is `{from, to, why, time}`; `from` is absent before the first commit, `to` when the
 //! branch was deleted. Its key ends with the Sequence of its transaction's snapshot. Two changes of
@@ -9,6 +10,7 @@
 //! - `working`: the catalog of the working state that was replaced (a hard reset, a merge, a deleted
 //!   branch). Without it the change left the working state as it was.
 //! - `entry`: the catalog entry of a collection that was dropped; the ref stays where it is.
+//! - `tag`: the tag as it was, by value.
 //!
 //! A change that undid another one names it (`undid`).
 
@@ -22,7 +24,7 @@ use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
 use crate::system;
-use crate::version::CommitId;
+use crate::version::{CommitId, TagInfo};
 
 /// Why a ref changes, and what the change takes away.
 #[derive(Clone, Copy)]
@@ -44,6 +46,8 @@ pub(crate) enum Lost<'a> {
     Working(Tree),
     /// A collection, whose entry lies in this chunk.
     Collection(&'a str, ChunkHash),
+    /// A tag, which was this.
+    Tag(&'a TagInfo),
 }
 
 /// A change of a ref, to be remembered.
@@ -58,11 +62,11 @@ pub(crate) struct RefChange<'a> {
 pub struct RefChangeInfo {
     /// Names it on its branch; rises in time.
     pub change: u64,
-    /// The branch.
+    /// The branch, or the tag.
     pub branch: String,
     /// HEAD before; `None` before the first commit, or where the branch began.
     pub from: Option<CommitId>,
-    /// HEAD after; `None` if the branch was deleted.
+    /// HEAD after; `None` if the branch or the tag was deleted.
     pub to: Option<CommitId>,
     /// In words: `commit: first`.
     pub why: String,
@@ -70,6 +74,8 @@ pub struct RefChangeInfo {
     pub time_millis: i64,
     /// The collection that it dropped.
     pub collection: Option<String>,
+    /// The tag that it moved or deleted, as it was before.
+    pub tag: Option<TagInfo>,
     /// The change that it undid.
     pub undid: Option<u64>,
     /// Whether it replaced the working state.
@@ -119,6 +125,9 @@ impl RefChange<'_> {
                 builder.append("collection", Value::String(name));
                 references.push(entry);
             }
+            Lost::Tag(tag) => {
+                builder.append("tag", Value::from(&tag.to_record()));
+            }
         }
         if let Some(undid) = self.why.undid {
             builder.append("undid", Value::Int64(undid as i64));
@@ -153,9 +162,12 @@ fn decode(reader: &Reader<'_>, prefix: &[u8], entry: &Entry) -> Result<RefChange
         _ => None,
     };
     let undid = record.get("undid").and_then(|value| value.as_integer());
+    let tag = record.get("tag").and_then(|tag| tag.as_document());
+    let tag = tag.map(|tag| TagInfo::from_record(branch.clone(), &tag.to_buf())).transpose()?;
     Ok(RefChangeInfo {
         change,
         branch,
+        tag,
         from: id("from")?,
         to: id("to")?,
         why: system::field(&record, "why", system::as_string)?,
@@ -177,7 +189,7 @@ pub(crate) fn of_branch(
 }
 
 impl Database {
-    /// What changed refs, newest first: those of `branch` (which may be gone), or of all.
+    /// What changed refs, newest first: those of `branch` (or of a tag; it may be gone), or of all.
     ///
     /// # Errors
     /// `NamespaceNotFound` if there never was such a branch.

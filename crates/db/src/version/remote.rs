@@ -198,8 +198,7 @@ impl Database {
                 (exists, reader.get(TreePlace::Live(TreeId::SYSTEM), &key)?.is_some())
             };
             if !exists {
-                let message = format!("database {repository} doesn't exist yet");
-                return Err(Error::invalid(Code::NamespaceNotFound, message));
+                return Err(database::missing(repository));
             }
             if known {
                 let message = format!("remote {name} of {repository} exists");

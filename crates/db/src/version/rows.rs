@@ -150,7 +150,7 @@ impl Conflict {
 }
 
 impl RefChangeInfo {
-    /// Appends `change branch from to why time`, and `collection`, `undid` where there are such.
+    /// Appends `change branch from to why time`, and `collection`, `tag`, `undid` where there are such.
     pub fn append_to(&self, row: &mut DocumentBuilder) {
         row.append("change", Value::Int64(self.change as i64))
             .append("branch", Value::String(&self.branch));
@@ -164,6 +164,9 @@ impl RefChangeInfo {
             .append("time", Value::DateTime(self.time_millis));
         if let Some(collection) = &self.collection {
             row.append("collection", Value::String(collection));
+        }
+        if let Some(tag) = &self.tag {
+            row.append("tag", Value::String(&tag.name));
         }
         if let Some(undid) = self.undid {
             row.append("undid", Value::Int64(undid as i64));

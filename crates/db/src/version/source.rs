@@ -148,6 +148,7 @@ impl Database {
         let Some((name, options)) = stage.iter().next() else {
             return Err(Error::internal("a first stage has no name"));
         };
+        self.check_exists()?;
         let mut options = Options::new(name, options)?;
         match name {
             "$diff" => self.diff_source(collection, options),

@@ -54,8 +54,7 @@ impl BranchState {
     /// `NamespaceNotFound` if there is no such database or branch.
     pub fn read(reader: &Reader<'_>, database: &str, branch: &str) -> Result<BranchState, Error> {
         let Some(repository) = database::repository(reader, database)? else {
-            let message = format!("database {database} doesn't exist yet");
-            return Err(Error::invalid(Code::NamespaceNotFound, message));
+            return Err(database::missing(database));
         };
         let head = match history::branch_head(reader, database, branch)? {
             Some(chunk) => Some((chunk, history::load(&**reader.store(), chunk)?)),

@@ -5,7 +5,7 @@
 //! no branch and tag have the same name: `shop@v1` means one thing.
 
 use bytes::Bytes;
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Bounds, Direction, Value as TreeValue};
@@ -15,6 +15,7 @@ use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::{Reader, TreePlace};
 use crate::system;
+use crate::version::reflog::{Lost, RefChange, RefChangeInfo, RefWhy};
 use crate::version::{CommitId, branch, format, history};
 
 /// A tag.
@@ -33,7 +34,8 @@ pub struct TagInfo {
 }
 
 impl TagInfo {
-    fn encode(&self) -> Bytes {
+    /// The tag's record, which doesn't hold its name.
+    pub(crate) fn to_record(&self) -> DocumentBuf {
         let mut builder = DocumentBuilder::new();
         system::append_bytes(&mut builder, "commit", system::SUBTYPE_GENERIC, &self.commit.0);
         for (name, text) in [("message", &self.message), ("author", &self.author)] {
@@ -42,21 +44,29 @@ impl TagInfo {
             }
         }
         builder.append("time", Value::DateTime(self.time_millis));
-        builder.build().into_bytes()
+        builder.build()
+    }
+
+    fn encode(&self) -> Bytes {
+        self.to_record().into_bytes()
     }
 
     fn decode(name: String, bytes: Bytes) -> Result<TagInfo, Error> {
-        let record = system::record(bytes)?;
+        TagInfo::from_record(name, &system::record(bytes)?)
+    }
+
+    /// The tag `name` as its record tells it.
+    pub(crate) fn from_record(name: String, record: &DocumentBuf) -> Result<TagInfo, Error> {
         let time = |value: Value<'_>| match value {
             Value::DateTime(millis) => Some(millis),
             _ => None,
         };
         Ok(TagInfo {
             name,
-            commit: CommitId(system::field(&record, "commit", system::as_array)?),
+            commit: CommitId(system::field(record, "commit", system::as_array)?),
             message: record.get("message").and_then(system::as_string),
             author: record.get("author").and_then(system::as_string),
-            time_millis: system::field(&record, "time", time)?,
+            time_millis: system::field(record, "time", time)?,
         })
     }
 
@@ -90,6 +100,17 @@ pub(crate) fn target(
         }
     }
     Ok(None)
+}
+
+/// The tag `name`.
+pub(crate) fn find(
+    reader: &Reader<'_>,
+    database: &str,
+    name: &str,
+) -> Result<Option<TagInfo>, Error> {
+    let key = system::tag_key(database, name);
+    let bytes = reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &key)?;
+    bytes.map(|bytes| TagInfo::decode(name.to_owned(), bytes)).transpose()
 }
 
 /// The names below `prefix` and what they name.
@@ -147,11 +168,10 @@ impl Database {
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
         self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
-            let commit = {
+            let (commit, before) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 if database::repository(&reader, repository)?.is_none() {
-                    let message = format!("database {repository} doesn't exist yet");
-                    return Err(Error::invalid(Code::NamespaceNotFound, message));
+                    return Err(database::missing(repository));
                 }
                 let is_branch = database::branch_ref(&reader, repository, name)?.is_some();
                 if is_branch || (!force && target(&reader, repository, name)?.is_some()) {
@@ -159,7 +179,8 @@ impl Database {
                     let message = format!("{what} {name} of {repository} exists");
                     return Err(Error::invalid(Code::NamespaceExists, message));
                 }
-                self.revision(&reader, revision.unwrap_or(history::HEAD))?
+                let commit = self.revision(&reader, revision.unwrap_or(history::HEAD))?;
+                (commit, find(&reader, repository, name)?)
             };
             transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
             transaction.validate(TreeId::SYSTEM, system::branch_key(repository, name));
@@ -171,6 +192,10 @@ impl Database {
                 time_millis: self.frond().now_millis(),
             };
             tag.put(transaction, repository)?;
+            if let Some(before) = before {
+                let why = format!("tag: moved to {}", revision.unwrap_or(history::HEAD));
+                self.remember_tag(transaction, &before, Some(tag.commit), &why)?;
+            }
             Ok(Outcome::Commit(tag))
         })
     }
@@ -183,17 +208,65 @@ impl Database {
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
         self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
-            let key = system::tag_key(repository, name);
-            let reader = Reader::within(self.frond().engine(), transaction);
-            let found = reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &key)?;
-            let Some(bytes) = found else {
+            let engine = self.frond().engine();
+            let found = find(&Reader::within(engine, transaction), repository, name)?;
+            let Some(tag) = found else {
                 let message = format!("no tag {name} in {repository}");
                 return Err(Error::invalid(Code::NamespaceNotFound, message));
             };
-            let tag = TagInfo::decode(name.to_owned(), bytes)?;
-            drop(reader);
-            transaction.delete(TreeId::SYSTEM, key)?;
+            transaction.delete(TreeId::SYSTEM, system::tag_key(repository, name))?;
+            self.remember_tag(transaction, &tag, None, "tag: deleted")?;
             Ok(Outcome::Commit(tag))
         })
+    }
+
+    /// Remembers a tag that `transaction` moves or deletes, so that this can be undone.
+    fn remember_tag(
+        &self,
+        transaction: &mut Transaction,
+        before: &TagInfo,
+        to: Option<CommitId>,
+        why: &str,
+    ) -> Result<(), Error> {
+        let why = RefWhy::plain(why, self.frond().now_millis());
+        let why = RefWhy { lost: Lost::Tag(before), ..why };
+        let change = RefChange { from: Some(before.commit), to, why };
+        change.log(transaction, self.repository_name(), &before.name)
+    }
+
+    /// Has a tag name what it named before `change`, which moved or deleted it.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if the tag has moved on since; `NamespaceExists` if a branch has its name.
+    pub(crate) fn undo_tag(
+        &self,
+        transaction: &mut Transaction,
+        change: &RefChangeInfo,
+        before: &TagInfo,
+    ) -> Result<(), Error> {
+        let (repository, name) = (self.repository_name(), &before.name);
+        let now = {
+            let reader = Reader::within(self.frond().engine(), transaction);
+            if database::branch_ref(&reader, repository, name)?.is_some() {
+                let message = format!("branch {name} of {repository} exists");
+                return Err(Error::invalid(Code::NamespaceExists, message));
+            }
+            find(&reader, repository, name)?
+        };
+        if now.as_ref().map(|tag| tag.commit) != change.to {
+            let message = format!("tag {name} has changed since '{}'", change.why);
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
+        transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
+        transaction.validate(TreeId::SYSTEM, system::branch_key(repository, name));
+        before.put(transaction, repository)?;
+        let why = format!("undo: {}", change.why);
+        let why = RefWhy {
+            lost: now.as_ref().map_or(Lost::Nothing, Lost::Tag),
+            undid: Some(change.change),
+            ..RefWhy::plain(&why, self.frond().now_millis())
+        };
+        let undone = RefChange { from: change.to, to: Some(before.commit), why };
+        undone.log(transaction, repository, name)
     }
 }

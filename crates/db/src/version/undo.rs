@@ -33,7 +33,7 @@ pub struct Undone {
 }
 
 impl Database {
-    /// Undoes a change of `branch` (default: this one): `change`, or the newest that can be.
+    /// Undoes a change of `branch` (default: this one; or a tag): `change`, or the newest that can be.
     ///
     /// # Errors
     /// `NoSuchKey` if there is no such change; `IllegalOperation` if this is a commit, a merge
@@ -55,6 +55,11 @@ impl Database {
                 let changes = reflog::of_branch(&reader, name, branch)?;
                 find(&changes, change).ok_or_else(|| nothing_to_undo(branch, change))?.clone()
             };
+            if let Some(before) = &found.tag {
+                self.undo_tag(transaction, &found, before)?;
+                let head = Some(before.commit);
+                return Ok(Outcome::Commit(Undone { change: found, head }));
+            }
             let is_there = {
                 let reader = Reader::within(engine, transaction);
                 database::branch_ref(&reader, name, branch)?.is_some()

@@ -182,16 +182,8 @@ fn change(database: &Database, model: &mut BTreeMap<i32, DocumentBuf>, random: &
         return;
     }
     let replacement = UpdateStatement {
-        filter: frond_doc::document! { "_id": id },
-        update: document.clone().into(),
         upsert: true,
-        multi: false,
-        array_filters: None,
-        hint: None,
-        sort: None,
-        constants: None,
-        variables: None,
-        collation: None,
+        ..UpdateStatement::new(frond_doc::document! { "_id": id }, document.clone())
     };
     let report = database.update("things", &[replacement], true, Durability::Relaxed);
     let report = report.expect("the request is right");

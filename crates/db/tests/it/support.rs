@@ -60,18 +60,7 @@ pub fn try_insert(database: &Database, collection: &str, documents: &[DocumentBu
 
 /// An update statement from JSON.
 pub fn statement(filter: &str, update: &str) -> UpdateStatement {
-    UpdateStatement {
-        filter: json(filter),
-        update: value(update),
-        upsert: false,
-        multi: false,
-        sort: None,
-        array_filters: None,
-        constants: None,
-        hint: None,
-        variables: None,
-        collation: None,
-    }
+    UpdateStatement::new(json(filter), value(update))
 }
 
 /// Runs one update statement.

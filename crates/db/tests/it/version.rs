@@ -54,16 +54,8 @@ pub fn insert(database: &Database, collection: &str, documents: &[DocumentBuf]) 
 pub fn put(database: &Database, collection: &str, document: &DocumentBuf) -> Result<(), Error> {
     let id = document.get("_id").expect("documents of tests have an _id");
     let statement = UpdateStatement {
-        filter: document! { "_id": id },
-        update: ValueBuf::from(document.clone()),
         upsert: true,
-        multi: false,
-        array_filters: None,
-        hint: None,
-        sort: None,
-        constants: None,
-        variables: None,
-        collation: None,
+        ..UpdateStatement::new(document! { "_id": id }, document.clone())
     };
     let report = database.update(collection, &[statement], true, Durability::Relaxed)?;
     match report.errors.into_iter().next() {

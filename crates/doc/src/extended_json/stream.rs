@@ -5,7 +5,7 @@
 //! document of any size needs the memory of its largest single value. Depth is bounded by serde_json.
 
 use std::fmt;
-use std::io::Read;
+use std::io::{BufReader, Read};
 
 use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
@@ -17,6 +17,9 @@ use crate::error::DocError;
 use crate::pieces::{PiecesError, Writer};
 use crate::value::{ElementType, Value};
 
+/// What is taken from the reader at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
 /// Reads one JSON object, and nothing behind it but white space, and writes its fields.
 ///
 /// # Errors
@@ -24,6 +27,8 @@ use crate::value::{ElementType, Value};
 /// fails with.
 pub fn read_json(input: &mut dyn Read, writer: &mut Writer<'_>) -> Result<(), PiecesError> {
     let mut failure = None;
+    // It takes byte by byte.
+    let input = BufReader::with_capacity(BUFFER_BYTES, input);
     let mut deserializer = serde_json::Deserializer::from_reader(input);
     let read = deserializer
         .deserialize_map(Outermost(&mut Sink { writer, failure: &mut failure }))

@@ -45,7 +45,8 @@ impl Weighter<[u8; 32], FieldIndex> for ByBytes {
 pub struct LazyIndex {
     indexes: FieldIndexes,
     hash: [u8; 32],
-    index: OnceLock<Option<FieldIndex>>,
+    /// Ready, or none.
+    index: OnceLock<Option<Attached>>,
 }
 
 impl FieldIndexes {
@@ -78,16 +79,23 @@ impl FieldIndexes {
 impl LazyIndex {
     /// The index; `None` if the document can't have one.
     #[inline]
-    pub(crate) fn get(&self, document: &[u8]) -> Option<&FieldIndex> {
+    pub(crate) fn get(&self, document: &[u8]) -> Option<&Attached> {
         match self.index.get() {
             Some(known) => known.as_ref(),
             None => self.made(document),
         }
     }
 
+    /// As `get`, if it was made before.
+    #[inline]
+    pub(crate) fn known(&self) -> Option<&Attached> {
+        self.index.get()?.as_ref()
+    }
+
     #[cold]
-    fn made(&self, document: &[u8]) -> Option<&FieldIndex> {
-        self.index.get_or_init(|| self.find_or_make(document)).as_ref()
+    fn made(&self, document: &[u8]) -> Option<&Attached> {
+        let ready = || self.find_or_make(document).map(Attached::Ready);
+        self.index.get_or_init(ready).as_ref()
     }
 
     fn find_or_make(&self, document: &[u8]) -> Option<FieldIndex> {

@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::document::Document;
+use crate::document::{DEPTH_MAX, Document};
 use crate::raw::{RawElements, array_at, kind_of, length_at, split_name, value_bytes};
 use crate::value::ElementType;
 
@@ -44,7 +44,12 @@ const MET_ONCE_SLOTS: usize = 1 << 10;
 const FRONT_FIELDS: usize = 4;
 
 /// Makes numbers that no two shapes of the process share.
-static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(NO_NUMBER as u64 + 1);
+/// Of the shapes that are made after all numbers are used up, some billions later: nobody remembers anything
+/// of them.
+pub(crate) const NO_NUMBER: u32 = 0;
+/// No shape has this number.
+pub(crate) const NUMBER_END: u32 = u32::MAX;
 
 /// The hash of a name, or of a dotted path.
 #[inline]
@@ -55,11 +60,10 @@ pub(crate) fn hash(name: &[u8]) -> u64 {
 /// One list of names.
 #[derive(Debug)]
 pub struct Shape {
-    number: u64,
+    number: u32,
     /// What a walk over a document of this shape meets, step by step.
     steps: Box<[Step]>,
-    /// By ordinal: how long the name is.
-    name_bytes: Box<[u16]>,
+    field_count: usize,
     /// Paths, one after the other.
     names: Box<[u8]>,
     /// Open addressing by the path's hash; a power of two, at most half full.
@@ -118,31 +122,34 @@ struct Slot {
     /// Where the path begins in `names`, and how long it is.
     path_offset: u32,
     path_bytes: u16,
-    /// How many names the path has; 0 if the slot is empty.
-    depth: u16,
     ordinal: u16,
+    /// Of the path's last name.
+    name_bytes: u16,
+    /// How many names the path has; 0 if the slot is empty.
+    depth: u8,
     /// Whether no name of the path has a separator in it.
     is_plain: bool,
 }
+const _: () = assert!(size_of::<Slot>() == 16 && DEPTH_MAX <= u8::MAX as usize);
 
 /// A field of a shape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// Its position among all fields, a nested document's after it.
-    pub(crate) ordinal: u32,
+    pub(crate) ordinal: u16,
     /// How long its name is.
     pub(crate) name_bytes: u16,
 }
 
 impl Shape {
-    /// A number that no other shape of the process has.
-    pub fn number(&self) -> u64 {
+    /// A number that no other shape of the process has, or [`NO_NUMBER`].
+    pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
     /// How many fields it has.
     pub fn field_count(&self) -> usize {
-        self.name_bytes.len()
+        self.field_count
     }
 
     /// The outermost field of that name.
@@ -170,25 +177,17 @@ impl Shape {
                 let offset = slot.path_offset as usize;
                 let there = self.names.get(offset..offset + usize::from(slot.path_bytes));
                 if there.is_some_and(|there| is_same_name(there, path)) {
-                    return self.place(slot.ordinal.into());
+                    return Some(Place { ordinal: slot.ordinal, name_bytes: slot.name_bytes });
                 }
             }
             position = (position + 1) & mask;
         }
     }
 
-    /// The field of that ordinal.
-    #[inline]
-    pub(crate) fn place(&self, ordinal: u32) -> Option<Place> {
-        let name_bytes = *self.name_bytes.get(ordinal as usize)?;
-        Some(Place { ordinal, name_bytes })
-    }
-
     fn bytes(&self) -> usize {
         size_of::<Shape>()
             + self.steps.iter().map(Step::bytes).sum::<usize>()
             + self.names.len()
-            + size_of_val(&*self.name_bytes)
             + size_of_val(&*self.table)
     }
 
@@ -198,9 +197,8 @@ impl Shape {
         let slot_count = (fields.len() * 2).next_power_of_two().max(2);
         let mut table = vec![Slot::default(); slot_count].into_boxed_slice();
         let mut names = Vec::new();
-        let mut name_bytes = Vec::with_capacity(fields.len());
+        let field_count = fields.len();
         for (ordinal, field) in fields.into_iter().enumerate() {
-            name_bytes.push(field.name_bytes);
             let Some(path) = field.path else { continue };
             if NAME_BYTES_MAX < names.len() + path.len() {
                 return None;
@@ -220,8 +218,9 @@ impl Shape {
                     tag: tag(hash),
                     path_offset: names.len() as u32,
                     path_bytes: u16::try_from(path.len()).ok()?,
-                    depth: field.depth,
                     ordinal: ordinal as u16,
+                    name_bytes: field.name_bytes,
+                    depth: field.depth,
                     is_plain: path.iter().filter(|byte| **byte == SEPARATOR).count() + 1
                         == usize::from(field.depth),
                 };
@@ -229,9 +228,9 @@ impl Shape {
             }
         }
         Some(Shape {
-            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            number: next_number(),
             steps: steps_of(signature)?,
-            name_bytes: name_bytes.into(),
+            field_count,
             names: names.into(),
             table,
         })
@@ -240,7 +239,7 @@ impl Shape {
     /// Walks `document` beside the shape: the offsets of its elements if it has exactly these names.
     pub(super) fn offsets<O: Offset>(&self, document: Document<'_>) -> Option<Arc<[O]>> {
         let bytes = document.as_bytes();
-        let mut offsets: Arc<[O]> = repeat_n(O::default(), self.name_bytes.len()).collect();
+        let mut offsets: Arc<[O]> = repeat_n(O::default(), self.field_count).collect();
         let places = Arc::get_mut(&mut offsets)?;
         let (mut offset, mut ordinal) = (size_of::<i32>(), 0);
         for step in &self.steps {
@@ -275,6 +274,11 @@ impl Shape {
         }
         (bytes.get(offset) == Some(&0) && offset + 1 == bytes.len()).then_some(offsets)
     }
+}
+
+fn next_number() -> u32 {
+    let number = u32::try_from(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)).unwrap_or(NUMBER_END);
+    if number == NUMBER_END { NO_NUMBER } else { number }
 }
 
 impl Step {
@@ -526,7 +530,7 @@ struct SignatureField {
     /// The names from the outermost on with separators between them; `None` below a field that is not
     /// the first of its name.
     path: Option<Vec<u8>>,
-    depth: u16,
+    depth: u8,
 }
 
 /// The fields that a signature tells, in their order; `None` if one has too long a name.
@@ -544,7 +548,7 @@ fn fields_of(signature: &[u8]) -> Option<Vec<SignatureField>> {
         }
         let (name, after) = split_name(rest)?;
         let (is_document, after) = after.split_first()?;
-        let depth = u16::try_from(open.len()).ok()?;
+        let depth = u8::try_from(open.len()).ok()?;
         let (around, met) = open.last_mut()?;
         let is_first = met.insert(name);
         let path = around.as_ref().filter(|_| is_first).map(|around| [around, name].concat());

@@ -2,12 +2,14 @@
 //!
 //! Lengths stand in the pieces, so that BSON, which has them in front, is written as it is read. What
 //! is written is checked against them: a document that isn't what its pieces say ends in an error.
+//! What a node refers to is read with it ([`ahead`](super::ahead)).
 
 use std::io::Write;
 
 use frond_store::ChunkStore;
 use frond_tree::Sequence;
 
+use super::ahead::ReadAhead;
 use super::item::{BodyRef, Item, ItemRef, Layout};
 use super::{Container, LargeDocument, PiecesError};
 use crate::builder::position_name;
@@ -28,7 +30,8 @@ impl LargeDocument {
         store: &dyn ChunkStore,
         out: &mut dyn Write,
     ) -> Result<(), PiecesError> {
-        let mut output = Output { document: self, store, out, buffer: Vec::new(), written: 0 };
+        let store = ReadAhead::new(store);
+        let mut output = Output::new(self, &store, out);
         output.bson_container(&self.root, 1)?;
         output.flush()
     }
@@ -43,7 +46,8 @@ impl LargeDocument {
         form: Form,
         out: &mut dyn Write,
     ) -> Result<(), PiecesError> {
-        let mut output = Output { document: self, store, out, buffer: Vec::new(), written: 0 };
+        let store = ReadAhead::new(store);
+        let mut output = Output::new(self, &store, out);
         output.json_container(&self.root, form, 1)?;
         output.flush()
     }
@@ -54,11 +58,21 @@ struct Output<'a> {
     store: &'a dyn ChunkStore,
     out: &'a mut dyn Write,
     buffer: Vec<u8>,
+    /// What JSON of a value goes through on its way to the buffer.
+    text: String,
     /// Bytes that left the buffer.
     written: u64,
 }
 
-impl Output<'_> {
+impl<'a> Output<'a> {
+    fn new(
+        document: &'a LargeDocument,
+        store: &'a dyn ChunkStore,
+        out: &'a mut dyn Write,
+    ) -> Output<'a> {
+        Output { document, store, out, buffer: Vec::new(), text: String::new(), written: 0 }
+    }
+
     fn flush(&mut self) -> Result<(), PiecesError> {
         self.out.write_all(&self.buffer)?;
         self.written += self.buffer.len() as u64;
@@ -178,9 +192,9 @@ impl Output<'_> {
     }
 
     fn json(&mut self, write: impl FnOnce(&mut String)) {
-        let mut text = String::new();
-        write(&mut text);
-        self.buffer.extend_from_slice(text.as_bytes());
+        self.text.clear();
+        write(&mut self.text);
+        self.buffer.extend_from_slice(self.text.as_bytes());
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! A segment's file gets its name when its header is durable: so no crash leaves a segment without one. Until
 //! then, and between two segments, the file is called a spare; spares that an opening finds are
-//! removed. Where bytes must be gone from the disk there are none meanwhile ([`Spares::none`]).
+//! removed. A closing leaves none, nor does a collection that is to give all space back ([`Spares::none`]).
 
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -20,6 +20,7 @@ use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, TreeError, Tre
 
 use super::filter::{Filter, KeyHash};
 use super::memtable::OverlayEntry;
+use crate::courtesy::in_bits;
 use crate::ids::Sequence;
 use crate::steady::SteadyStore;
 
@@ -84,7 +85,7 @@ impl Run {
         entries: &mut dyn Iterator<Item = Result<OverlayEntry, TreeError>>,
     ) -> Result<Option<Run>, TreeError> {
         let mut hashes: Vec<KeyHash> = Vec::new();
-        let mut marked = entries.map(|entry| {
+        let mut marked = in_bits(entries).map(|entry| {
             let (key, value) = entry?;
             hashes.push(KeyHash::new(&key));
             Ok(Entry { key, value: value.unwrap_or_else(deletion) })

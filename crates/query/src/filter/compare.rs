@@ -107,7 +107,11 @@ impl Comparison {
         let ordering = match (&self.plain, element.kind) {
             (Plain::None, _) | (_, ElementType::Array) => return None,
             (Plain::Text(operand), ElementType::String) if self.collation.is_simple() => {
-                value.get(size_of::<i32>()..value.len().checked_sub(1)?)?.cmp(operand)
+                let text = value.get(size_of::<i32>()..value.len().checked_sub(1)?)?;
+                if self.relation == Relation::Equal {
+                    return Some(text == &**operand); // Mostly their lengths tell.
+                }
+                text.cmp(operand)
             }
             (Plain::Text(_), ElementType::String | ElementType::Symbol) => return None,
             (Plain::Integer(operand), ElementType::Int32) => {

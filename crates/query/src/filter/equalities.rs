@@ -10,15 +10,28 @@ use crate::error::QueryError;
 /// The paths and values, in the filter's order.
 pub(super) fn of(root: &Node) -> Result<Vec<(&str, Value<'_>)>, QueryError> {
     let mut found = Vec::new();
-    collect(root, &mut found)?;
+    collect(root, &|_| true, &mut found)?;
     Ok(found)
 }
 
-fn collect<'a>(node: &'a Node, found: &mut Vec<(&'a str, Value<'a>)>) -> Result<(), QueryError> {
+/// The value of `_id`, whatever is demanded of other paths.
+pub(super) fn of_id(root: &Node) -> Result<Option<Value<'_>>, QueryError> {
+    let mut found = Vec::new();
+    collect(root, &|path| path == "_id", &mut found)?;
+    Ok(found.first().map(|(_, value)| *value))
+}
+
+fn collect<'a>(
+    node: &'a Node,
+    is_wanted: &dyn Fn(&str) -> bool,
+    found: &mut Vec<(&'a str, Value<'a>)>,
+) -> Result<(), QueryError> {
     match node {
-        Node::And(nodes) => nodes.iter().try_for_each(|inner| collect(inner, found)),
-        Node::Or(nodes) if nodes.len() == 1 => collect(&nodes[0], found),
-        Node::Field(field) => from_condition(&field.dotted, &field.condition, found),
+        Node::And(nodes) => nodes.iter().try_for_each(|inner| collect(inner, is_wanted, found)),
+        Node::Or(nodes) if nodes.len() == 1 => collect(&nodes[0], is_wanted, found),
+        Node::Field(field) if is_wanted(&field.dotted) => {
+            from_condition(&field.dotted, &field.condition, found)
+        }
         _ => Ok(()),
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! *A cut*: a request that isn't answered is sent again a few times, since all but one change nothing that was
 //! done before. Whether the one that moves a branch was done is found out by looking where the branch is.
-//! A lease that is gone is replaced; if what it kept is gone, too, the transfer fails, and goes on when it
-//! is run again.
+//! A lease that is gone is replaced; if what it kept is gone, too, a push sends it again, and another transfer
+//! fails, and goes on when it is run again.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_db::Error;
 use frond_db::version::remote::{
     ImageSource, RefUpdate, Remote, RemoteState, decode_hashes, encode_hashes, frame,
 };
+use frond_db::{Error, ErrorKind};
 use frond_doc::{DocumentBuf, Value};
 use frond_store::{Chunk, ChunkHash};
 use reqwest::{Certificate, Client, Method, Response, StatusCode, Url};
@@ -333,6 +333,18 @@ impl HttpRemote {
         }
     }
 
+    /// What a server misses that gave a second lease may be what it was sent under the first one, and
+    /// lost when it was killed: that is no damage.
+    fn of_update(&self, error: Error) -> Error {
+        if error.kind != ErrorKind::Damaged || self.0.leases().len() < 2 {
+            return error;
+        }
+        let message = &error.message;
+        Error::unavailable(format!(
+            "the server was started again, and lacks what it had: {message}"
+        ))
+    }
+
     fn post<'a>(act: &'a str, body: Bytes, bytes_max: usize) -> Ask<'a> {
         Ask { method: Method::POST, act, body, bytes_max, with_lease: true }
     }
@@ -402,7 +414,7 @@ impl Remote for HttpRemote {
         for attempt in 1.. {
             match block_on(self.0.ask_once(&ask)) {
                 Ok(_) => return Ok(()),
-                Err(Failed::Refused(error)) => return Err(error),
+                Err(Failed::Refused(error)) => return Err(self.of_update(error)),
                 Err(Failed::NoLease(error) | Failed::Cut(error)) => {
                     // It may have been done, and only the answer was lost.
                     let state = self.state()?;

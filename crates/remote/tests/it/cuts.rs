@@ -4,23 +4,26 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_db::version::remote::{FilePart, FileVersion, PlainPlace, PlainRemote, Remote};
+use frond_db::version::remote::{
+    FilePart, FileVersion, Moved, ORIGIN, PlainPlace, PlainRemote, PushRequest, Remote,
+};
 use frond_remote::{HttpOptions, HttpRemote};
 use frond_store::io::SystemChance;
 use frond_testkit::{SimDisk, random};
 
 use super::bucket::{bucket, push};
 use super::http::serve;
-use super::{all, insert, new, origin, quiet, shop, thing};
+use super::{all, insert, new, open, origin, quiet, shop, thing};
 
 /// A line to a server, which breaks when so many bytes have passed.
 struct Line {
     address: SocketAddr,
+    server: Arc<Mutex<SocketAddr>>,
     left: Arc<AtomicI64>,
 }
 
@@ -29,16 +32,18 @@ impl Line {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it listens");
         let left = Arc::new(AtomicI64::new(i64::MAX));
-        let budget = left.clone();
+        let server = Arc::new(Mutex::new(server));
+        let (budget, place) = (left.clone(), server.clone());
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let Ok(client) = client else { return };
-                let Ok(there) = TcpStream::connect(server) else { return };
+                let there = *place.lock().expect("no panic while the lock is held");
+                let Ok(there) = TcpStream::connect(there) else { return };
                 pump(&client, &there, &budget);
                 pump(&there, &client, &budget);
             }
         });
-        Line { address, left }
+        Line { address, server, left }
     }
 
     fn remote(&self) -> HttpRemote {
@@ -107,6 +112,41 @@ fn over_http() {
     });
     assert!(cuts > 3, "{cuts} cuts");
     frond.engine().check().expect("it is whole");
+}
+
+#[test]
+fn into_a_server_that_loses_power_and_comes_back() {
+    let mut lost = 0;
+    random::for_seeds(8, |mut random| {
+        let (_frond, main) = origin(8);
+        let mut disk = SimDisk::new(random.next());
+        let mut frond = open(&disk);
+        let mut server = Some(serve(&frond));
+        let line = Line::to(server.as_ref().expect("it was started").address());
+        let (mut calls, when) = (0, 1 + random.below(6));
+        let mut restart = |_: &Moved| {
+            calls += 1;
+            if calls == when {
+                server = None;
+                disk = disk.crash();
+                frond = open(&disk);
+                let begun = serve(&frond);
+                *line.server.lock().expect("no panic while the lock is held") = begun.address();
+                server = Some(begun);
+            }
+        };
+        let request = PushRequest { tags: true, ..PushRequest::default() };
+        let remote =
+            HttpRemote::open(&format!("http://{}/shop", line.address), &HttpOptions::default());
+        let remote = remote.expect("a good address");
+        let report = main.push(ORIGIN, &remote, &request, &mut restart).expect("it is sent again");
+        let again = push(&main, &line.remote()).expect("it is there");
+        lost += usize::from(calls > when);
+        assert_eq!((again, report.to), (0, main.log(Some(1), None).expect("a log")[0].id));
+        assert_eq!(all(&shop(&frond)), all(&main));
+        frond.engine().check().expect("it is whole");
+    });
+    assert!(lost > 0);
 }
 
 /// A place that breaks after so many calls.

@@ -125,12 +125,12 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
         answer.append(name, Value::Int64(reply::long(count)));
     }
     answer.end().begin_document("memory");
-    for (name, budget) in [
-        ("messagesBytes", &server.messages),
-        ("answersBytes", &server.answers),
-        ("keptDocumentsBytes", &server.kept_documents),
+    for (name, held) in [
+        ("messagesBytes", server.messages.held()),
+        ("answersBytes", server.answers.held()),
+        ("keptDocumentsBytes", server.kept_documents.held()),
     ] {
-        answer.append(name, Value::Int64(reply::long(budget.held() as u64)));
+        answer.append(name, Value::Int64(reply::long(held as u64)));
     }
     let stages = server.frond.stages_memory_bytes() as u64;
     answer.append("stagesBytes", Value::Int64(reply::long(stages)));

@@ -90,7 +90,7 @@ pub fn log(request: &Request<'_>) -> Answer {
     let mut answer = DocumentBuilder::new();
     answer.begin_array("commits");
     let (mut told, mut last, mut has_more) = (0, String::new(), false);
-    for commit in request.database()?.log_of(one_more)? {
+    for commit in request.existing_database()?.log_of(one_more)? {
         let commit = commit?;
         request.operation.check()?;
         if limit == Some(told) {
@@ -120,7 +120,7 @@ pub fn document_history(request: &Request<'_>) -> Answer {
     let id = wanted.document.clone().ok_or(missing.1)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("versions");
-    for version in request.database()?.document_history(&collection, &id, wanted)? {
+    for version in request.existing_database()?.document_history(&collection, &id, wanted)? {
         answer.push(Value::from(&version?.to_row()));
         request.operation.check()?;
     }
@@ -135,7 +135,7 @@ pub fn blame(request: &Request<'_>) -> Answer {
     let id = fields.value_or_null("document").map(|id| id.to_buf());
     let id = id.ok_or_else(|| fields.missing("document"))?;
     fields.finish()?;
-    let blame = request.database()?.blame(collection, &id)?;
+    let blame = request.existing_database()?.blame(collection, &id)?;
     let mut answer = DocumentBuilder::new();
     answer.append("dirty", Value::Boolean(blame.is_dirty));
     answer.begin_array("fields");
@@ -168,7 +168,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
     };
     let name_missing = fields.missing("branch");
     fields.finish()?;
-    let database = request.database()?;
+    let database = request.existing_database()?;
     let mut answer = DocumentBuilder::new();
     if removes_expired {
         answer.begin_array("removed");

@@ -127,7 +127,7 @@ pub fn conflicts(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let collection = fields.string("collection")?;
     fields.finish()?;
-    let conflicts = request.database()?.conflicts(collection)?;
+    let conflicts = request.existing_database()?.conflicts(collection)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("conflicts");
     for conflict in &conflicts {

@@ -18,7 +18,7 @@ pub fn run(request: &Request<'_>) -> Answer {
         let message = "frondPolicy takes one of 'set', 'remove' and 'thin'";
         return Err(Error::invalid(Code::BadValue, message));
     }
-    let database = request.database()?;
+    let database = request.existing_database()?;
     let mut answer = DocumentBuilder::new();
     if thins {
         answer.append("thinned", reply::number(database.thin_automatic_commits()?));

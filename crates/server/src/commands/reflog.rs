@@ -45,8 +45,12 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     let branch = branch.or(if all { None } else { database.branch() });
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let changes = database.reflog(branch)?;
+    if changes.is_empty() {
+        database.check_exists()?;
+    }
     answer.begin_array("changes");
-    for change in database.reflog(branch)?.iter().take(limit) {
+    for change in changes.iter().take(limit) {
         answer.push_begin_document();
         change.append_to(&mut answer);
         answer.end();

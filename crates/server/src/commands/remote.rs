@@ -21,7 +21,7 @@ pub fn remotes(request: &Request<'_>) -> Answer {
     let (name, url) = (fields.string("name")?, fields.string("url")?);
     let removes = fields.boolean("remove")?;
     fields.finish()?;
-    let database = request.database()?;
+    let database = request.existing_database()?;
     let mut answer = DocumentBuilder::new();
     match (name, url, removes) {
         (None, None, false) => {

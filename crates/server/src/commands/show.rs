@@ -27,7 +27,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let target = fields.string("target")?.unwrap_or("HEAD");
     fields.finish()?;
-    let database = request.database()?;
+    let database = request.existing_database()?;
     let wanted = frond_db::version::LogRequest {
         range: Some(target.to_owned()),
         limit: Some(1),

@@ -14,7 +14,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let documents = fields.count("documents")?.unwrap_or(0);
     fields.finish()?;
-    let database = request.database()?;
+    let database = request.existing_database()?;
     let status = database.status()?;
     let mut answer = DocumentBuilder::new();
     answer.append("branch", Value::String(&status.branch));
@@ -108,7 +108,7 @@ pub fn diff(request: &Request<'_>) -> Answer {
         Names { collection: "name", changes: "diff" }
     };
     // What doesn't fit into one answer is refused before it is gathered.
-    let collections = request.database()?.diff_within(from, to, REPLY_BYTES_MAX as u64)?;
+    let collections = request.existing_database()?.diff_within(from, to, REPLY_BYTES_MAX as u64)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("collections");
     for collection in &collections {

@@ -17,7 +17,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let (deletes, forces) = (fields.boolean("delete")?, fields.boolean("force")?);
     let name_missing = fields.missing("tag");
     fields.finish()?;
-    let database = request.database()?;
+    let database = request.existing_database()?;
     let mut answer = DocumentBuilder::new();
     let Some(name) = name else {
         if deletes || target.is_some() || message.is_some() {

@@ -2,7 +2,7 @@
 //!
 //! 1. A read takes what has come in, mostly one small message, and never waits for more than that.
 //! 2. What is missing of a large message is read straight into its own memory, in steps.
-//! 3. Before it holds more than [`FREE_BYTES`] of a message, it takes a share of the budget for all of it.
+//! 3. What it holds of a message beyond [`FREE_BYTES`] it has from the [`Intake`].
 //!
 //! *Invariants*
 //! 1. Memory for a message grows with the bytes that came in, never with the length that its header
@@ -10,10 +10,11 @@
 //! 2. Nothing is kept of messages that were handed out; each has memory of its own.
 
 use std::io::{self, Read};
+use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::budget::{Budget, Share};
+use crate::intake::{Hold, Intake};
 use crate::limits::{FREE_BYTES, READ_STEP_BYTES};
 use crate::wire::{HEADER_BYTES, Header};
 
@@ -22,7 +23,7 @@ use crate::wire::{HEADER_BYTES, Header};
 pub struct Incoming {
     bytes: Vec<u8>,
     /// Of the message that these bytes begin.
-    share: Option<Share>,
+    hold: Option<Hold>,
 }
 
 /// One message.
@@ -32,7 +33,26 @@ pub struct Received {
     /// All of it, its header included.
     pub message: Bytes,
     /// The memory that it holds, if it is large.
-    pub share: Option<Share>,
+    pub hold: Option<Hold>,
+}
+
+/// A stream that ends with an error once its client is too slow, though it may send a byte now and then.
+struct Watched<'a, S> {
+    stream: &'a mut S,
+    intake: &'a Intake,
+    hold: &'a Hold,
+    received: usize,
+}
+
+impl<S: Read> Read for Watched<'_, S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.hold.is_too_slow(self.intake, self.received, Instant::now()) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let count = self.stream.read(buffer)?;
+        self.received += count;
+        Ok(count)
+    }
 }
 
 impl Incoming {
@@ -40,12 +60,12 @@ impl Incoming {
     ///
     /// # Errors
     /// `WouldBlock` where `stream` waits for more: what came is kept. Others if the stream is broken, the
-    /// header is wrong, or `check` ends the wait for memory.
+    /// header is wrong, or `check` ends the wait for memory; `TimedOut` if the client is too slow.
     pub fn read(
         &mut self,
         stream: &mut impl Read,
         scratch: &mut [u8],
-        budget: &Budget,
+        intake: &Intake,
         check: impl Fn() -> io::Result<()>,
     ) -> io::Result<Option<Received>> {
         loop {
@@ -54,10 +74,7 @@ impl Incoming {
                     return Ok(Some(self.cut(header)));
                 }
                 if self.bytes.len() >= FREE_BYTES {
-                    if self.share.is_none() {
-                        self.share = Some(budget.take(header.bytes, &check)?);
-                    }
-                    self.read_rest(stream, header.bytes)?;
+                    self.read_rest(stream, header.bytes, intake, &check)?;
                     continue;
                 }
             }
@@ -76,15 +93,16 @@ impl Incoming {
         !self.bytes.is_empty()
     }
 
-    /// How much has come in of a message that holds a share of a budget.
-    pub fn shared_bytes(&self) -> usize {
-        self.share.as_ref().map_or(0, |_| self.bytes.len())
+    /// Whether it holds memory that others wait for, and its client is too slow.
+    pub fn is_too_slow(&self, intake: &Intake, now: Instant) -> bool {
+        let received = self.bytes.len();
+        self.hold.as_ref().is_some_and(|hold| hold.is_too_slow(intake, received, now))
     }
 
-    /// How much it holds of a budget.
+    /// How much it holds of the intake.
     #[cfg(test)]
-    pub fn share_bytes(&self) -> usize {
-        self.share.as_ref().map_or(0, Share::bytes)
+    pub fn held_bytes(&self) -> usize {
+        self.hold.as_ref().map_or(0, Hold::bytes)
     }
 
     fn header(&self) -> io::Result<Option<Header>> {
@@ -92,14 +110,28 @@ impl Incoming {
         Header::decode(bytes).map(Some).map_err(io::Error::other)
     }
 
-    /// Reads on until there are `bytes` of them, a step at a time.
-    fn read_rest(&mut self, stream: &mut impl Read, bytes: usize) -> io::Result<()> {
-        let missing = bytes - self.bytes.len();
+    /// Reads the next step of a message of `bytes`.
+    fn read_rest(
+        &mut self,
+        stream: &mut impl Read,
+        bytes: usize,
+        intake: &Intake,
+        check: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let received = self.bytes.len();
         // Doubling keeps the copying linear; it is never more than twice what came in.
-        let step = missing.min(self.bytes.len().max(READ_STEP_BYTES));
+        let step = (bytes - received).min(received.max(READ_STEP_BYTES));
+        let hold = match &mut self.hold {
+            Some(hold) => {
+                hold.grow(intake, received + step, check)?;
+                hold
+            }
+            none => none.insert(intake.take(received + step, check)?),
+        };
         self.bytes.reserve(step);
+        let watched = Watched { stream, intake, hold, received };
         // What came before an error stays.
-        match stream.take(step as u64).read_to_end(&mut self.bytes)? {
+        match watched.take(step as u64).read_to_end(&mut self.bytes)? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
         }
@@ -111,7 +143,7 @@ impl Incoming {
             false => self.bytes.split_off(header.bytes),
         };
         let message = Bytes::from(std::mem::replace(&mut self.bytes, rest));
-        Received { header, message, share: self.share.take() }
+        Received { header, message, hold: self.hold.take() }
     }
 }
 
@@ -141,10 +173,10 @@ mod tests {
     }
 
     fn read(incoming: &mut Incoming, stream: &mut impl Read) -> io::Result<Option<Received>> {
-        let budget = Budget::new(MESSAGE_BYTES_MAX);
+        let intake = Intake::new(MESSAGE_BYTES_MAX);
         let mut scratch = [0; 4_096];
         loop {
-            match incoming.read(stream, &mut scratch, &budget, || Ok(())) {
+            match incoming.read(stream, &mut scratch, &intake, || Ok(())) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => return other,
             }
@@ -162,7 +194,7 @@ mod tests {
             for expected in [&one, &two, &one] {
                 let received = read(&mut incoming, &mut stream).expect("whole").expect("not ended");
                 assert_eq!(received.message, expected[..]);
-                assert_eq!(received.share.is_some(), expected.len() > 2 * FREE_BYTES);
+                assert_eq!(received.hold.is_some(), expected.len() > 2 * FREE_BYTES);
             }
             let error = read(&mut incoming, &mut stream).err().expect("cut off");
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
@@ -182,7 +214,8 @@ mod tests {
             assert_eq!(incoming.bytes.len(), stream.len());
             let most = 2 * stream.len() + 2 * READ_STEP_BYTES;
             assert!(incoming.bytes.capacity() <= most, "{}", incoming.bytes.capacity());
-            assert_eq!(incoming.share_bytes() > 0, stream.len() > FREE_BYTES);
+            assert_eq!(incoming.held_bytes() > 0, stream.len() > FREE_BYTES);
+            assert!(incoming.held_bytes() <= most, "{}", incoming.held_bytes());
         }
     }
 
@@ -192,6 +225,6 @@ mod tests {
         let mut incoming = Incoming::default();
         let received = read(&mut incoming, &mut &big[..]).expect("whole").expect("not ended");
         assert_eq!(received.message.len(), big.len());
-        assert_eq!((incoming.bytes.capacity(), incoming.share_bytes()), (0, 0));
+        assert_eq!((incoming.bytes.capacity(), incoming.held_bytes()), (0, 0));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use frond_doc::{DocumentBuf, Value, document};
 use frond_server::wire::{DocumentSequence, HEADER_BYTES, Header, Message};
@@ -146,6 +147,22 @@ fn large_messages_wait_for_one_another() {
         }
     });
     server.client().check("test", r#"{"count": "c"}"#, r#"{"n": 12, "ok": 1.0}"#);
+}
+
+#[test]
+fn who_announces_much_and_stalls_holds_nobody_up() {
+    let server = start();
+    let mut announced = message(document! { "ping": 1_i32 });
+    announced[..4].copy_from_slice(&47_000_000_i32.to_le_bytes());
+    announced.resize(100_000, 0);
+    let mut stalled: Vec<TcpStream> = (0..8).map(|_| server.stream()).collect();
+    for stream in &mut stalled {
+        stream.write_all(&announced).expect("sends");
+    }
+    let began = Instant::now();
+    fill(&server, 3);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    server.client().check("test", r#"{"count": "c"}"#, r#"{"n": 3, "ok": 1.0}"#);
 }
 
 #[test]

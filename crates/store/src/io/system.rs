@@ -10,9 +10,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{Chance, Clock, Disk, DiskFile};
 
 const LOCK_NAME: &str = "LOCK";
-/// A third of the weight of a thread with 0.
-#[cfg(target_os = "linux")]
-const BACKGROUND_NICE: i32 = 5;
 
 /// A directory of the operating system.
 pub struct SystemDisk {
@@ -29,12 +26,25 @@ impl SystemDisk {
     pub fn open(path: &Path) -> io::Result<SystemDisk> {
         std::fs::create_dir_all(path)?;
         let path = path.canonicalize()?;
-        if let Some(parent) = path.parent() {
-            File::open(parent)?.sync_all()?;
+        match path.parent().map(File::open) {
+            Some(Ok(parent)) => parent.sync_all()?,
+            // Whoever may not look into it has not just made a directory there.
+            Some(Err(error)) if error.kind() != io::ErrorKind::PermissionDenied => {
+                return Err(error);
+            }
+            _ => {}
         }
         let directory = File::open(&path)?;
         Ok(SystemDisk { path, directory, lock: Mutex::new(None) })
     }
+
+    fn is_locked(&self) -> bool {
+        self.lock.lock().expect("no panic while the lock is held").is_some()
+    }
+}
+
+fn may_not_write(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
 impl Disk for SystemDisk {
@@ -45,7 +55,12 @@ impl Disk for SystemDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).open(self.path.join(name))?;
+        let path = self.path.join(name);
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            // A backup on a read-only disk, or somebody else's, can be read. Who means to write took the lock.
+            Err(error) if may_not_write(&error) && !self.is_locked() => File::open(path)?,
+            opened => opened?,
+        };
         Ok(Arc::new(SystemFile(file)))
     }
 
@@ -117,17 +132,6 @@ impl DiskFile for SystemFile {
     }
 }
 
-/// Lets the threads that somebody waits for go first where they and the calling thread want a
-/// processor: for work in the background, which a commit's sync must not wait for. Ignored where the
-/// system knows no such thing of a thread.
-pub fn give_way() {
-    #[cfg(target_os = "linux")]
-    {
-        // With Linux it is the calling thread's alone, and giving way is always allowed.
-        let _ = rustix::process::setpriority_process(None, BACKGROUND_NICE);
-    }
-}
-
 /// The operating system's clock.
 pub struct SystemClock;
 
@@ -146,5 +150,35 @@ impl Chance for SystemChance {
         File::open("/dev/urandom")
             .and_then(|mut file| file.read_exact(buffer))
             .expect("the operating system always has random bytes");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_written_is_read_unless_it_is_to_be_written() {
+        let mut own = [0; 8];
+        SystemChance.fill(&mut own);
+        let name = format!("frond-disk-{:016x}", u64::from_le_bytes(own));
+        let path = std::env::temp_dir().join(name);
+        let disk = SystemDisk::open(&path).expect("a new directory");
+        disk.create("a").expect("a new file").write_all_at(0, b"abc").expect("written");
+        let allow = |mode| {
+            std::fs::set_permissions(path.join("a"), PermissionsExt::from_mode(mode))
+                .expect("ours");
+        };
+        allow(0o400);
+        let mut bytes = [0; 3];
+        disk.open("a").expect("to read").read_exact_at(0, &mut bytes).expect("read");
+        assert_eq!(&bytes, b"abc");
+        // To root everything is allowed.
+        let is_root = OpenOptions::new().write(true).open(path.join("a")).is_ok();
+        disk.lock().expect("nobody has it");
+        assert_eq!(disk.open("a").is_ok(), is_root);
+        std::fs::remove_dir_all(&path).expect("ours");
     }
 }

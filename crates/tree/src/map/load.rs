@@ -3,6 +3,8 @@
 //! 1. The caller's thread writes leaves: where one ends depends on its entries alone, and what a
 //!    parent says of it on its last key, its sums and its name. The first three are known at once.
 //! 2. Workers name leaves, a job of many at once: they hash, compress and put them, in any order.
+//!    Of what is put, one worker at a time syncs what there is once it has grown to some megabytes: the disk
+//!    works while processors do, and little is left for the sync at the end.
 //! 3. As names come back, in the order of leaves, the caller's thread writes the levels above, which
 //!    are a hundredth of the work.
 //!
@@ -12,6 +14,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope};
@@ -28,6 +31,8 @@ use crate::map::{Entry, Summary, Tree};
 
 /// A job is sent when its leaves have grown to this.
 const JOB_BYTES: usize = 1 << 20;
+/// Uncompressed bytes put between two syncs.
+const UNSYNCED_BYTES_MAX: usize = 16 << 20;
 /// More workers than this would wait for the caller's thread.
 const WORKERS_MAX: usize = 4;
 
@@ -66,6 +71,14 @@ struct Job {
 struct Named {
     number: u64,
     result: Result<Vec<ChunkHash>, StoreError>,
+}
+
+/// What was put and isn't synced yet.
+#[derive(Default)]
+struct Unsynced {
+    bytes: AtomicUsize,
+    /// Held by the worker that syncs.
+    syncing: Mutex<()>,
 }
 
 struct Workers {
@@ -173,21 +186,43 @@ fn start_workers<'scope, 'env>(
 ) -> Workers {
     let count = thread::available_parallelism().map_or(1, |count| count.get().min(WORKERS_MAX));
     let (jobs, shared) = sync_channel(count);
-    let shared = Arc::new(Mutex::new(shared));
+    let shared = Arc::new((Mutex::new(shared), Unsynced::default()));
     let (sender, named) = channel();
     for _ in 0..count {
         let (shared, sender) = (Arc::clone(&shared), sender.clone());
-        scope.spawn(move || work(store, &shared, &sender));
+        scope.spawn(move || work(store, &shared.0, &shared.1, &sender));
     }
     Workers { jobs, named }
 }
 
-fn work(store: &dyn ChunkStore, jobs: &Mutex<Receiver<Job>>, named: &Sender<Named>) {
+fn work(
+    store: &dyn ChunkStore,
+    jobs: &Mutex<Receiver<Job>>,
+    unsynced: &Unsynced,
+    named: &Sender<Named>,
+) {
     loop {
         let job = jobs.lock().expect("no panic while the lock is held").recv();
         let Ok(job) = job else { return };
+        let bytes = job.leaves.iter().map(Bytes::len).sum();
+        let mut done = name(store, job);
+        if let Err(error) = unsynced.note(store, bytes) {
+            done.result = done.result.and(Err(error));
+        }
         // Nobody listens after an error.
-        let _ = named.send(name(store, job));
+        let _ = named.send(done);
+    }
+}
+
+impl Unsynced {
+    /// Notes `bytes` that were put; syncs if that makes it many, and nobody does already.
+    fn note(&self, store: &dyn ChunkStore, bytes: usize) -> Result<(), StoreError> {
+        if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes < UNSYNCED_BYTES_MAX {
+            return Ok(());
+        }
+        let Ok(_one) = self.syncing.try_lock() else { return Ok(()) };
+        self.bytes.store(0, Ordering::Relaxed);
+        store.sync()
     }
 }
 

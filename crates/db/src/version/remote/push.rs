@@ -13,7 +13,7 @@ use frond_store::{Chunk, ChunkHash, ChunkStore};
 
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::{self, Database};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::reader::Reader;
 use crate::system;
 use crate::version::format::Commit;
@@ -22,6 +22,9 @@ use crate::version::remote::transfer::{Lane, Moved, Transfer};
 use crate::version::remote::{RefUpdate, Remote, RemoteState};
 use crate::version::walk::Walk;
 use crate::version::{CommitId, TagInfo, format, history, merge_base, shallow, tag};
+
+/// How often all is sent, as far as it is missing, before a push is given up.
+const ATTEMPTS_MAX: u32 = 3;
 
 /// What to push, and how.
 #[derive(Clone, Debug, Default)]
@@ -130,29 +133,53 @@ impl Database {
         let mut tips = vec![head];
         tips.extend(tags.iter().map(|(_, chunk)| *chunk));
         let commits = self.commits_to_push(&reader, state.as_ref(), &tips)?;
-        let store = self.frond().engine().store().clone();
-        let chunks: Vec<Chunk> = store.get_many(&commits)?;
-        let absent = check_absent(&*store, remote, &chunks)?;
-        let lane = Outwards { remote, store: store.clone() };
-        let mut transfer = Transfer::new(&lane, progress);
-        transfer.commits(&chunks, &absent)?;
-        let moved = transfer.moved;
-        if there != Some(head) || !tags.is_empty() {
-            remote.update(&RefUpdate {
-                salt: repository.salt,
-                default_branch: repository.default_branch,
-                branch: branch.clone(),
-                expected: there,
-                new: head,
-                force: request.force_with_lease,
-                commits,
-                tags: tags.clone(),
-            })?;
-        }
+        let update = RefUpdate {
+            salt: repository.salt,
+            default_branch: repository.default_branch,
+            branch: branch.clone(),
+            expected: there,
+            new: head,
+            force: request.force_with_lease,
+            commits,
+            tags,
+        };
+        let moved = self.send(remote, &update, progress)?;
         self.note_pushed(name, &branch, head)?;
-        let tags = tags.into_iter().map(|(tag, _)| tag.name).collect();
+        let tags = update.tags.into_iter().map(|(tag, _)| tag.name).collect();
         let (from, to) = (there.map(format::id_of), format::id_of(head));
         Ok(PushReport { branch, from, to, tags, moved })
+    }
+
+    /// Sends the commits of `update` and has the remote change its refs.
+    fn send(
+        &self,
+        remote: &dyn Remote,
+        update: &RefUpdate,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<Moved, Error> {
+        let store = self.frond().engine().store().clone();
+        let chunks: Vec<Chunk> = store.get_many(&update.commits)?;
+        let absent = check_absent(&*store, remote, &chunks)?;
+        let lane = Outwards { remote, store };
+        let mut sent = Moved::default();
+        for attempt in 1.. {
+            let mut transfer = Transfer::new(&lane, progress);
+            transfer.commits(&chunks, &absent)?;
+            let bytes = sent.bytes + transfer.moved.bytes;
+            sent = Moved { chunks: sent.chunks + transfer.moved.chunks, bytes, ..transfer.moved };
+            if update.expected == Some(update.new) && update.tags.is_empty() {
+                break;
+            }
+            match remote.update(update) {
+                // A server that was killed meanwhile lost what it hadn't synced.
+                Err(error) if error.kind == ErrorKind::Unavailable && attempt < ATTEMPTS_MAX => {}
+                done => {
+                    done?;
+                    break;
+                }
+            }
+        }
+        Ok(sent)
     }
 
     fn check_forward(
