@@ -19,7 +19,6 @@
 //! *Invariants*: 1. The same document has the same head, however it was made. 2. Reading what was
 //! built gives the same bytes.
 
-mod ahead;
 mod build;
 pub mod cache;
 mod cut;

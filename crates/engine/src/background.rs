@@ -5,7 +5,7 @@
 //! reclaiming let others go first where processors are short (`courtesy`), as long as they don't fall behind.
 //! The syncing thread doesn't: commits wait for it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -107,13 +107,26 @@ pub(crate) fn wait(
     }
 }
 
+impl Shared {
+    fn at_work<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _at_work = self.at_work.read().unwrap_or_else(PoisonError::into_inner);
+        work()
+    }
+
+    /// Waits until no background thread has a State that is older than this call.
+    pub fn wait_for_workers(&self) {
+        drop(self.at_work.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
 fn flush_until_stopped(shared: &Shared) {
     shared.courtesy.begin();
     let _panics = PoisonOnPanic(shared);
     let mut free_every = None;
     while wait(shared, free_every, |signals| std::mem::take(&mut signals.flush_wanted)) {
         free_every = shared.free_flushed().then_some(FREE_EVERY);
-        match shared.flush_sealed() {
+        let flushed = shared.at_work(|| shared.flush_sealed());
+        match flushed {
             Ok(_) => shared.signals().flush_failure = None,
             Err(error) => {
                 shared.signal(|signals| {
@@ -136,7 +149,8 @@ fn fold_until_stopped(shared: &Shared) {
     let mut idle_since = None;
     while wait(shared, None, |signals| idle_since != Some(signals.work_generation)) {
         let generation = shared.signals().work_generation;
-        match shared.work_once() {
+        let worked = shared.at_work(|| shared.work_once());
+        match worked {
             Ok(true) => idle_since = None,
             Ok(false) => idle_since = Some(generation),
             Err(_) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, RwLock};
 
 use bytes::Bytes;
 use frond_store::io::{Chance, Disk, Machine};
@@ -208,6 +208,7 @@ fn assemble(
         signalled: Condvar::new(),
         pace: Pace::default(),
         courtesy: Arc::default(),
+        at_work: RwLock::default(),
         counters: Counters::default(),
         slowest: Slowest::default(),
     };

@@ -68,6 +68,10 @@ impl Shared {
             // Bases that are published only because newer ones aren't yet would be kept.
             self.checkpoint()?;
         }
+        if options.purge {
+            // Nor what a flush or fold reads that began before.
+            self.wait_for_workers();
+        }
         self.queue().check_open()?;
         self.reclaim_paced(options, Pacer::new(self, options.bytes_a_second))
     }

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 
 use frond_store::io::Machine;
 use frond_store::{ChunkHash, ChunkStore, StoreError};
@@ -74,6 +74,8 @@ pub(crate) struct Shared {
     pub pace: Pace,
     /// Whether background threads let others go first.
     pub courtesy: Arc<Courtesy>,
+    /// Read by background threads at work, which hold the State with which they began.
+    pub at_work: RwLock<()>,
     pub counters: Counters,
     pub slowest: Slowest,
 }

@@ -2,14 +2,12 @@
 //!
 //! Lengths stand in the pieces, so that BSON, which has them in front, is written as it is read. What
 //! is written is checked against them: a document that isn't what its pieces say ends in an error.
-//! What a node refers to is read with it ([`ahead`](super::ahead)).
 
 use std::io::Write;
 
 use frond_store::ChunkStore;
 use frond_tree::Sequence;
 
-use super::ahead::ReadAhead;
 use super::item::{BodyRef, Item, ItemRef, Layout};
 use super::{Container, LargeDocument, PiecesError};
 use crate::builder::position_name;
@@ -30,8 +28,7 @@ impl LargeDocument {
         store: &dyn ChunkStore,
         out: &mut dyn Write,
     ) -> Result<(), PiecesError> {
-        let store = ReadAhead::new(store);
-        let mut output = Output::new(self, &store, out);
+        let mut output = Output::new(self, store, out);
         output.bson_container(&self.root, 1)?;
         output.flush()
     }
@@ -46,8 +43,7 @@ impl LargeDocument {
         form: Form,
         out: &mut dyn Write,
     ) -> Result<(), PiecesError> {
-        let store = ReadAhead::new(store);
-        let mut output = Output::new(self, &store, out);
+        let mut output = Output::new(self, store, out);
         output.json_container(&self.root, form, 1)?;
         output.flush()
     }
