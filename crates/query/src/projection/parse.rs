@@ -194,7 +194,7 @@ fn operator(
 fn element_match(condition: Document<'_>) -> Result<Node, QueryError> {
     let mut filter = DocumentBuilder::new();
     filter.begin_document("").append("$elemMatch", Value::Document(condition)).end();
-    Ok(Node::ElementMatch(Filter::parse(filter.build().view())?))
+    Ok(Node::ElementMatch(Filter::parse_inner(filter.build().view())?))
 }
 
 /// `$slice: n` or `$slice: [skip, limit]`; `None` if it is the expression of that name.
