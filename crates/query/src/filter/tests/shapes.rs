@@ -208,6 +208,8 @@ pub(super) const TABLES: &[Table] = &[
         "$regex",
         &[
             ("plain", r#"{"a": {"$regex": "^r"}}"#, "red"),
+            ("plain", r#"{"a": {"$regex": "^r", "$exists": true}}"#, "red"),
+            ("plain", r#"{"a": {"$regex": "^r", "$options": "i", "$ne": "red"}}"#, "Red"),
             ("plain", r#"{"a": {"$regex": "^r", "$options": "i"}}"#, "Red red"),
             (
                 "plain",
@@ -216,7 +218,7 @@ pub(super) const TABLES: &[Table] = &[
             ),
             ("null", r#"{"a": {"$regex": null}}"#, "!2"),
             ("type", r#"{"a": {"$regex": 1}}"#, "!2"),
-            ("type", r#"{"a": {"$regex": "("}}"#, "!51091"),
+            ("type", r#"{"a": {"$regex": "(", "$exists": true}}"#, "!51091"),
             ("array", r#"{"a": {"$regex": ["r"]}}"#, "!2"),
             ("unicode", r#"{"a": {"$regex": "^stra.e$"}}"#, "straße"),
             ("unicode", r#"{"a": {"$regex": "^..$"}}"#, "日本"),
