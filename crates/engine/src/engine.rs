@@ -74,7 +74,7 @@ const MEMTABLE_BYTES_MAX: u64 = 32 << 20;
 /// What a process takes whatever the options are, measured under load: the program, buffers of writes that are
 /// under way, chunks of open packs by name, what the allocator keeps.
 const PROCESS_BYTES: u64 = 32 << 20;
-/// How many memtables a sixteenth of the memory each make a quarter of it: the active one and the
+/// The share of the memory of each of the memtables that make a quarter of it together: the active one and the
 /// sealed ones that may wait.
 const MEMTABLES_SHARE: u64 = 4 * (SEALED_COUNT_MAX as u64 + 1);
 
