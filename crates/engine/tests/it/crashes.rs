@@ -215,8 +215,8 @@ fn check_every_crash(seeds: u64, steps: usize, options: EngineOptions) -> [u64; 
         let mut disk = SimDisk::new(seed);
         let mut notes = Notes::default();
         run(&mut disk, options, &mut random.clone(), steps, &mut notes).unwrap();
-        let (operations, before_closing) = (disk.operations(), notes.operations);
-        assert!(before_closing > 40);
+        let operations = disk.operations();
+        assert!(operations > 40);
         work.iter_mut().zip(notes.work).for_each(|(sum, done)| *sum += done);
         // For long runs: how many crashes there were.
         println!("{operations} crashes");
@@ -226,7 +226,9 @@ fn check_every_crash(seeds: u64, steps: usize, options: EngineOptions) -> [u64; 
             let mut notes = Notes::default();
             let mut random = random.clone();
             let result = run(&mut disk, options, &mut random, steps, &mut notes);
-            assert!(result.is_err() || before_closing <= operation, "operation {operation}");
+            // Threads in the background make runs differ by a few operations.
+            let is_before_closing = operation < notes.operations;
+            assert!(result.is_err() || !is_before_closing, "operation {operation}");
             let disk = disk.crash();
             check_restart(&disk, options, &mut notes, &mut random);
         }
