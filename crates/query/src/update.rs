@@ -24,6 +24,7 @@ mod walk;
 pub(crate) use operators::features;
 
 use frond_doc::document::DEPTH_MAX;
+use frond_doc::raw::RawElement;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ObjectId, Value, normalise, order};
 
 use crate::code::Code;
@@ -367,8 +368,11 @@ fn keep_id_of_whole(before: Document<'_>, after: DocumentBuf) -> Result<Document
 
 /// Refuses an `_id` that operators have changed, were it only to a number of another type.
 fn refuse_changed_id(before: Document<'_>, after: DocumentBuf) -> Result<DocumentBuf, QueryError> {
-    match before.get("_id") {
-        Some(old) if after.get("_id") != Some(old) => Err(QueryError::new(
+    // By their bytes: NaN is what it was, 1.0 isn't 1.
+    let is_id = |element: &RawElement<'_>| element.name == b"_id";
+    let new = after.view().elements().find(is_id).map(|id| (id.kind, id.value));
+    match before.elements().find(is_id) {
+        Some(old) if new != Some((old.kind, old.value)) => Err(QueryError::new(
             Code::ImmutableField,
             "Performing an update on the path '_id' would modify the immutable field '_id'",
         )),

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod fields;
+mod modifiers;
 mod operators;
 
 use frond_doc::extended_json::{self, Form};
@@ -12,8 +13,8 @@ use crate::error::QueryError;
 use crate::filter::Filter;
 
 /// The tables of all operators.
-fn tables() -> [&'static [operators::Table]; 2] {
-    [arrays::TABLES, fields::TABLES]
+fn tables() -> [&'static [operators::Table]; 3] {
+    [arrays::TABLES, fields::TABLES, modifiers::TABLES]
 }
 
 fn json(text: &str) -> DocumentBuf {

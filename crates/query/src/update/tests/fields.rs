@@ -48,6 +48,12 @@ pub(super) const TABLES: &[Table] = &[
             ("bound", r#"{"a": []}"#, r#"{"$set": {"a.1500001": 5}}"#, "!39"),
             (
                 "nan",
+                r#"{"_id": {"$numberDouble": "NaN"}}"#,
+                r#"{"$set": {"_id": {"$numberDouble": "NaN"}, "a": 1}}"#,
+                r#"{"_id": {"$numberDouble": "NaN"}, "a": 1}"#,
+            ),
+            (
+                "nan",
                 r#"{"a": {"$numberDouble": "NaN"}}"#,
                 r#"{"$set": {"a": {"$numberDouble": "NaN"}}}"#,
                 "",
