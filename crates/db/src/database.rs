@@ -304,14 +304,14 @@ impl Database {
     /// The branch to write to.
     ///
     /// # Errors
-    /// `IllegalOperation` if this is a commit.
+    /// `UserWritesBlocked` if this is a commit.
     pub(crate) fn writable_branch(&self) -> Result<&str, Error> {
         self.branch().ok_or_else(|| {
             let message = format!(
                 "{} is a commit and can't be written: write to a branch of {}",
                 self.name, self.name.name
             );
-            Error::invalid(Code::IllegalOperation, message)
+            Error::invalid(Code::UserWritesBlocked, message)
         })
     }
 

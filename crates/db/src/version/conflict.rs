@@ -485,7 +485,7 @@ impl Database {
     /// The conflicts that wait, of one collection or all.
     ///
     /// # Errors
-    /// `IllegalOperation` if this is a commit; `NamespaceNotFound` if the branch is gone.
+    /// `UserWritesBlocked` if this is a commit; `NamespaceNotFound` if the branch is gone.
     pub fn conflicts(&self, collection: Option<&str>) -> Result<Vec<Conflict>, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();

@@ -268,7 +268,7 @@ impl Database {
     /// The state of this branch at the moment of `reader`.
     ///
     /// # Errors
-    /// `IllegalOperation` if this is a commit; `NamespaceNotFound` if the branch is gone.
+    /// `UserWritesBlocked` if this is a commit; `NamespaceNotFound` if the branch is gone.
     pub(crate) fn branch_state(&self, reader: &Reader<'_>) -> Result<BranchState, Error> {
         BranchState::read(reader, self.repository_name(), self.writable_branch()?)
     }

@@ -9,7 +9,7 @@ impl Database {
     /// How the working state differs from HEAD. Documents are told apart, not read.
     ///
     /// # Errors
-    /// `IllegalOperation` if this is a commit; `NamespaceNotFound` if the branch is gone.
+    /// `UserWritesBlocked` if this is a commit; `NamespaceNotFound` if the branch is gone.
     pub fn status(&self) -> Result<Status, Error> {
         self.refuse_in_transaction("comparing a working state")?;
         let branch = self.writable_branch()?.to_owned();
