@@ -315,6 +315,20 @@ impl Database {
         })
     }
 
+    /// The branch whose working state is looked at.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if this is a commit.
+    pub(crate) fn working_branch(&self) -> Result<&str, Error> {
+        self.branch().ok_or_else(|| {
+            let message = format!(
+                "{} is a commit and has no working state: name a branch of {}",
+                self.name, self.name.name
+            );
+            Error::invalid(Code::IllegalOperation, message)
+        })
+    }
+
     /// As [`Database::transact`], for a writer that is told the moment of the catalog
     /// ([`Frond::transact_noted`]).
     pub(crate) fn transact_noted<T>(

@@ -60,7 +60,7 @@ impl Doctor {
         if let Some(store) = &self.store {
             return look_at_store(terminal, store);
         }
-        check_there(&self.data, "")?;
+        check_there(&self.data, ": name one with --data")?;
         let mut report = Report { terminal, problems: 0 };
         report.directory(&self.data)?;
         report.room(&self.data)?;

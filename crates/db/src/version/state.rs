@@ -268,8 +268,8 @@ impl Database {
     /// The state of this branch at the moment of `reader`.
     ///
     /// # Errors
-    /// `UserWritesBlocked` if this is a commit; `NamespaceNotFound` if the branch is gone.
+    /// `IllegalOperation` if this is a commit; `NamespaceNotFound` if the branch is gone.
     pub(crate) fn branch_state(&self, reader: &Reader<'_>) -> Result<BranchState, Error> {
-        BranchState::read(reader, self.repository_name(), self.writable_branch()?)
+        BranchState::read(reader, self.repository_name(), self.working_branch()?)
     }
 }
