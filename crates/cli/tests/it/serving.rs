@@ -27,10 +27,7 @@ impl Server {
     }
 
     fn start_as(mut command: Command) -> Server {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address = lines.map(Result::unwrap).find_map(|line| {
             line.trim().strip_prefix("listening on").map(|address| address.trim().to_owned())

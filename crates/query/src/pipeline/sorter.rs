@@ -121,12 +121,7 @@ impl<'r> Sorter<'r> {
     }
 
     /// Makes one run of several.
-    fn merge(
-        &self,
-        runs: Vec<Run>,
-        level: u32,
-        spill: &Arc<dyn Spill>,
-    ) -> Result<Run, QueryError> {
+    fn merge(&self, runs: Vec<Run>, level: u32, spill: &Arc<dyn Spill>) -> Result<Run, QueryError> {
         let nothing = Kept::new(self.resources.lease());
         let merged = Sorted::of(runs, nothing, self.wanted)?;
         let mut writer = RunWriter::new(spill.create()?);

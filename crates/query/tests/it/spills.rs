@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::QueryError;
 use frond_query::expression::Variables;
-use frond_query::pipeline::{Documents, Pipeline, Resources, Sorter, Spill, SpillFile, StageMemory};
+use frond_query::pipeline::{
+    Documents, Pipeline, Resources, Sorter, Spill, SpillFile, StageMemory,
+};
 use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
 

@@ -20,7 +20,11 @@ fn files_are_written_and_space_is_given_back() {
         ("test", r#"{"compact": "v"}"#, 166),
         ("test", r#"{"collStats": "v"}"#, 166),
         ("test", r#"{"listIndexes": "v"}"#, 166),
-        ("test", r#"{"aggregate": "v", "pipeline": [{"$collStats": {"storageStats": {}}}], "cursor": {}}"#, 166),
+        (
+            "test",
+            r#"{"aggregate": "v", "pipeline": [{"$collStats": {"storageStats": {}}}], "cursor": {}}"#,
+            166,
+        ),
         ("test", r#"{"aggregate": "v", "pipeline": [{"$indexStats": {}}], "cursor": {}}"#, 166),
         ("admin", r#"{"rolesInfo": 1, "showBuiltinRoles": true}"#, 115),
         ("test", r#"{"compact": "none"}"#, 26),
