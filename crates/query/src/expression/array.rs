@@ -89,7 +89,7 @@ fn end<'a>(operator: &str, argument: Evaluated<'a>, position: i32) -> Answer<'a>
 
 /// `$slice`
 pub(super) fn slice(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
-    if arguments.iter().any(Evaluated::is_nullish) {
+    if arguments.iter().take(2).any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
     let mut arguments = arguments.iter();
@@ -110,6 +110,7 @@ pub(super) fn slice(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     let (start, count) = match arguments.next() {
         None if second < 0 => (from_end(second), size),
         None => (0, second as usize),
+        Some(third) if third.is_nullish() => return Ok(Evaluated::NULL),
         Some(third) => {
             let third = integer(
                 third,
