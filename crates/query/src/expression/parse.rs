@@ -285,7 +285,13 @@ fn wrong_count(operator: &str, wanted: usize, count: usize) -> QueryError {
     failure(16020, message)
 }
 
-fn check_count(operator: &str, count: usize, least: usize, most: usize) -> Result<(), QueryError> {
+/// Checks how many positional arguments there are.
+pub(super) fn check_count(
+    operator: &str,
+    count: usize,
+    least: usize,
+    most: usize,
+) -> Result<(), QueryError> {
     if (least..=most).contains(&count) {
         return Ok(());
     }

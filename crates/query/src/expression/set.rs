@@ -140,7 +140,7 @@ pub(super) fn is_subset(
 ) -> Result<Node, QueryError> {
     let [left, right] = parser.exactly(operator, argument)?;
     match constant_but_no_array(&right) {
-        Some(name) if left.constant().is_none() => {
+        Some(name) if !left.is_constant() => {
             let message = format!(
                 "both operands of {operator} must be arrays. Second argument is of type: {name}"
             );

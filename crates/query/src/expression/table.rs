@@ -112,7 +112,7 @@ static OPERATORS: &[Operator] = &[
     row("$hour", S(date::part)),
     row("$ifNull", S(conditional::if_null)),
     row("$in", TC(array::is_in)),
-    row("$indexOfArray", MC(2, 4, array::index_of_array)),
+    row("$indexOfArray", S(array::index_of_array)),
     row("$indexOfBytes", M(2, 4, substring::index_of_bytes)),
     row("$indexOfCP", M(2, 4, substring::index_of_code_points)),
     row("$isArray", O(array::is_array)),

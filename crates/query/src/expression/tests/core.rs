@@ -33,6 +33,13 @@ fn variables_are_bound_inside_out() {
         (r#""$$UNKNOWN""#, "!17276"),
         (r#""$$NOW""#, r#"{"$date": "1970-01-02T00:00:00Z"}"#),
         (r#""$$REMOVE""#, "missing"),
+        (r#"["$$REMOVE"]"#, "[null]"),
+        (r#""$$ROOT.i""#, "7"),
+        (r#""$$USER_ROLES""#, "[]"),
+        // Nobody is in a cluster here, searches, or redacts.
+        (r#""$$CLUSTER_TIME""#, "!51144"),
+        (r#""$$SEARCH_META""#, "!51144"),
+        (r#""$$KEEP""#, "!17276"),
         (r#"{"$let": {"vars": {"x": "$i"}, "in": {"$add": ["$$x", 1]}}}"#, "8"),
         (
             r#"{"$let": {"vars": {"given": 1, "y": "$$given"}, "in": ["$$given", "$$y"]}}"#,
@@ -62,6 +69,9 @@ fn literals_documents_and_arrays_stand_for_themselves() {
         (r#"{"p": "$i", "q": {"r": "$absent", "s": "$d"}}"#, r#"{"p": 7, "q": {"s": 2.5}}"#),
         (r#"["$i", "$absent", ["$s"]]"#, r#"[7, null, ["Straße"]]"#),
         (r#"{"a.b": 1}"#, "!16412"),
+        (r#"{"": 1}"#, "!15998"),
+        (r#"{"p": 1, "p": 2}"#, "!16406"),
+        (r#"{"p": {"q": 1, "q": 2}}"#, "!16406"),
         (r#"{"a": 1, "$add": [1]}"#, "!16410"),
         (r#"{"$add": [1], "a": 1}"#, "!15983"),
         (r#"{"$nonsense": 1}"#, "!168"),

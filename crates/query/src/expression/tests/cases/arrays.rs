@@ -120,6 +120,10 @@ pub(super) const TABLES: &[Table] = &[
             ["$a", 1.0, 0, 2147483647] => 1
             [["$nan"], double(NaN)] => 0
             ["$a"] => !28667
+            // Of constants alone the code is another.
+            ["x", "$i"] => !50809
+            ["x", [2]] => !40090
+            [null, "$i"] => null
         "#,
     ),
     Table(

@@ -65,7 +65,6 @@ pub(super) const TABLES: &[Table] = &[
             {"dateString": "2020-02-29T12:34:56+0530"} => date(2020-02-29T07:04:56Z)
             {"dateString": "2020-02-29 12:34 EST"} => date(2020-02-29T17:34:00Z)
             {"dateString": "2020-02-29 12:34 GMT+2"} => date(2020-02-29T10:34:00Z)
-            {"dateString": "2020-02-29T24:00:00"} => date(2020-03-01T00:00:00Z)
             {"dateString": "tomorrow"} => !241
             {"dateString": "2020"} => !241
             {"dateString": "12:34"} => !241
@@ -101,6 +100,11 @@ pub(super) const TABLES: &[Table] = &[
             {"dateString": "$n", "format": "%"} => !18535
             {"dateString": "$n", "format": 1} => !40684
             {"dateString": "x", "format": 1, "onError": 0} => !40684
+            {"dateString": "2020-02-29T23:59:59.999"} => date(2020-02-29T23:59:59.999Z)
+            {"dateString": "2020-02-29T24:00:00"} => !241
+            {"dateString": "2020-02-29 24:00", "format": "%Y-%m-%d %H:%M"} => !241
+            {"dateString": "2020-02-29T23:60:00"} => !241
+            {"dateString": "2020-02-29T23:59:60"} => !241
         "#,
     ),
     Table(

@@ -74,6 +74,9 @@ pub(super) const TABLES: &[Table] = &[
             [["ß"], ["SS"]] => false
             [[1, 2], [[1, 2]]] => false
             ["$a"] => !16020
+            // Of constants alone the code is another.
+            [[1], 1] => !17042
+            [{"$literal": [1]}, 1] => !17042
         "#,
     ),
     Table(
