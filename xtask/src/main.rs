@@ -10,8 +10,11 @@ mod formats;
 mod layers;
 mod lines;
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::thread;
+use std::time::Instant;
 
 const USAGE: &str = "usage: cargo xtask tidy | ci | bless | compatibility
 
@@ -66,19 +69,24 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     run(root, "cargo", &["doc", "--workspace", "--no-deps"])?;
     run(root, "cargo", &["test", "--workspace"])?;
-    run(root, "cargo", &["build", "--release", "--bin", "frond"])?;
-    run(root, "python3", &["conformance/run.py", "--frond", FROND])?;
-    run(root, "python3", &["conformance/s3.py", "--frond", FROND])?;
-    run(root, PYTHON, &["conformance/kill.py", "--frond", FROND, "--rounds", "100"])?;
+    // In one build: each alone would choose other features of what they share, and compile most of it again.
+    let build = ["build", "--release", "-p", "frond-cli", "-p", "frond-bench", "-p", "docbench"];
+    // What is downloaded meanwhile, and then whoever waits for disks, leaves most of the processors to others.
+    let install = ["conformance/run.py", "--install-only"];
+    together(root, &[("cargo", &build), ("python3", &install)])?;
     let swaps = ["conformance/compare_and_swap.py", "--frond", FROND, "--seconds", "10"];
-    run(root, PYTHON, &swaps)?;
-    run(root, "cargo", &["build", "--release", "-p", "frond-bench"])?;
+    let checks: [(&str, &[&str]); 4] = [
+        ("python3", &["conformance/run.py", "--frond", FROND]),
+        ("python3", &["conformance/s3.py", "--frond", FROND]),
+        (PYTHON, &["conformance/kill.py", "--frond", FROND, "--rounds", "100"]),
+        (PYTHON, &swaps),
+    ];
+    together(root, &checks)?;
     // Whether it works, not how fast: others may use the machine meanwhile.
     let others = ["--others", "100000"];
     let bench = ["--targets", "frond", "--count", "2000", "--repetitions", "1"];
     let bench = [&bench[..], &others].concat();
     run(root, "target/release/frond-bench", &bench)?;
-    run(root, "cargo", &["build", "--release", "-p", "docbench"])?;
     let out = "target/docbench-smoke.jsonl";
     let smoke = ["run", "--scale", "smoke", "--managed", "--targets", SMOKE_TARGETS, "--out", out];
     run(root, "target/release/docbench", &smoke)
@@ -87,13 +95,43 @@ fn ci(root: &Path) -> Result<(), String> {
 fn run(root: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
     let line = format!("{program} {}", arguments.join(" "));
     println!("== {line}");
-    let program = if program == "cargo" { env!("CARGO") } else { program };
-    let status = Command::new(program)
-        .args(arguments)
-        .current_dir(root)
-        .env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")
-        .status()
-        .map_err(|error| format!("{line}: {error}"))?;
+    let begun = Instant::now();
+    let status = command(root, program, arguments).status();
+    println!("   took {} s", begun.elapsed().as_secs());
+    succeeded(&line, status.map_err(|error| error.to_string())?)
+}
+
+/// Runs programs at the same time; prints what each said once it has ended, one after the other.
+fn together(root: &Path, programs: &[(&str, &[&str])]) -> Result<(), String> {
+    let run = |(program, arguments): &(&str, &[&str])| {
+        let begun = Instant::now();
+        let line = format!("{program} {}", arguments.join(" "));
+        let output = command(root, program, arguments).output();
+        let output = output.map_err(|error| format!("{line}: {error}"))?;
+        let mut standard = io::stdout().lock();
+        let told = writeln!(standard, "== {line}")
+            .and_then(|()| standard.write_all(&output.stdout))
+            .and_then(|()| standard.write_all(&output.stderr))
+            .and_then(|()| writeln!(standard, "   took {} s", begun.elapsed().as_secs()));
+        told.map_err(|error| error.to_string())?;
+        succeeded(&line, output.status)
+    };
+    thread::scope(|scope| {
+        let running: Vec<_> =
+            programs.iter().map(|program| scope.spawn(move || run(program))).collect();
+        let ended = running.into_iter().map(|one| one.join().map_err(|_| "a step panicked")?);
+        ended.collect::<Vec<Result<(), String>>>().into_iter().collect()
+    })
+}
+
+fn command(root: &Path, program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(if program == "cargo" { env!("CARGO") } else { program });
+    command.args(arguments).current_dir(root);
+    command.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links");
+    command
+}
+
+fn succeeded(line: &str, status: ExitStatus) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{line}: failed")) }
 }
 

@@ -304,11 +304,25 @@ impl Database {
     /// The branch to write to.
     ///
     /// # Errors
-    /// `IllegalOperation` if this is a commit.
+    /// `UserWritesBlocked` if this is a commit.
     pub(crate) fn writable_branch(&self) -> Result<&str, Error> {
         self.branch().ok_or_else(|| {
             let message = format!(
                 "{} is a commit and can't be written: write to a branch of {}",
+                self.name, self.name.name
+            );
+            Error::invalid(Code::UserWritesBlocked, message)
+        })
+    }
+
+    /// The branch whose working state is looked at.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if this is a commit.
+    pub(crate) fn working_branch(&self) -> Result<&str, Error> {
+        self.branch().ok_or_else(|| {
+            let message = format!(
+                "{} is a commit and has no working state: name a branch of {}",
                 self.name, self.name.name
             );
             Error::invalid(Code::IllegalOperation, message)

@@ -47,7 +47,7 @@ impl Database {
     fn expire_all(&self, interrupt: &Interrupt) -> Result<u64, Error> {
         let mut removed = 0;
         for collection in self.list_collections()? {
-            if collection.options.get("viewOn").is_some() {
+            if collection.is_view() {
                 continue;
             }
             let mut specs = self.list_indexes(&collection.name)?;

@@ -1,7 +1,7 @@
 //! A data directory, open.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use frond_doc::{ObjectId, Timestamp};
@@ -108,6 +108,8 @@ struct Inner {
     object_id_process: [u8; 5],
     /// Its low 24 bits are the last three bytes of the next ObjectId.
     object_id_counter: AtomicU32,
+    /// The last timestamp that was given out.
+    timestamp: AtomicU64,
 }
 
 /// What `listDatabases` tells of a database.
@@ -161,6 +163,7 @@ impl Frond {
                     .unwrap_or(WRITE_WAIT_MILLIS_MAX),
                 object_id_process,
                 object_id_counter: AtomicU32::new(u32::from_le_bytes(counter)),
+                timestamp: AtomicU64::new(0),
             }),
         })
     }
@@ -234,6 +237,15 @@ impl Frond {
     /// Now, by the machine's clock: milliseconds since 1970.
     pub fn now_millis(&self) -> i64 {
         self.inner.machine.clock.now_micros().div_euclid(1_000)
+    }
+
+    /// Now as a timestamp: the machine's second and a counter, above everything that is visible. No two are equal.
+    pub fn new_timestamp(&self) -> Timestamp {
+        let seconds = self.inner.machine.clock.now_micros().div_euclid(1_000_000) as u32;
+        let least = self.inner.engine.visible().0.max(u64::from(seconds) << 32);
+        let next = |last: u64| Some(last.max(least) + 1);
+        let last = self.inner.timestamp.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        Timestamp(last.unwrap_or_else(|last| last).max(least) + 1)
     }
 
     /// A new, unique ObjectId.

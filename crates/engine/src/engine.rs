@@ -46,6 +46,9 @@ pub struct EngineOptions {
     /// [`EngineError::SnapshotTooOld`]. Folding and collection go on beside it all the time. `None`:
     /// as long as it is held.
     pub snapshot_seconds_max: Option<u64>,
+    /// How much memory memtables may take that were flushed and are kept for open snapshots only; above it
+    /// the oldest snapshots become too old, as above.
+    pub snapshots_bytes_max: u64,
     /// How many threads fold and merge in the background, beside the one that flushes. Without any,
     /// whoever commits flushes and folds first where that is due: for tests that must repeat.
     pub fold_threads: usize,
@@ -61,6 +64,7 @@ impl Default for EngineOptions {
             reclaim_bytes_a_second: Some(64 << 20),
             relaxed_sync_millis: 100,
             snapshot_seconds_max: Some(3600),
+            snapshots_bytes_max: 1 << 30,
             fold_threads: 2,
         }
     }
@@ -77,6 +81,9 @@ const PROCESS_BYTES: u64 = 32 << 20;
 /// The share of the memory of each of the memtables that make a quarter of it together: the active one and the
 /// sealed ones that may wait.
 const MEMTABLES_SHARE: u64 = 4 * (SEALED_COUNT_MAX as u64 + 1);
+/// What flushed memtables may take for readers is this part of the memory: as much as one snapshot can keep,
+/// so that one alone is never too old.
+const SNAPSHOTS_SHARE: u64 = 4;
 
 impl EngineOptions {
     /// The default options with one budget of memory. Of what the process leaves of it
@@ -92,6 +99,7 @@ impl EngineOptions {
             cache_bytes: shared / 8 * 3,
             index_cache_bytes: shared / 16,
             memtable_bytes_max: memtable,
+            snapshots_bytes_max: bytes / SNAPSHOTS_SHARE,
             ..EngineOptions::default()
         }
     }

@@ -34,8 +34,16 @@ const DIRECT_SHARE: u64 = 16;
 const SHARED_COUNT_MIN: usize = 2;
 
 impl Shared {
-    /// Flushes all sealed memtables. Returns whether there were any.
+    /// Flushes all sealed memtables, and bounds what readers keep of them. Returns whether there were any.
     pub fn flush_sealed(&self) -> Result<bool, EngineError> {
+        let were_any = self.write_sealed()?;
+        if were_any {
+            self.expire_states_above(self.options.snapshots_bytes_max);
+        }
+        Ok(were_any)
+    }
+
+    fn write_sealed(&self) -> Result<bool, EngineError> {
         let _session = self.store.session();
         let mut flusher = self.flusher.lock().expect("no panic while the lock is held");
         flusher.retain(|memtable| Arc::strong_count(memtable) > 1);

@@ -76,6 +76,7 @@ codes! {
     DocumentValidationFailure = 121,
     CappedPositionLost = 136,
     CannotConvertIndexToUnique = 359,
+    UserWritesBlocked = 371,
     WriteConflict = 112,
     CommandNotSupported = 115,
     ConversionFailure = 241,

@@ -355,6 +355,7 @@ pub fn labels(part: Option<Part>, ends_transaction: bool, code: Code) -> &'stati
         Code::WriteConflict
         | Code::LockTimeout
         | Code::SnapshotUnavailable
+        | Code::SnapshotTooOld
         | Code::TemporarilyUnavailable
         | Code::NoSuchTransaction => true,
         Code::InterruptedAtShutdown => !ends_transaction,
@@ -409,6 +410,7 @@ mod tests {
             (statement, false, Code::WriteConflict, transient),
             (statement, true, Code::WriteConflict, transient),
             (statement, true, Code::NoSuchTransaction, transient),
+            (statement, false, Code::SnapshotTooOld, transient),
             (statement, false, Code::DuplicateKey, &[]),
             (statement, false, Code::InterruptedAtShutdown, transient),
             (statement, true, Code::InterruptedAtShutdown, retryable),

@@ -63,7 +63,7 @@ impl Backup {
         if self.list || self.remove.is_some() {
             check_place(&place)?;
         } else if self.from.is_none() {
-            check_there(&self.data, "")?;
+            check_there(&self.data, ": name one with --data")?;
         }
         let plain_remote = frond_remote::open_plain(&place).map_err(failure)?;
         if self.list {

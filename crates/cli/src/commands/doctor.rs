@@ -60,7 +60,7 @@ impl Doctor {
         if let Some(store) = &self.store {
             return look_at_store(terminal, store);
         }
-        check_there(&self.data, "")?;
+        check_there(&self.data, ": name one with --data")?;
         let mut report = Report { terminal, problems: 0 };
         report.directory(&self.data)?;
         report.room(&self.data)?;
@@ -193,12 +193,13 @@ impl Report<'_> {
     }
 
     fn open_files(&mut self) -> Result<(), Failure> {
-        let limit = getrlimit(Resource::Nofile).current;
+        // A server asks for as many as it may have.
+        let limit = getrlimit(Resource::Nofile).maximum;
         let what = limit.map_or("without limit".to_owned(), |limit| format!("at most {limit}"));
         self.finding("open files", &what)?;
         if limit.is_some_and(|limit| limit < OPEN_FILES_MIN) {
             let advice =
-                format!("a server with many clients needs more: ulimit -n {OPEN_FILES_MIN}");
+                format!("a server with many clients needs more: ulimit -Hn {OPEN_FILES_MIN}");
             self.advice(&advice)?;
         }
         Ok(())

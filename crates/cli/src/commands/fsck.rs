@@ -33,7 +33,7 @@ impl Fsck {
     /// Checks it.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let directory = self.data.display();
-        check_there(&self.data, "")?;
+        check_there(&self.data, ": name one with --data")?;
         let bar = ProgressBar::new_spinner(); // Hidden where standard error is no terminal.
         let report = frond_db::fsck(&self.data, &mut |done| {
             bar.set_message(counted(done, "chunk"));

@@ -201,6 +201,9 @@ impl Import {
         if self.stop_on_error {
             text.push_str(": stopped there (--stop-on-error)");
         }
+        if self.mode == Mode::Insert && report.duplicates > 0 {
+            text.push_str("; --mode upsert replaces those that are there");
+        }
         if self.mode == Mode::ReplaceAll {
             text.push_str("; nothing was removed");
         }

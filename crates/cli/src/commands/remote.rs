@@ -61,7 +61,7 @@ struct Data {
 
 impl Data {
     fn open(&self) -> Result<Embedded, Failure> {
-        check_there(&self.data, "")?;
+        check_there(&self.data, ": name one with --data")?;
         Embedded::open(&self.data)
     }
 }

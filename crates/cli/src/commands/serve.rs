@@ -9,6 +9,7 @@ use frond_db::{Frond, FrondOptions};
 use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{MemberOptions, Places, Server, ServerOptions};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::backend::{open_failure, refuse_huge_pages};
 use crate::commands::transfer::{failure, read_text};
@@ -123,6 +124,14 @@ fn parse_memory(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
+/// Asks for as many open files as the process may have: each connection takes one, and each cursor that waits with
+/// what it sorted. Shells and service managers allow about a thousand unless asked.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Without it there is room for fewer, as `frond doctor` says.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
 impl Serve {
     /// Runs until a signal.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -134,6 +143,7 @@ impl Serve {
             options.engine.cache_bytes = megabytes.saturating_mul(1 << 20);
         }
         check_usable(&self.data)?;
+        allow_open_files();
         let frond =
             Frond::open(&self.data, options).map_err(|error| open_failure(&self.data, &error))?;
         let options = ServerOptions {

@@ -112,6 +112,7 @@ fn errors_name_lines_and_the_rest_is_imported() {
     }
     assert!(ran.err.contains("3 documents could not be imported"), "{}", ran.err);
     assert!(ran.err.contains("no version was recorded"), "{}", ran.err);
+    assert!(ran.err.contains("--mode upsert replaces"), "{}", ran.err);
     assert_eq!(frond(&directory, EXPORT).ok(), "{\"_id\":1}\n{\"_id\":2}\n{\"_id\":3}\n");
 
     let directory = Directory::new();

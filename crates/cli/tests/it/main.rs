@@ -162,6 +162,10 @@ fn a_missing_directory_is_told_and_not_made() {
     let directory = Directory::new();
     let error = frond(&directory, "log shop").fails(1);
     assert!(error.contains("there is no data directory ./frond-data"), "{error}");
+    for line in ["fsck", "doctor", "backup gone", "remote shop"] {
+        let error = frond(&directory, line).fails(1);
+        assert!(error.contains("name one with --data"), "{line}: {error}");
+    }
     assert!(!directory.path().join("frond-data").exists());
 }
 
@@ -184,10 +188,16 @@ fn a_database_that_is_not_there_is_an_error() {
         "reflog nope",
         "policy nope",
         "remote nope",
+        "commit nope -m x",
     ] {
         let error = frond(&directory, line).fails(1);
         assert!(error.contains("nope"), "{line}: {error}");
     }
+    let error = frond(&directory, "blame shop items 9").fails(1);
+    assert!(error.contains("no document with _id 9 in shop.items"), "{error}");
+    frond(&directory, "commit shop -m first").ok();
+    let error = frond(&directory, "status shop@main~0").fails(1);
+    assert!(error.contains("has no working state: name a branch"), "{error}");
 }
 
 #[test]

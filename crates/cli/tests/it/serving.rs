@@ -23,10 +23,11 @@ impl Server {
     }
 
     fn start_with(directory: &Directory, arguments: &str) -> Server {
-        let mut child = command(directory, &format!("serve --listen 127.0.0.1:0 {arguments}"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Server::start_as(command(directory, &format!("serve --listen 127.0.0.1:0 {arguments}")))
+    }
+
+    fn start_as(mut command: Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address = lines.map(Result::unwrap).find_map(|line| {
             line.trim().strip_prefix("listening on").map(|address| address.trim().to_owned())
@@ -72,6 +73,23 @@ fn a_running_server_is_used_by_its_address() {
     assert!(frond(&directory, "log shop --oneline").ok().contains("first"));
     let error = frond(&directory, &format!("log shop {uri}")).fails(1);
     assert!(error.contains("is a server running there?"), "{error}");
+}
+
+/// Shells allow few open files unless asked for more: the server asks.
+#[test]
+fn more_clients_are_served_than_the_soft_limit_has_files() {
+    let directory = Directory::new();
+    let serve = command(&directory, "serve --listen 127.0.0.1:0");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -Sn 100; exec \"$@\"", "sh"]);
+    limited.arg(serve.get_program()).args(serve.get_args()).current_dir(directory.path());
+    let server = Server::start_as(limited);
+    let mut clients: Vec<Client> =
+        (0..150).map(|_| Client::connect(&server.address).unwrap()).collect();
+    for client in &mut clients {
+        client.command("admin", document! { "ping": 1_i32 }.view()).unwrap();
+    }
+    server.stop();
 }
 
 /// A client's document of 30 MB: stored and read back where the server was told to take such, and refused with

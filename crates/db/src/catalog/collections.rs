@@ -45,6 +45,13 @@ pub struct CollectionInfo {
     pub uuid: [u8; 16],
 }
 
+impl CollectionInfo {
+    /// Whether it is a view.
+    pub fn is_view(&self) -> bool {
+        self.options.get("viewOn").is_some()
+    }
+}
+
 impl Database {
     /// Makes a collection. `NamespaceExists` (48) if it is there with other options.
     ///

@@ -297,31 +297,26 @@ impl Database {
         })
     }
 
-    /// The indexes of a collection, `_id`'s first. `NamespaceNotFound` (26) if there is none.
+    /// The indexes of a collection, `_id`'s first. `NamespaceNotFound` (26) if there is none,
+    /// `CommandNotSupportedOnView` (166) if it is a view.
     pub fn list_indexes(&self, collection: &str) -> Result<Vec<IndexSpec>, Error> {
-        let reader = self.reader();
-        let found = CatalogView::open(&reader, self)?.collection(collection)?;
-        let found = found.ok_or_else(|| self.no_collection(collection))?;
+        let found = self.indexed(collection)?;
         let others = found.indexes.into_iter().map(|index| index.spec);
         Ok(std::iter::once(IndexSpec::of_id()).chain(others).collect())
     }
 
-    /// The indexes of a collection as `listIndexes` tells them. `NamespaceNotFound` (26) if there is none.
+    /// The indexes of a collection as `listIndexes` tells them. Fails as [`Database::list_indexes`].
     pub fn describe_indexes(&self, collection: &str) -> Result<Vec<DocumentBuf>, Error> {
-        let reader = self.reader();
-        let found = CatalogView::open(&reader, self)?.collection(collection)?;
-        let found = found.ok_or_else(|| self.no_collection(collection))?;
+        let found = self.indexed(collection)?;
         let id = clustered::id_index(found.options.view());
         let others = found.indexes.iter().map(|index| index.spec.to_document());
         Ok(std::iter::once(id).chain(others).collect())
     }
 
     /// The indexes of a collection, and how often each was used since it was used first, or since the data
-    /// directory was opened.
+    /// directory was opened. Fails as [`Database::list_indexes`].
     pub fn index_uses(&self, collection: &str) -> Result<Vec<(IndexSpec, u64)>, Error> {
-        let reader = self.reader();
-        let found = CatalogView::open(&reader, self)?.collection(collection)?;
-        let found = found.ok_or_else(|| self.no_collection(collection))?;
+        let found = self.indexed(collection)?;
         let others = found.indexes.into_iter().map(|index| index.spec);
         let specs = std::iter::once(IndexSpec::of_id()).chain(others);
         let usage = self.frond().usage();
@@ -331,6 +326,14 @@ impl Database {
                 (spec, uses)
             })
             .collect())
+    }
+
+    fn indexed(&self, collection: &str) -> Result<Collection, Error> {
+        let reader = self.reader();
+        let found = CatalogView::open(&reader, self)?.collection(collection)?;
+        let found = found.ok_or_else(|| self.no_collection(collection))?;
+        view::refuse(found.options.view(), &self.namespace(collection))?;
+        Ok(found)
     }
 
     pub(crate) fn no_collection(&self, collection: &str) -> Error {

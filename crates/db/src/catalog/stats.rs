@@ -3,7 +3,7 @@
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::catalog::{CatalogView, ID_INDEX_NAME};
-use crate::collection::capped;
+use crate::collection::{capped, view};
 use crate::database::Database;
 use crate::error::Error;
 
@@ -11,7 +11,7 @@ impl Database {
     /// Counts and sizes, as `collStats` has them: count, size, avgObjSize, nindexes, indexSizes...
     ///
     /// Sizes are uncompressed. The documents lie in the tree of `_id`, so that index has no size of
-    /// its own. A collection that doesn't exist has zeros.
+    /// its own. A collection that doesn't exist has zeros; a view: `CommandNotSupportedOnView`.
     pub fn collection_stats(&self, collection: &str) -> Result<DocumentBuf, Error> {
         let reader = self.reader();
         let found = CatalogView::open(&reader, self)?.collection(collection)?;
@@ -19,6 +19,7 @@ impl Database {
         let mut sizes = DocumentBuilder::new();
         let mut index_count = 0;
         if let Some(found) = &found {
+            view::refuse(found.options.view(), &self.namespace(collection))?;
             count = reader.count(found.documents)?;
             bytes = reader.bytes(found.documents)?;
             sizes.append(ID_INDEX_NAME, Value::Int64(0));

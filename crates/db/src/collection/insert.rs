@@ -51,9 +51,25 @@ impl Database {
                     error => error.into(),
                 }
             })?;
-        let document = set_zero_timestamps(document, self.frond().engine().visible().0);
+        let document = self.set_zero_timestamps(document);
         self.check_document(document.view())?;
         Ok(document)
+    }
+
+    /// Replaces empty timestamps, which stand for "now", outside `_id` and nested documents.
+    pub(crate) fn set_zero_timestamps(&self, document: DocumentBuf) -> DocumentBuf {
+        let is_zero = |name: &str, value: &Value<'_>| {
+            *value == Value::Timestamp(Timestamp(0)) && name != "_id"
+        };
+        if !document.iter().any(|(name, value)| is_zero(name, &value)) {
+            return document;
+        }
+        let now = Value::Timestamp(self.frond().new_timestamp());
+        let mut builder = DocumentBuilder::new();
+        for (name, value) in document.iter() {
+            builder.append(name, if is_zero(name, &value) { now } else { value });
+        }
+        builder.build()
     }
 
     /// Checks what is demanded of a document that is to be inserted.
@@ -90,19 +106,4 @@ pub(crate) fn check_id(document: Document<'_>) -> Result<(), Error> {
             if why.contains('$') { Code::DollarPrefixedFieldName } else { Code::InvalidIdField };
         Error::invalid(code, why)
     })
-}
-
-/// Replaces empty timestamps, which stand for "now", outside `_id` and nested documents.
-fn set_zero_timestamps(document: DocumentBuf, now: u64) -> DocumentBuf {
-    let is_zero =
-        |name: &str, value: &Value<'_>| *value == Value::Timestamp(Timestamp(0)) && name != "_id";
-    if !document.iter().any(|(name, value)| is_zero(name, &value)) {
-        return document;
-    }
-    let mut builder = DocumentBuilder::new();
-    for (name, value) in document.iter() {
-        let value = if is_zero(name, &value) { Value::Timestamp(Timestamp(now)) } else { value };
-        builder.append(name, value);
-    }
-    builder.build()
 }

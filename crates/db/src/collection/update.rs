@@ -156,9 +156,14 @@ impl Database {
                 return Err(Error::invalid(Code::TypeMismatch, message));
             }
         };
-        let source = update.clone();
+        let source = match update.as_value() {
+            Value::Document(update) if !update.iter().any(|(name, _)| name.starts_with('$')) => {
+                ValueBuf::from(self.set_zero_timestamps(update.to_buf()))
+            }
+            _ => update.clone(),
+        };
         let filters_source = array_filters.map(|filters| Value::Array(filters).to_buf());
-        let mut update = Update::parse(update.as_value(), array_filters)?;
+        let mut update = Update::parse(source.as_value(), array_filters)?;
         update.bind(variables, constants)?;
         Ok(ParsedUpdate {
             update,
@@ -172,7 +177,7 @@ impl Database {
     pub(crate) fn update_context(&self) -> UpdateContext {
         UpdateContext {
             now_millis: self.frond().now_millis(),
-            timestamp: self.frond().engine().visible().0,
+            timestamp: self.frond().new_timestamp().0,
             position: None,
         }
     }

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use frond_doc::extended_json::{self, Form};
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::Code;
 use frond_store::ChunkHash;
@@ -75,11 +76,9 @@ impl Database {
             filter.find(&catalog)?.document(&**store)?
         };
         let Some(now) = now else {
-            let message = format!(
-                "no document with _id {:?} in {}",
-                id.as_value(),
-                self.namespace(collection)
-            );
+            let mut shown = String::new();
+            extended_json::write_value(id.as_value(), Form::Relaxed, &mut shown);
+            let message = format!("no document with _id {shown} in {}", self.namespace(collection));
             return Err(Error::invalid(Code::NoSuchKey, message));
         };
         let mut blamed: BTreeMap<String, CommitInfo> = BTreeMap::new();

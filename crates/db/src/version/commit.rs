@@ -101,8 +101,8 @@ impl Database {
     /// The cost follows what changed since the last commit.
     ///
     /// # Errors
-    /// `BadValue` if nothing changed; `IllegalOperation` if this version is a commit, or a merge
-    /// waits for its conflicts.
+    /// `BadValue` if nothing changed; `UserWritesBlocked` if this version is a commit;
+    /// `IllegalOperation` if a merge waits for its conflicts.
     pub fn commit(&self, message: &str, author: &str) -> Result<CommitInfo, Error> {
         self.commit_as(&CommitRequest {
             message: Some(message.to_owned()),

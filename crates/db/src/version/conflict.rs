@@ -487,7 +487,7 @@ impl Database {
     /// # Errors
     /// `IllegalOperation` if this is a commit; `NamespaceNotFound` if the branch is gone.
     pub fn conflicts(&self, collection: Option<&str>) -> Result<Vec<Conflict>, Error> {
-        let branch = self.writable_branch()?;
+        let branch = self.working_branch()?;
         let name = self.repository_name();
         let reader = self.reader();
         if database::repository(&reader, name)?.is_none() {

@@ -105,7 +105,7 @@ impl Database {
     /// The catalog of what `text` names: `WORKING`, `NOTHING`, a branch's working state, or a revision.
     pub(crate) fn catalog_of(&self, reader: &Reader<'_>, text: &str) -> Result<Tree, Error> {
         if text == history::WORKING {
-            return self.working_catalog(reader, self.writable_branch()?);
+            return self.working_catalog(reader, self.working_branch()?);
         }
         if text == history::NOTHING {
             let repository = database::repository(reader, self.repository_name())?;

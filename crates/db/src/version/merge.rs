@@ -48,8 +48,8 @@ impl Database {
     /// Merges another version into this branch. Changes that aren't committed are, first.
     ///
     /// # Errors
-    /// `BadValue` if `merge_in` names no commit; `IllegalOperation` if this is a commit, the working
-    /// state has changes, another merge waits, or the request wants a fast-forward only and there is
+    /// `BadValue` if `merge_in` names no commit; `UserWritesBlocked` if this is a commit;
+    /// `IllegalOperation` if the working state has changes, another merge waits, or the request wants a fast-forward only and there is
     /// none; `OperationFailed` if the result can't be (a document that is too large): then nothing was
     /// changed, and the details' `conflicts` say why.
     pub fn merge(&self, request: &MergeRequest) -> Result<MergeOutcome, Error> {

@@ -111,7 +111,7 @@ impl Database {
     /// Costs nothing in a data directory without such branches.
     ///
     /// # Errors
-    /// `IllegalOperation`.
+    /// `UserWritesBlocked`.
     pub(crate) fn refuse_closed(&self, transaction: &mut Transaction) -> Result<(), Error> {
         let Some(branch) = self.branch().filter(|_| self.frond().automatic().some_closed()) else {
             return Ok(());
@@ -125,7 +125,7 @@ impl Database {
             return Ok(());
         }
         let message = format!("branch {branch} takes no direct writes: merge into it");
-        Err(Error::invalid(Code::IllegalOperation, message))
+        Err(Error::invalid(Code::UserWritesBlocked, message))
     }
 
     /// The policy of a branch.

@@ -38,8 +38,8 @@ impl Database {
     /// Makes this branch's own commits again on top of `onto`.
     ///
     /// # Errors
-    /// `BadValue` if `onto` names no commit; `IllegalOperation` if this is a commit, is protected, has
-    /// changes that aren't committed, or a merge waits.
+    /// `BadValue` if `onto` names no commit; `UserWritesBlocked` if this is a commit;
+    /// `IllegalOperation` if it is protected, has changes that aren't committed, or a merge waits.
     pub fn rebase(&self, onto: &str, rules: &MergeRules) -> Result<Rebased, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();

@@ -108,7 +108,9 @@ impl Replay<'_> {
                 self.state.adopt(engine, transaction, &adoption)?;
                 return self.wait(transaction, (*hash, &step), rest, &merged.conflicts, None);
             }
-            if merged.catalog.root != self.catalog.root {
+            // A step that was decided to change nothing is a commit, as one whose conflicts were resolved so.
+            let is_decided = !decisions.is_empty() && self.kind != MergeKind::Rebase;
+            if merged.catalog.root != self.catalog.root || is_decided {
                 self.add(transaction, *hash, &step, merged.catalog)?;
             } else if self.kind != MergeKind::Rebase {
                 let branch = &self.state.branch;

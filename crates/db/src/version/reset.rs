@@ -20,8 +20,8 @@ impl Database {
     /// soft: the working state stays as it is.
     ///
     /// # Errors
-    /// `BadValue` if `target` names no commit; `IllegalOperation` if this version is a commit, or
-    /// the reset is soft and a merge waits.
+    /// `BadValue` if `target` names no commit; `UserWritesBlocked` if this version is a commit;
+    /// `IllegalOperation` if the reset is soft and a merge waits.
     pub fn reset(&self, target: Option<&str>, hard: bool) -> Result<CommitId, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();

@@ -36,7 +36,7 @@ impl Database {
     /// Makes a collection of this branch what `from` (default HEAD) has; the change can be undone.
     ///
     /// # Errors
-    /// `BadValue` if there is no such version; `IllegalOperation` if this is a commit.
+    /// `BadValue` if there is no such version; `UserWritesBlocked` if this is a commit.
     pub fn restore_collection(
         &self,
         collection: &str,

@@ -270,6 +270,6 @@ impl Database {
     /// # Errors
     /// `IllegalOperation` if this is a commit; `NamespaceNotFound` if the branch is gone.
     pub(crate) fn branch_state(&self, reader: &Reader<'_>) -> Result<BranchState, Error> {
-        BranchState::read(reader, self.repository_name(), self.writable_branch()?)
+        BranchState::read(reader, self.repository_name(), self.working_branch()?)
     }
 }

@@ -12,7 +12,7 @@ impl Database {
     /// `IllegalOperation` if this is a commit; `NamespaceNotFound` if the branch is gone.
     pub fn status(&self) -> Result<Status, Error> {
         self.refuse_in_transaction("comparing a working state")?;
-        let branch = self.writable_branch()?.to_owned();
+        let branch = self.working_branch()?.to_owned();
         let reader = self.reader();
         if database::repository(&reader, self.repository_name())?.is_none() {
             return Ok(Status {

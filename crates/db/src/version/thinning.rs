@@ -32,7 +32,7 @@ impl Database {
     /// went; none of a protected branch.
     ///
     /// # Errors
-    /// `IllegalOperation` if this is a commit.
+    /// `UserWritesBlocked` if this is a commit.
     pub fn thin_automatic_commits(&self) -> Result<u64, Error> {
         self.writable_branch()?;
         match self.commit_policy()? {

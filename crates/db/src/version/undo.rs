@@ -36,8 +36,8 @@ impl Database {
     /// Undoes a change of `branch` (default: this one; or a tag): `change`, or the newest that can be.
     ///
     /// # Errors
-    /// `NoSuchKey` if there is no such change; `IllegalOperation` if this is a commit, a merge
-    /// waits, or the branch has moved on from where the change had brought it; `NamespaceExists` if
+    /// `NoSuchKey` if there is no such change; `UserWritesBlocked` if this is a commit;
+    /// `IllegalOperation` if a merge waits, or the branch has moved on from where the change had brought it; `NamespaceExists` if
     /// a collection would come back where there is another one.
     pub fn undo(&self, branch: Option<&str>, change: Option<u64>) -> Result<Undone, Error> {
         let branch = match branch {

@@ -1,9 +1,10 @@
 //! Goal: insert, update, delete and findAndModify do and answer what MongoDB's do. Method: tables of
 //! small cases on a collection of a few documents.
 
-use frond_db::{Durability, FindAndModify, UpdateStatement};
-use frond_doc::{Value, document};
+use frond_db::{Durability, FindAndModify, Frond, FrondOptions, UpdateStatement};
+use frond_doc::{Timestamp, Value, ValueBuf, document};
 use frond_query::Code;
+use frond_testkit::{SimClock, SimDisk};
 
 use crate::support::*;
 
@@ -104,6 +105,45 @@ fn updates() {
         ..statement("{'_id': 1}", "{'$set': {'t.$[e]': 'w'}}")
     };
     check(filtered, (1, 1), &format!("[{{'_id':1,'a':1,'t':['w','y']}},{rest}"));
+}
+
+/// An empty timestamp stands for now, wherever a whole document is given, and so does `$currentDate`; also where
+/// nobody has written for long, or ever.
+#[test]
+fn timestamps_are_of_now() {
+    let (disk, clock) = (SimDisk::new(1), SimClock::new());
+    let machine = frond_testkit::machine::machine(&disk, &clock, 1);
+    let frond = Frond::open_on(&machine, FrondOptions::default()).expect("the disk works");
+    let shop = frond.database("shop").expect("proper");
+    let zero = Timestamp(0);
+    let document = document! { "_id": 1_i32, "t": Value::Timestamp(zero), "sub": &document! { "t": Value::Timestamp(zero) } };
+    try_insert(&shop, "things", &[document]);
+    let seen = |id: i32| {
+        let found = run(&shop, "things", &request(&format!("{{'_id': {id}}}"))).expect("found");
+        let Some(Value::Timestamp(seen)) = found[0].get("t") else { panic!("{found:?}") };
+        (seen.0, (frond.now_millis() / 1_000) as u64)
+    };
+    let mut last = 0;
+    let mut check = |id: i32| {
+        let (seen, now) = seen(id);
+        assert!(last < seen, "each is another one");
+        assert_eq!(seen >> 32, now);
+        last = seen;
+    };
+    check(1);
+    let found = run(&shop, "things", &request("{}")).expect("found");
+    let nested = found[0].get("sub").and_then(|sub| sub.as_document()?.get("t"));
+    assert_eq!(nested, Some(Value::Timestamp(zero)), "nested ones stay");
+    let whole = || ValueBuf::from(document! { "t": Value::Timestamp(zero) });
+    let current = || value("{'$currentDate': {'t': {'$type': 'timestamp'}}}");
+    for (id, change) in [(1, whole()), (2, whole()), (1, current()), (3, current())] {
+        clock.step(3_600_000_000);
+        let filter = json(&format!("{{'_id': {id}}}"));
+        let change =
+            UpdateStatement { filter, update: change, upsert: true, ..statement("{}", "{}") };
+        assert!(update(&shop, "things", change).errors.is_empty());
+        check(id);
+    }
 }
 
 #[test]

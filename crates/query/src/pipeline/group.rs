@@ -7,6 +7,9 @@
 //! that have for them is sorted by the groups' keys, on disk where it takes much ([`Sorter`], which
 //! is stable). In the end each key's values are added to its group, one group after the other, so
 //! that no more than one group grows at a time.
+//!
+//! Where memory is short for all queries, the groups are finished at once and go to disk, in their order: their
+//! reader may take long.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -20,7 +23,8 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use super::memory::{Exceeded, Lease};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
-use super::sorter::{Sorted, Sorter};
+use super::sorter::{RESTING_BYTES_MIN, Sorted, Sorter};
+use super::spill::Resources;
 use super::stage::{Context, Stage, lazily};
 use super::{Documents, MEMORY_BYTES_MAX};
 use crate::accumulator::{self, Accumulator, Place, State};
@@ -108,6 +112,19 @@ fn too_large(exceeded: Exceeded) -> QueryError {
     QueryError::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
 }
 
+/// The same documents, sorted by when they came: a sort knows how to keep them without memory.
+fn in_their_order<'a>(
+    documents: impl Iterator<Item = Result<DocumentBuf, QueryError>>,
+    resources: &Resources,
+) -> Result<Documents<'a>, QueryError> {
+    let mut sorter = Sorter::new("$group", resources, usize::MAX);
+    for (position, document) in documents.enumerate() {
+        sorter.add_view(&position.to_be_bytes(), document?.view())?;
+    }
+    let sorted = sorter.finish()?;
+    Ok(Box::new(sorted.map(|entry| entry.map(|(_, document)| document))))
+}
+
 impl Group {
     fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
         let variables = context.variables.clone();
@@ -136,7 +153,10 @@ impl Group {
             })?;
             let mut entries = sorter.finish()?.peekable();
             let mut next = 0;
-            Ok(Box::new(std::iter::from_fn(move || {
+            let is_large = RESTING_BYTES_MIN <= groups.bytes;
+            let rests = (is_large && resources.is_strained() && resources.spill.is_some())
+                .then(|| resources.clone());
+            let finished = std::iter::from_fn(move || {
                 if entries.peek().is_some() {
                     let lease = resources.lease_of(MEMORY_BYTES_MAX);
                     let next = self.next_of_entries(&mut entries, &mut groups, &variables, lease);
@@ -150,7 +170,11 @@ impl Group {
                     }
                 }
                 None
-            })))
+            });
+            match rests {
+                Some(resources) => in_their_order(finished, &resources),
+                None => Ok(Box::new(finished)),
+            }
         })
     }
 

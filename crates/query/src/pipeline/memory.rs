@@ -6,9 +6,11 @@
 //!
 //! 1. The budget counts in steps, of which a lease takes another one when it has outgrown what it has; so most
 //!    calls touch no shared memory.
-//! 2. The first [`FLOOR_BYTES`] of a lease are counted and never refused: a sort that could hold nothing would write
-//!    a file for each document. The budget can be exceeded by so much for each stage at work, no more.
-//! 3. A lease gives everything back when it is dropped.
+//! 2. The first [`FLOOR_BYTES`] of a lease are counted and not refused: a sort that could hold nothing would write
+//!    a file for each document. Where that has exceeded the budget by as much again, only [`FLOOR_BYTES_MIN`] are.
+//! 3. Where most of it is taken, the stages *strain* it: what is ready and waits for a cursor's client goes to disk,
+//!    however little it is. So ten thousand cursors leave the others room.
+//! 4. A lease gives everything back when it is dropped.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const STEP_BYTES: usize = 1 << 20;
 /// Every lease may hold so much.
 const FLOOR_BYTES: usize = 256 << 10;
+/// Or so much, where these leases together are too many.
+const FLOOR_BYTES_MIN: usize = 16 << 10;
 
 /// What the stages of all queries may keep in memory together.
 ///
@@ -37,6 +41,17 @@ impl StageMemory {
     /// How much is taken.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether most of it is taken.
+    pub fn is_strained(&self) -> bool {
+        self.bytes_max / 4 * 3 < self.bytes()
+    }
+
+    /// What a lease may hold although nothing is left.
+    fn floor_bytes(&self) -> usize {
+        let is_crowded = self.bytes_max.saturating_mul(2) <= self.bytes();
+        if is_crowded { FLOOR_BYTES_MIN } else { FLOOR_BYTES }
     }
 
     fn take(&self, bytes: usize) -> bool {
@@ -98,7 +113,7 @@ impl Lease {
         let wanted = steps.min(self.bytes_max);
         if let Some(memory) = &self.memory {
             let more = wanted - self.granted;
-            if bytes <= FLOOR_BYTES {
+            if bytes <= memory.floor_bytes() {
                 memory.bytes.fetch_add(more, Ordering::Relaxed);
             } else if !memory.take(more) {
                 return Err(Exceeded::All(memory.bytes_max));
@@ -155,10 +170,19 @@ mod tests {
 
     #[test]
     fn a_little_is_never_refused() {
-        let memory = StageMemory::new(0);
-        let mut lease = Lease::new(100 << 20, Some(Arc::clone(&memory)));
-        assert_eq!(lease.hold(FLOOR_BYTES), Ok(()));
-        assert_eq!(lease.hold(FLOOR_BYTES + 1), Err(Exceeded::All(0)));
-        assert_eq!(memory.bytes(), FLOOR_BYTES);
+        let all = 2 * FLOOR_BYTES;
+        let memory = StageMemory::new(all);
+        let lease = || Lease::new(100 << 20, Some(Arc::clone(&memory)));
+        let mut leases: Vec<Lease> = std::iter::repeat_with(lease).take(6).collect();
+        for lease in &mut leases[..4] {
+            assert_eq!(lease.hold(FLOOR_BYTES), Ok(()));
+        }
+        assert!(memory.is_strained());
+        assert_eq!(leases[0].hold(FLOOR_BYTES + 1), Err(Exceeded::All(all)));
+        for lease in &mut leases[4..] {
+            assert_eq!(lease.hold(FLOOR_BYTES), Err(Exceeded::All(all)));
+            assert_eq!(lease.hold(FLOOR_BYTES_MIN), Ok(()));
+        }
+        assert_eq!(memory.bytes(), 2 * all + 2 * FLOOR_BYTES_MIN);
     }
 }

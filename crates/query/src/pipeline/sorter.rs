@@ -6,7 +6,9 @@
 //!    are ever read at once, and each entry is written once a level.
 //! 3. In the end what is still in memory is written too if anything was, and the runs are interleaved: the least key
 //!    first, of equal keys the one of the earlier run, so that equal documents keep their order.
-//! 4. Where only the first so many are wanted, the worse half is dropped before anything is written, and what
+//! 4. Where memory is short for all queries, what is sorted is written in any case, as one run: it may wait for a
+//!    client for long, and takes a few kilobytes then.
+//! 5. Where only the first so many are wanted, the worse half is dropped before anything is written, and what
 //!    is no better than the worst of those that are left is not even copied.
 
 mod kept;
@@ -26,6 +28,8 @@ use crate::error::QueryError;
 
 /// How many runs are merged at once: each takes a buffer.
 const FAN_IN: usize = 32;
+/// What is sorted and takes less than this stays in memory, however short that is.
+pub(super) const RESTING_BYTES_MIN: usize = 16 << 10;
 /// Whether to stop is asked once for so many entries that are written.
 const CHECK_COUNT: usize = 1024;
 
@@ -110,19 +114,25 @@ impl<'r> Sorter<'r> {
         self.runs.push(writer.finish(0)?);
         while let Some(level) = self.full_level() {
             let runs = self.runs.split_off(self.runs.len() - FAN_IN);
-            let nothing = Kept::new(self.resources.lease());
-            let merged = Sorted::of(runs, nothing, self.wanted)?;
-            let mut writer = RunWriter::new(spill.create()?);
-            for (count, entry) in merged.enumerate() {
-                let (key, document) = entry?;
-                if count.is_multiple_of(CHECK_COUNT) {
-                    self.resources.check()?;
-                }
-                writer.add(&key, document.as_bytes())?;
-            }
-            self.runs.push(writer.finish(level + 1)?);
+            let merged = self.merge(runs, level + 1, spill)?;
+            self.runs.push(merged);
         }
         Ok(())
+    }
+
+    /// Makes one run of several.
+    fn merge(&self, runs: Vec<Run>, level: u32, spill: &Arc<dyn Spill>) -> Result<Run, QueryError> {
+        let nothing = Kept::new(self.resources.lease());
+        let merged = Sorted::of(runs, nothing, self.wanted)?;
+        let mut writer = RunWriter::new(spill.create()?);
+        for (count, entry) in merged.enumerate() {
+            let (key, document) = entry?;
+            if count.is_multiple_of(CHECK_COUNT) {
+                self.resources.check()?;
+            }
+            writer.add(&key, document.as_bytes())?;
+        }
+        writer.finish(level)
     }
 
     /// The level of the last runs, if there are enough of it to be merged.
@@ -138,9 +148,22 @@ impl<'r> Sorter<'r> {
     /// What reading a run failed with.
     pub fn finish(mut self) -> Result<Sorted, QueryError> {
         self.sort();
+        let Some(spill) = &self.resources.spill else {
+            return Sorted::of(self.runs, self.kept, self.wanted);
+        };
         // Whoever reads what is sorted may need the memory: a window does, and a cursor stays open.
-        if let Some(spill) = self.resources.spill.as_ref().filter(|_| !self.runs.is_empty()) {
+        let is_strained = self.resources.is_strained();
+        if !self.runs.is_empty() || is_strained && RESTING_BYTES_MIN <= self.kept.bytes() {
             self.write_run(spill)?;
+        }
+        if is_strained && !self.runs.is_empty() {
+            let runs = std::mem::take(&mut self.runs);
+            let level = runs.iter().map(Run::level).max().unwrap_or(0);
+            let one = match <[Run; 1]>::try_from(runs) {
+                Ok([run]) => run,
+                Err(runs) => self.merge(runs, level, spill)?,
+            };
+            self.runs.push(one.resting());
         }
         Sorted::of(self.runs, self.kept, self.wanted)
     }
@@ -174,7 +197,7 @@ impl Ord for Head {
 
 /// Sorted documents with their keys.
 pub struct Sorted {
-    /// Empty where there are no runs: all is in `kept` then.
+    /// Empty where there are no runs, since all is in `kept` then, or a single one.
     heap: BinaryHeap<Reverse<Head>>,
     runs: Vec<Run>,
     /// What is in memory, if there are no runs.
@@ -187,8 +210,10 @@ pub struct Sorted {
 impl Sorted {
     fn of(runs: Vec<Run>, kept: Kept, wanted: usize) -> Result<Sorted, QueryError> {
         let mut sorted = Sorted { heap: BinaryHeap::new(), runs, kept, position: 0, left: wanted };
-        for run in 0..sorted.runs.len() {
-            sorted.push_next(run)?;
+        if 1 < sorted.runs.len() {
+            for run in 0..sorted.runs.len() {
+                sorted.push_next(run)?;
+            }
         }
         Ok(sorted)
     }
@@ -215,8 +240,10 @@ impl Iterator for Sorted {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
-        if self.runs.is_empty() {
-            return self.next_kept().map(Ok);
+        match self.runs.as_mut_slice() {
+            [] => return self.next_kept().map(Ok),
+            [run] => return run.next().transpose(),
+            _ => {}
         }
         let Reverse(Head { entry, run }) = self.heap.pop()?;
         Some(self.push_next(run).map(|()| entry))

@@ -87,6 +87,11 @@ impl Resources {
         Lease::new(bytes_max, self.memory.clone())
     }
 
+    /// Whether what is ready and only waits for its reader should leave the memory to others.
+    pub(crate) fn is_strained(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.is_strained())
+    }
+
     /// Where `stage` puts what it can't keep, since it has `exceeded` its memory.
     ///
     /// # Errors

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::QueryError;
 use frond_query::expression::Variables;
-use frond_query::pipeline::{Pipeline, Resources, Sorter, Spill, SpillFile, StageMemory};
+use frond_query::pipeline::{
+    Documents, Pipeline, Resources, Sorter, Spill, SpillFile, StageMemory,
+};
 use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
 
@@ -70,13 +72,20 @@ fn run(
     stages: &str,
     resources: Resources,
 ) -> Result<Vec<String>, QueryError> {
+    Ok(canonical(&start(input, stages, resources)?.collect::<Result<Vec<_>, _>>()?))
+}
+
+fn start<'a>(
+    input: &'a [DocumentBuf],
+    stages: &str,
+    resources: Resources,
+) -> Result<Documents<'a>, QueryError> {
     let memory = Arc::new(Memory::default());
     memory.limit(resources);
     let wrapped = json(&format!("{{\"v\": {stages}}}"));
     let array = wrapped.get("v").and_then(|value| value.as_array()).unwrap();
     let input = Box::new(input.iter().cloned().map(Ok));
-    let found = Pipeline::parse(array)?.run(input, Variables::default(), memory)?;
-    Ok(canonical(&found.collect::<Result<Vec<_>, _>>()?))
+    Pipeline::parse(array)?.run(input, Variables::default(), memory)
 }
 
 #[test]
@@ -243,7 +252,7 @@ fn sorted_large(resources: &Resources) -> Result<frond_query::pipeline::Sorted, 
 #[test]
 fn stages_share_one_budget() {
     let files = Arc::new(Files::default());
-    let memory = StageMemory::new(1 << 20);
+    let memory = StageMemory::new(3 << 19);
     let spill: Option<Arc<dyn Spill>> = Some(files.clone());
     let resources = Resources { memory: Some(memory.clone()), spill, ..Resources::default() };
     let first = sorted_large(&resources).unwrap();
@@ -252,7 +261,7 @@ fn stages_share_one_budget() {
     // As long as that cursor is open, another one goes to disk, or fails where it mustn't.
     let second = sorted_large(&resources).unwrap();
     assert!(files.made.load(Ordering::Relaxed) > 1);
-    assert!(memory.bytes() <= (1 << 20) + (256 << 10), "{}", memory.bytes());
+    assert!(memory.bytes() <= (3 << 19) + (256 << 10), "{}", memory.bytes());
     let in_memory = Resources { spill: None, ..resources.clone() };
     let error = sorted_large(&in_memory).map(|_| ()).unwrap_err();
     assert_eq!(error.code.number(), 292);
@@ -263,6 +272,36 @@ fn stages_share_one_budget() {
     assert_eq!(ids(first), ids(second));
     assert_eq!(memory.bytes(), 0);
     sorted_large(&in_memory).unwrap();
+}
+
+/// Goal: what is ready and waits for a client takes no memory where that is short for all, and comes out the same.
+/// Method: many sorts and groups under one small budget, all of them kept open.
+#[test]
+fn what_rests_leaves_the_memory_to_others() {
+    let files = Arc::new(Files::default());
+    let memory = StageMemory::new(1 << 20);
+    let spill: Option<Arc<dyn Spill>> = Some(files.clone());
+    let resources = Resources { memory: Some(memory.clone()), spill, ..Resources::default() };
+    let make = |id| json(&format!(r#"{{"_id": {id}, "pad": "{}"}}"#, "x".repeat(1_000)));
+    let input: Vec<DocumentBuf> = (0..100).map(make).collect();
+    let sort = r#"[{"$sort": {"pad": 1, "_id": -1}}]"#;
+    let group = r#"[{"$group": {"_id": "$_id", "all": {"$push": "$pad"}}}]"#;
+    for stages in [sort, group] {
+        let expected = run(&input, stages, Resources::default()).unwrap();
+        let begin = || start(&input, stages, resources.clone()).unwrap();
+        let mut open: Vec<_> = std::iter::repeat_with(begin).take(60).collect();
+        let first: Vec<_> = open.iter_mut().map(|one| one.next().unwrap().unwrap()).collect();
+        assert!(memory.bytes() <= 1 << 20, "{stages}: {}", memory.bytes());
+        // One file each, but for those that found room.
+        let files = files.open.load(Ordering::Relaxed);
+        assert!((40..60).contains(&files), "{stages}: {files}");
+        for (first, rest) in first.into_iter().zip(open) {
+            let found: Vec<_> = [Ok(first)].into_iter().chain(rest).map(Result::unwrap).collect();
+            assert_eq!(canonical(&found), expected);
+        }
+        assert_eq!(memory.bytes(), 0);
+    }
+    assert_eq!(files.open.load(Ordering::Relaxed), 0);
 }
 
 /// A group that alone takes too much is refused before it is there.

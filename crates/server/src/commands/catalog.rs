@@ -39,7 +39,7 @@ pub fn list_collections(request: &Request<'_>) -> Answer {
 
 /// What a collection is called among others.
 fn kind(collection: &CollectionInfo) -> &'static str {
-    if collection.options.get("viewOn").is_some() { "view" } else { "collection" }
+    if collection.is_view() { "view" } else { "collection" }
 }
 
 fn describe(collection: &CollectionInfo, is_read_only: bool) -> DocumentBuf {

@@ -33,6 +33,9 @@ pub fn commit(request: &Request<'_>) -> Answer {
     };
     fields.finish()?;
     let database = request.database()?;
+    if !commit.allow_empty {
+        database.check_exists()?;
+    }
     let commit = database.commit_as(&commit)?;
     let mut answer = DocumentBuilder::new();
     append_commit(&mut answer, &commit, database.branch());

@@ -40,7 +40,7 @@ pub fn compact(request: &Request<'_>) -> Answer {
     let Some(found) = collections.iter().find(|found| found.name == collection) else {
         return Err(Error::invalid(Code::NamespaceNotFound, "collection does not exist"));
     };
-    if found.options.get("viewOn").is_some() {
+    if found.is_view() {
         return Err(Error::invalid(Code::CommandNotSupportedOnView, "can't compact a view"));
     }
     let options = ReclaimOptions { thorough: false, bytes_a_second: None, purge: false };

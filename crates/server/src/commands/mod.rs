@@ -44,6 +44,7 @@ mod status;
 mod tag;
 mod transaction;
 mod update;
+mod users;
 mod validate;
 mod write;
 
@@ -216,7 +217,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("fsyncUnlock", maintenance::fsync_unlock).on_admin(),
     Command::refused("getClusterParameter", ONE_MEMBER).on_admin(),
     Command::new("getCmdLineOpts", parameters::get_cmd_line_opts).on_admin(),
-    Command::refused("getDefaultRWConcern", "there are no other defaults than MongoDB's").on_admin(),
+    Command::new("getDefaultRWConcern", parameters::get_default_concerns).on_admin(),
     Command::new("getLog", diagnostics::get_log).on_admin(),
     Command::new("getMore", cursor::get_more).counts_as(Counter::GetMore).in_transactions(),
     Command::new("getParameter", parameters::get).on_admin(),
@@ -264,7 +265,7 @@ pub static COMMANDS: &[Command] = &[
     Command::refused("revokePrivilegesFromRole", NO_USERS),
     Command::refused("revokeRolesFromRole", NO_USERS),
     Command::refused("revokeRolesFromUser", NO_USERS),
-    Command::refused("rolesInfo", NO_USERS),
+    Command::new("rolesInfo", users::roles),
     Command::refused("rotateCertificates", "there is no TLS yet").on_admin(),
     Command::refused("saslContinue", NO_USERS),
     Command::refused("saslStart", NO_USERS),
@@ -282,7 +283,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("update", update::run).counts_as(Counter::Update).takes(&["updates"]).retryable(),
     Command::refused("updateRole", NO_USERS),
     Command::refused("updateUser", NO_USERS),
-    Command::refused("usersInfo", NO_USERS),
+    Command::new("usersInfo", users::users),
     Command::new("validate", validate::run),
     Command::refused("validateDBMetadata", "use validate"),
     Command::new("whatsmyuri", handshake::whatsmyuri),

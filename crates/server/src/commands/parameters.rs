@@ -1,4 +1,4 @@
-//! `getParameter`, `setParameter`, `getCmdLineOpts` and `profile`.
+//! `getParameter`, `setParameter`, `getDefaultRWConcern`, `getCmdLineOpts` and `profile`.
 
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value, order};
@@ -113,6 +113,24 @@ pub fn set(request: &Request<'_>) -> Answer {
         ),
     };
     Err(Error::invalid(Code::InvalidOptions, message))
+}
+
+/// Tells the concerns that hold where a client names none: MongoDB's.
+pub fn get_default_concerns(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    fields.boolean("inMemory")?;
+    fields.finish()?;
+    let mut answer = DocumentBuilder::new();
+    answer.begin_document("defaultReadConcern").append("level", Value::String("local")).end();
+    answer
+        .begin_document("defaultWriteConcern")
+        .append("w", Value::String("majority"))
+        .append("wtimeout", Value::Int32(0))
+        .end()
+        .append("defaultWriteConcernSource", Value::String("implicit"))
+        .append("defaultReadConcernSource", Value::String("implicit"))
+        .append("localUpdateWallClockTime", Value::DateTime(request.server.frond.now_millis()));
+    Ok(answer)
 }
 
 /// Tells the command line.

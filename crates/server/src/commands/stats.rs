@@ -66,7 +66,8 @@ pub fn db_stats(request: &Request<'_>) -> Answer {
     fields.ignore(&["freeStorage"]);
     fields.finish()?;
     let database = request.database()?;
-    let collections = database.list_collections()?;
+    let (views, collections): (Vec<_>, Vec<_>) =
+        database.list_collections()?.into_iter().partition(|collection| collection.is_view());
     let mut sums = Sums::default();
     for collection in &collections {
         sums.add(&database, &collection.name)?;
@@ -77,7 +78,7 @@ pub fn db_stats(request: &Request<'_>) -> Answer {
     answer
         .append("db", Value::String(request.database_name))
         .append("collections", Value::Int64(reply::long(collections.len() as u64)))
-        .append("views", Value::Int64(0))
+        .append("views", Value::Int64(reply::long(views.len() as u64)))
         .append("objects", Value::Int64(sums.objects))
         .append("avgObjSize", Value::Double(mean))
         .append("dataSize", scaled(sums.bytes))

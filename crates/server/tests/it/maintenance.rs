@@ -18,6 +18,15 @@ fn files_are_written_and_space_is_given_back() {
         ("admin", r#"{"fsync": 1, "lock": true}"#, 115),
         ("admin", r#"{"fsyncUnlock": 1}"#, 20),
         ("test", r#"{"compact": "v"}"#, 166),
+        ("test", r#"{"collStats": "v"}"#, 166),
+        ("test", r#"{"listIndexes": "v"}"#, 166),
+        (
+            "test",
+            r#"{"aggregate": "v", "pipeline": [{"$collStats": {"storageStats": {}}}], "cursor": {}}"#,
+            166,
+        ),
+        ("test", r#"{"aggregate": "v", "pipeline": [{"$indexStats": {}}], "cursor": {}}"#, 166),
+        ("admin", r#"{"rolesInfo": 1, "showBuiltinRoles": true}"#, 115),
         ("test", r#"{"compact": "none"}"#, 26),
         ("test", r#"{"compact": "c", "dryRun": true}"#, 115),
         ("test", r#"{"reIndex": "c"}"#, 20),
@@ -27,6 +36,23 @@ fn files_are_written_and_space_is_given_back() {
         assert_eq!(client.error(database, command).0, code, "{command}");
     }
     client.check_documents("test", r#"{"find": "c"}"#, &[r#"{"_id": 1}"#]);
+    let stats = client.ok("test", r#"{"dbStats": 1}"#);
+    for (name, count) in [("collections", 1), ("views", 1), ("objects", 1), ("indexes", 1)] {
+        assert_eq!(stats.get(name), Some(Value::Int64(count)), "{name}");
+    }
+}
+
+/// What shells and Compass ask for by themselves.
+#[test]
+fn there_are_no_users_and_the_usual_defaults() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.check("test", r#"{"usersInfo": 1}"#, r#"{"users": [], "ok": 1.0}"#);
+    client.check("admin", r#"{"usersInfo": {"forAllDBs": true}}"#, r#"{"users": [], "ok": 1.0}"#);
+    client.check("test", r#"{"rolesInfo": 1}"#, r#"{"roles": [], "ok": 1.0}"#);
+    let defaults = client.ok("admin", r#"{"getDefaultRWConcern": 1}"#);
+    let write = defaults.get("defaultWriteConcern").and_then(|write| write.as_document());
+    assert_eq!(write.and_then(|write| write.get("w")), Some(Value::String("majority")));
 }
 
 #[test]

@@ -29,11 +29,16 @@ pub enum Mode {
     ReplaceAll,
 }
 
+/// MongoDB's code of a key that is there already.
+const DUPLICATE_KEY: u32 = 11000;
+
 /// What an import did.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Report {
     /// Documents that were not there before.
     pub inserted: u64,
+    /// Of those that could not be imported, those that a unique index refused, `_id`'s mostly.
+    pub duplicates: u64,
     /// Documents that were there, with other content.
     pub replaced: u64,
     /// Documents that were there just so.
@@ -217,6 +222,8 @@ impl<'a> Writer<'a> {
             let position = usize::try_from(count_of(error, "index")).unwrap_or(usize::MAX);
             let line = lines.get(position).copied().unwrap_or(0);
             self.failed(line, text_of(error, "errmsg"), progress);
+            let is_duplicate = count_of(error, "code") == u64::from(DUPLICATE_KEY);
+            self.report.duplicates += u64::from(is_duplicate);
         }
     }
 }

@@ -218,6 +218,25 @@ fn commits_are_picked_and_reverted() {
     let _ = (frond, two);
 }
 
+/// What is decided against a picked commit ends it as conflicts of documents do: by a commit.
+#[test]
+fn a_pick_may_be_decided_to_change_nothing() {
+    let (_frond, main, side) = two_branches();
+    assert!(side.drop_collection("things").unwrap());
+    side.commit("gone", "Bob").unwrap();
+    put(&main, "things", &thing(1, 5, 1)).unwrap();
+    let head = main.commit("ours", "").unwrap();
+    let before = all(&main, "things");
+    let pick = PickRequest { revision: "side".to_owned(), ..PickRequest::default() };
+    assert_eq!(counted(&main.pick(&pick).unwrap()), 1);
+    main.resolve_conflicts(&ConflictSelection::All, &Resolution::Ours).unwrap();
+    let MergeOutcome::Merged { commit } = main.merge_continue(None, None).unwrap() else {
+        panic!()
+    };
+    assert_eq!((commit.parents, commit.message.as_str()), (vec![head.id], "gone"));
+    assert_eq!(all(&main, "things"), before);
+}
+
 #[test]
 fn a_branch_is_rebased() {
     let (_frond, main, side) = two_branches();

@@ -196,7 +196,7 @@ fn a_closed_branch_changes_by_merges() {
     main.create_branch("side", None).unwrap();
     let policy = BranchPolicy { closed: true, ..BranchPolicy::default() };
     main.set_branch_policy("main", policy).unwrap();
-    let no = Code::IllegalOperation;
+    let no = Code::UserWritesBlocked;
     let report = main.insert("items", &[item(2, 2)], true, Durability::Relaxed);
     refused(report, no);
     refused(put(&main, "items", &item(1, 2)), no);

@@ -114,6 +114,14 @@ impl Blocks {
         }
     }
 
+    /// Gives the memory of all entries back. The empty blocks stay.
+    pub fn clear(&self) {
+        for block in self.blocks.iter() {
+            let mut found = block.value().0.write().expect(NO_PANIC);
+            (found.heads, found.entries) = (Vec::new(), Vec::new());
+        }
+    }
+
     /// Returns the newest entry of `key` up to `upto`.
     pub fn newest(&self, key: &[u8], upto: Sequence) -> Option<Versioned> {
         let mut place = Sought::new(key, upto);

@@ -55,7 +55,7 @@ impl Kept {
     }
 
     /// What they take.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.bytes + self.places.capacity() * size_of::<Place>()
     }
 

@@ -12,6 +12,8 @@ use crate::pipeline::spill::SpillFile;
 
 /// A run is written and read in pieces of so many bytes.
 const BUFFER_BYTES: usize = 64 << 10;
+/// Or read in pieces of so many, where its reader may take long.
+const BUFFER_BYTES_RESTING: usize = 4 << 10;
 /// The two lengths before an entry.
 const LENGTHS_BYTES: usize = 8;
 
@@ -50,7 +52,8 @@ impl RunWriter {
     pub(super) fn finish(mut self, level: u32) -> Result<Run, QueryError> {
         self.write()?;
         let (file, bytes) = (self.file, self.bytes);
-        Ok(Run { file, bytes, level, offset: 0, buffer: Vec::new(), position: 0 })
+        let (buffer, buffer_bytes) = (Vec::new(), BUFFER_BYTES);
+        Ok(Run { file, bytes, level, offset: 0, buffer, buffer_bytes, position: 0 })
     }
 }
 
@@ -63,11 +66,18 @@ pub(super) struct Run {
     /// Where the next piece begins.
     offset: u64,
     buffer: Vec<u8>,
+    /// It takes about so much.
+    buffer_bytes: usize,
     /// In the buffer.
     position: usize,
 }
 
 impl Run {
+    /// The same, to be read slowly and in little memory.
+    pub(super) fn resting(self) -> Run {
+        Run { buffer_bytes: BUFFER_BYTES_RESTING, ..self }
+    }
+
     /// How often its entries were merged.
     pub(super) fn level(&self) -> u32 {
         self.level
@@ -102,14 +112,14 @@ impl Run {
         self.buffer.drain(..self.position);
         self.position = 0;
         let left = usize::try_from(self.bytes - self.offset).unwrap_or(usize::MAX);
-        let more = (wanted - held).max(BUFFER_BYTES).min(left);
+        let more = (wanted - held).max(self.buffer_bytes).min(left);
         assert!(wanted <= held + more, "a run holds what was written to it");
         self.buffer.resize(held + more, 0);
         self.file.read_at(self.offset, &mut self.buffer[held..])?;
         self.offset += more as u64;
         // One large document must not make the buffer large for ever.
-        if self.buffer.len() < BUFFER_BYTES * 2 {
-            self.buffer.shrink_to(BUFFER_BYTES * 2);
+        if self.buffer.len() < self.buffer_bytes * 2 {
+            self.buffer.shrink_to(self.buffer_bytes * 2);
         }
         Ok(())
     }
