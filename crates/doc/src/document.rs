@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use bytes::Bytes;
 
 use crate::error::DocError;
-use crate::field_index::shape::ShapeRegistry;
+use crate::field_index::shape::{Remembered, ShapeRegistry};
 use crate::field_index::{Attached, FieldIndex, Known};
 use crate::field_scan;
 use crate::raw::{RawElement, RawElements};
@@ -88,7 +88,7 @@ impl<'a> Document<'a> {
     }
 
     /// The field at a dotted path through documents alone (arrays are not entered), undecoded.
-    #[inline]
+    #[inline(always)]
     pub fn field_at(&self, dotted: &str) -> Option<RawElement<'a>> {
         match self.index().map(|index| index.at_dotted(self.bytes, dotted)) {
             Some(Known::At(spot)) => spot.element(self.bytes),
@@ -111,6 +111,18 @@ impl<'a> Document<'a> {
     #[inline]
     pub fn is_indexed(&self) -> bool {
         self.index().is_some()
+    }
+
+    /// As [`Attached::at_remembered`].
+    #[inline(always)]
+    pub(crate) fn at_remembered(&self, remembered: Remembered) -> Known {
+        self.index.map_or(Known::Unindexed, |index| index.at_remembered(remembered))
+    }
+
+    /// Whether it has an index, or one that can be made.
+    #[inline(always)]
+    pub(crate) fn carries_index(&self) -> bool {
+        self.index.is_some()
     }
 
     #[inline(always)]

@@ -28,7 +28,7 @@ use crate::path::Path;
 use crate::raw::{RawElement, element_at};
 use buckets::Buckets;
 use cache::LazyIndex;
-use shape::{Offset, Place, Shape, ShapeRegistry};
+use shape::{Offset, Place, Remembered, Shape, ShapeRegistry};
 
 /// Documents below are scanned.
 pub const INDEXED_BYTES_MIN: usize = 1 << 8;
@@ -57,6 +57,25 @@ pub(crate) enum Attached {
 const _: () = assert!(size_of::<Option<Attached>>() == 32); // With its bytes one cache line.
 
 impl Attached {
+    /// Where a field lies whose place in a shape is remembered: [`Known::Unindexed`] if the document has another
+    /// shape, or isn't known to have it.
+    #[inline(always)]
+    pub(crate) fn at_remembered(&self, remembered: Remembered) -> Known {
+        match self {
+            Attached::Ready(FieldIndex(Kind::Short { number, offsets, .. }))
+                if *number == remembered.number =>
+            {
+                known(offsets, remembered.place)
+            }
+            Attached::Ready(FieldIndex(Kind::Long { number, offsets, .. }))
+                if *number == remembered.number =>
+            {
+                known(offsets, remembered.place)
+            }
+            Attached::Ready(_) | Attached::Lazy(_) => Known::Unindexed,
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn get(&self, document: &[u8]) -> Option<&FieldIndex> {
         match self {
@@ -113,39 +132,48 @@ impl FieldIndex {
     /// Where the first of `document`'s outermost fields lies that has this name.
     #[inline]
     pub(crate) fn field(&self, document: &[u8], name: &[u8]) -> Known {
-        match &self.0 {
-            Kind::Long { shape, offsets, .. } => known(offsets, shape.find_name(name)),
-            Kind::Short { shape, offsets, .. } => known(offsets, shape.find_name(name)),
-            Kind::Buckets(buckets) => Known::of(buckets.find(document, name)),
+        match self.shape() {
+            Ok(shape) => self.at(shape.find_name(name)),
+            Err(buckets) => Known::of(buckets.find(document, name)),
         }
     }
 
     /// Where the field lies that `path` names through documents alone.
-    #[inline(always)]
     pub(crate) fn at_path(&self, document: &[u8], path: &Path) -> Known {
-        match &self.0 {
-            Kind::Long { number, shape, offsets } => known(offsets, path.place_in(*number, shape)),
-            Kind::Short { number, shape, offsets } => known(offsets, path.place_in(*number, shape)),
-            Kind::Buckets(buckets) => match path.parts() {
-                [name] => Known::of(buckets.find(document, name.as_bytes())),
-                _ => Known::Unindexed,
-            },
+        match (self.shape(), path.parts()) {
+            (Ok(shape), _) => self.at(path.place_in(shape)),
+            (Err(buckets), [name]) => Known::of(buckets.find(document, name.as_bytes())),
+            (Err(_), _) => Known::Unindexed,
         }
     }
 
     /// As [`FieldIndex::at_path`], of a path that is not compiled.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn at_dotted(&self, document: &[u8], dotted: &str) -> Known {
         let path = dotted.as_bytes();
+        match self.shape() {
+            Ok(shape) => self.at(shape.find_dotted(path, shape::hash(path))),
+            Err(_) if path.contains(&shape::SEPARATOR) => Known::Unindexed,
+            Err(buckets) => Known::of(buckets.find(document, path)),
+        }
+    }
+
+    /// The document's shape, or what it has instead.
+    #[inline(always)]
+    fn shape(&self) -> Result<&Shape, &Buckets> {
         match &self.0 {
-            Kind::Long { shape, offsets, .. } => {
-                known(offsets, shape.find_dotted(path, shape::hash(path)))
-            }
-            Kind::Short { shape, offsets, .. } => {
-                known(offsets, shape.find_dotted(path, shape::hash(path)))
-            }
-            Kind::Buckets(_) if path.contains(&shape::SEPARATOR) => Known::Unindexed,
-            Kind::Buckets(buckets) => Known::of(buckets.find(document, path)),
+            Kind::Long { shape, .. } | Kind::Short { shape, .. } => Ok(shape),
+            Kind::Buckets(buckets) => Err(buckets),
+        }
+    }
+
+    /// Where the field at a place of the document's shape lies.
+    #[inline(always)]
+    fn at(&self, place: Option<Place>) -> Known {
+        match &self.0 {
+            Kind::Long { offsets, .. } => known(offsets, place),
+            Kind::Short { offsets, .. } => known(offsets, place),
+            Kind::Buckets(_) => Known::Unindexed,
         }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::document::{Array, Document};
 use crate::field_index::Known;
-use crate::field_index::shape::{self, Place, Shape};
+use crate::field_index::shape::{self, Place, Remembered, Shape};
 use crate::raw::RawElement;
 use crate::value::{ElementType, Value};
 
@@ -40,6 +40,28 @@ const MEMO_ORDINAL_BITS: u32 = 16;
 const MEMO_NAME_BITS: u32 = 16;
 const MEMO_NUMBER_SHIFT: u32 = MEMO_ORDINAL_BITS + MEMO_NAME_BITS;
 const _: () = assert!(shape::FIELD_COUNT_MAX < 1 << MEMO_ORDINAL_BITS);
+
+impl Memo {
+    #[inline(always)]
+    fn get(&self) -> Remembered {
+        let memo = self.0.load(Ordering::Relaxed);
+        let ordinal = (memo as u16).checked_sub(1);
+        let name_bytes = (memo >> MEMO_ORDINAL_BITS) as u16;
+        Remembered {
+            number: (memo >> MEMO_NUMBER_SHIFT) as u32,
+            place: ordinal.map(|ordinal| Place { ordinal, name_bytes }),
+        }
+    }
+
+    fn set(&self, remembered: Remembered) {
+        let (ordinal, name_bytes) = remembered
+            .place
+            .map_or((0, 0), |place| (u64::from(place.ordinal) + 1, place.name_bytes));
+        let name = u64::from(name_bytes) << MEMO_ORDINAL_BITS;
+        let memo = u64::from(remembered.number) << MEMO_NUMBER_SHIFT | name | ordinal;
+        self.0.store(memo, Ordering::Relaxed);
+    }
+}
 
 impl Default for Memo {
     /// Of no shape.
@@ -73,27 +95,12 @@ impl Path {
         Path { hash: shape::hash(&joined), joined, parts, memo: Memo::default() }
     }
 
-    /// The field of `shape`, which has that number, to which the path leads through documents.
-    #[inline(always)]
-    pub(crate) fn place_in(&self, number: u32, shape: &Shape) -> Option<Place> {
-        let memo = self.memo.0.load(Ordering::Relaxed);
-        if (memo >> MEMO_NUMBER_SHIFT) as u32 != number {
-            return self.find_in(shape);
-        }
-        let ordinal = (memo as u16).checked_sub(1)?;
-        Some(Place { ordinal, name_bytes: (memo >> MEMO_ORDINAL_BITS) as u16 })
-    }
-
-    #[cold]
-    fn find_in(&self, shape: &Shape) -> Option<Place> {
+    /// The field of `shape` to which the path leads through documents; remembers it.
+    pub(crate) fn place_in(&self, shape: &Shape) -> Option<Place> {
         let number = shape.number();
         let place = shape.find_dotted(&self.joined, self.hash);
         if number != shape::NO_NUMBER {
-            let (ordinal, name_bytes) =
-                place.map_or((0, 0), |place| (u64::from(place.ordinal) + 1, place.name_bytes));
-            let name = u64::from(name_bytes) << MEMO_ORDINAL_BITS;
-            let memo = u64::from(number) << MEMO_NUMBER_SHIFT | name | ordinal;
-            self.memo.0.store(memo, Ordering::Relaxed);
+            self.memo.set(Remembered { number, place });
         }
         place
     }
@@ -109,14 +116,30 @@ impl Path {
         self.find(document)?.decode()
     }
 
-    /// As [`Path::get`], undecoded.
-    #[inline]
+    /// As [`Path::get`], undecoded. What is handed on through memory would cost more than the rest, so all of the
+    /// short way is here, and the long one a call.
+    #[inline(always)]
     pub fn find<'a>(&self, document: Document<'a>) -> Option<RawElement<'a>> {
-        match document.index().map(|index| index.at_path(document.as_bytes(), self)) {
-            Some(Known::At(spot)) => spot.element(document.as_bytes()),
-            Some(Known::Absent) => None,
-            Some(Known::Unindexed) | None => self.walk(document),
+        match self.known_in(document) {
+            Known::At(spot) => spot.element(document.as_bytes()),
+            Known::Absent => None,
+            Known::Unindexed => self.walk(document),
         }
+    }
+
+    /// What the document's index knows of the field.
+    #[inline(always)]
+    fn known_in(&self, document: Document<'_>) -> Known {
+        match document.at_remembered(self.memo.get()) {
+            Known::Unindexed if document.carries_index() => self.look_up(document),
+            known => known,
+        }
+    }
+
+    #[inline(never)]
+    fn look_up(&self, document: Document<'_>) -> Known {
+        let index = document.index();
+        index.map_or(Known::Unindexed, |index| index.at_path(document.as_bytes(), self))
     }
 
     #[inline(never)]
@@ -149,9 +172,7 @@ impl Path {
         document: Document<'a>,
         visit: &mut dyn FnMut(Reached<'a>) -> bool,
     ) -> bool {
-        if let Some(index) = document.index()
-            && let Known::At(spot) = index.at_path(document.as_bytes(), self)
-        {
+        if let Known::At(spot) = self.known_in(document) {
             let found = spot.element(document.as_bytes());
             return visit_end(found.and_then(|found| found.decode()), None, visit);
         }

@@ -18,8 +18,6 @@ use std::iter::repeat_n;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::document::{DEPTH_MAX, Document};
 use crate::raw::{RawElements, array_at, kind_of, length_at, split_name, value_bytes};
 use crate::value::ElementType;
@@ -51,10 +49,45 @@ pub(crate) const NO_NUMBER: u32 = 0;
 /// No shape has this number.
 pub(crate) const NUMBER_END: u32 = u32::MAX;
 
-/// The hash of a name, or of a dotted path.
-#[inline]
+/// The hash of a name, or of a dotted path: sixteen bytes at a time, the last ones perhaps twice, multiplied
+/// and folded as wyhash does. Names are that short that a call would cost as much as all of it.
+#[inline(always)]
 pub(crate) fn hash(name: &[u8]) -> u64 {
-    xxh3_64(name)
+    const ODD: [u64; 2] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db];
+    let fold = |low: u64, high: u64| {
+        let product = u128::from(low ^ ODD[0]) * u128::from(high ^ ODD[1]);
+        product as u64 ^ (product >> u64::BITS) as u64
+    };
+    let mut hash = name.len() as u64;
+    let mut rest = name;
+    while let Some((front, after)) = rest.split_first_chunk::<16>()
+        && !after.is_empty()
+    {
+        let front = u128::from_le_bytes(*front);
+        hash = fold(front as u64 ^ hash, (front >> u64::BITS) as u64);
+        rest = after;
+    }
+    let (low, high) = match name.last_chunk::<16>() {
+        Some(last) => {
+            let last = u128::from_le_bytes(*last);
+            (last as u64, (last >> u64::BITS) as u64)
+        }
+        None => ends(name),
+    };
+    fold(low ^ hash, high)
+}
+
+/// Less than sixteen bytes as two numbers, which together have each of them.
+#[inline(always)]
+fn ends(name: &[u8]) -> (u64, u64) {
+    let wide = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
+    if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        return (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+    }
+    if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        return (wide(first), wide(last));
+    }
+    (name.iter().fold(0, |before, byte| before << u8::BITS | u64::from(*byte)), 0)
 }
 
 /// One list of names.
@@ -139,6 +172,14 @@ pub struct Place {
     pub(crate) ordinal: u16,
     /// How long its name is.
     pub(crate) name_bytes: u16,
+}
+
+/// Where a path leads in the shape of that number.
+#[derive(Clone, Copy)]
+pub(crate) struct Remembered {
+    pub(crate) number: u32,
+    /// `None` where the shape has no such field.
+    pub(crate) place: Option<Place>,
 }
 
 impl Shape {
@@ -349,14 +390,16 @@ fn steps_of(signature: &[u8]) -> Option<Box<[Step]>> {
     Some(steps.into())
 }
 
-/// Whether two names are equal. Most have some ten bytes: two words of each, without a call.
+/// Whether two names are equal. Most have some ten bytes, and paths some thirty: two numbers of each, without
+/// a call.
 #[inline(always)]
 fn is_same_name(left: &[u8], right: &[u8]) -> bool {
-    let words = (left.first_chunk::<8>(), left.last_chunk::<8>());
-    match (words, right.first_chunk::<8>(), right.last_chunk::<8>()) {
-        ((Some(first), Some(last)), Some(other_first), Some(other_last)) if left.len() <= 16 => {
-            left.len() == right.len() && first == other_first && last == other_last
-        }
+    if left.len() != right.len() {
+        return false;
+    }
+    match left.len() {
+        8..=16 => left.first_chunk::<8>() == right.first_chunk() && left.last_chunk::<8>() == right.last_chunk(),
+        17..=32 => left.first_chunk::<16>() == right.first_chunk() && left.last_chunk::<16>() == right.last_chunk(),
         _ => left == right,
     }
 }
