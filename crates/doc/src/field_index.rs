@@ -61,19 +61,17 @@ impl Attached {
     /// shape, or isn't known to have it.
     #[inline(always)]
     pub(crate) fn at_remembered(&self, remembered: Remembered) -> Known {
-        match self {
-            Attached::Ready(FieldIndex(Kind::Short { number, offsets, .. }))
-                if *number == remembered.number =>
-            {
-                known(offsets, remembered.place)
-            }
-            Attached::Ready(FieldIndex(Kind::Long { number, offsets, .. }))
-                if *number == remembered.number =>
-            {
-                known(offsets, remembered.place)
-            }
-            Attached::Ready(_) | Attached::Lazy(_) => Known::Unindexed,
+        if let Attached::Ready(FieldIndex(Kind::Short { number, offsets, .. })) = self
+            && *number == remembered.number
+        {
+            return known(offsets, remembered.place);
         }
+        if let Attached::Ready(FieldIndex(Kind::Long { number, offsets, .. })) = self
+            && *number == remembered.number
+        {
+            return known(offsets, remembered.place);
+        }
+        Known::Unindexed
     }
 
     #[inline(always)]
@@ -169,7 +167,7 @@ impl FieldIndex {
 
     /// Where the field at a place of the document's shape lies.
     #[inline(always)]
-    fn at(&self, place: Option<Place>) -> Known {
+    fn at(&self, place: Place) -> Known {
         match &self.0 {
             Kind::Long { offsets, .. } => known(offsets, place),
             Kind::Short { offsets, .. } => known(offsets, place),
@@ -191,11 +189,12 @@ pub(crate) enum Known {
     Unindexed,
 }
 
-/// Where an element begins in its document, and how long its name is.
+/// Where an element begins in its document, and how long its name is. So narrow that their sum fits into a `usize`
+/// without being looked at.
 #[derive(Clone, Copy)]
 pub(crate) struct Spot {
-    offset: usize,
-    name_bytes: usize,
+    offset: u32,
+    name_bytes: u32,
 }
 
 impl Known {
@@ -206,18 +205,24 @@ impl Known {
 }
 
 impl Spot {
+    /// Of an element that lies in `document`, or in a document inside of it.
+    pub(crate) fn of(document: &[u8], element: &RawElement<'_>) -> Option<Spot> {
+        // Behind the type, which is one byte.
+        let name_offset = element.name.as_ptr().addr().checked_sub(document.as_ptr().addr())?;
+        let offset = u32::try_from(name_offset.checked_sub(1)?).ok()?;
+        Some(Spot { offset, name_bytes: u32::try_from(element.name.len()).ok()? })
+    }
+
     /// The element there.
     #[inline(always)]
     pub(crate) fn element(self, document: &[u8]) -> Option<RawElement<'_>> {
-        element_at(document, self.offset, self.name_bytes)
+        element_at(document, self.offset as usize, self.name_bytes as usize)
     }
 }
 
 /// Where the field at a place of the shape lies, given its document's offsets.
 #[inline(always)]
-fn known<O: Offset>(offsets: &[O], place: Option<Place>) -> Known {
-    let Some(Place { ordinal, name_bytes }) = place else { return Known::Absent };
-    let Some(offset) = offsets.get(usize::from(ordinal)) else { return Known::Absent };
-    let offset: u32 = (*offset).into();
-    Known::At(Spot { offset: offset as usize, name_bytes: usize::from(name_bytes) })
+fn known<O: Offset>(offsets: &[O], place: Place) -> Known {
+    let Some(offset) = offsets.get(usize::from(place.ordinal)) else { return Known::Absent };
+    Known::At(Spot { offset: (*offset).into(), name_bytes: place.name_bytes.into() })
 }

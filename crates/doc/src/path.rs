@@ -17,8 +17,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::document::{Array, Document};
-use crate::field_index::Known;
 use crate::field_index::shape::{self, Place, Remembered, Shape};
+use crate::field_index::{Attached, Known, Spot};
 use crate::raw::RawElement;
 use crate::value::{ElementType, Value};
 
@@ -31,9 +31,8 @@ pub struct Path {
     memo: Memo,
 }
 
-/// The number of the shape met last, the name's length, and one more than the field's ordinal in
-/// the shape (0 where there is no such field). One word, so that threads that share a path never
-/// see halves of two.
+/// The number of the shape met last, the name's length, and the field's ordinal in the shape. One word, so that
+/// threads that share a path never see halves of two.
 struct Memo(AtomicU64);
 
 const MEMO_ORDINAL_BITS: u32 = 16;
@@ -45,20 +44,14 @@ impl Memo {
     #[inline(always)]
     fn get(&self) -> Remembered {
         let memo = self.0.load(Ordering::Relaxed);
-        let ordinal = (memo as u16).checked_sub(1);
+        let number = (memo >> MEMO_NUMBER_SHIFT) as u32;
         let name_bytes = (memo >> MEMO_ORDINAL_BITS) as u16;
-        Remembered {
-            number: (memo >> MEMO_NUMBER_SHIFT) as u32,
-            place: ordinal.map(|ordinal| Place { ordinal, name_bytes }),
-        }
+        Remembered { number, place: Place { ordinal: memo as u16, name_bytes } }
     }
 
-    fn set(&self, remembered: Remembered) {
-        let (ordinal, name_bytes) = remembered
-            .place
-            .map_or((0, 0), |place| (u64::from(place.ordinal) + 1, place.name_bytes));
-        let name = u64::from(name_bytes) << MEMO_ORDINAL_BITS;
-        let memo = u64::from(remembered.number) << MEMO_NUMBER_SHIFT | name | ordinal;
+    fn set(&self, Remembered { number, place }: Remembered) {
+        let name = u64::from(place.name_bytes) << MEMO_ORDINAL_BITS;
+        let memo = u64::from(number) << MEMO_NUMBER_SHIFT | name | u64::from(place.ordinal);
         self.0.store(memo, Ordering::Relaxed);
     }
 }
@@ -66,7 +59,9 @@ impl Memo {
 impl Default for Memo {
     /// Of no shape.
     fn default() -> Memo {
-        Memo(AtomicU64::new(u64::from(shape::NUMBER_END) << MEMO_NUMBER_SHIFT))
+        let memo = Memo(AtomicU64::new(0));
+        memo.set(Remembered { number: shape::NUMBER_END, place: Place::ABSENT });
+        memo
     }
 }
 
@@ -96,7 +91,7 @@ impl Path {
     }
 
     /// The field of `shape` to which the path leads through documents; remembers it.
-    pub(crate) fn place_in(&self, shape: &Shape) -> Option<Place> {
+    pub(crate) fn place_in(&self, shape: &Shape) -> Place {
         let number = shape.number();
         let place = shape.find_dotted(&self.joined, self.hash);
         if number != shape::NO_NUMBER {
@@ -116,40 +111,29 @@ impl Path {
         self.find(document)?.decode()
     }
 
-    /// As [`Path::get`], undecoded. What is handed on through memory would cost more than the rest, so all of the
-    /// short way is here, and the long one a call.
+    /// As [`Path::get`], undecoded. All of the short way is here, and the long one a call that takes and gives
+    /// registers alone: an element that is handed on through memory costs more than the rest.
     #[inline(always)]
     pub fn find<'a>(&self, document: Document<'a>) -> Option<RawElement<'a>> {
-        match self.known_in(document) {
-            Known::At(spot) => spot.element(document.as_bytes()),
-            Known::Absent => None,
-            Known::Unindexed => self.walk(document),
-        }
-    }
-
-    /// What the document's index knows of the field.
-    #[inline(always)]
-    fn known_in(&self, document: Document<'_>) -> Known {
-        match document.at_remembered(self.memo.get()) {
-            Known::Unindexed if document.carries_index() => self.look_up(document),
-            known => known,
-        }
+        let (bytes, attached) = document.into_parts();
+        let spot = match document.at_remembered(self.memo.get()) {
+            Known::At(spot) => spot,
+            Known::Absent => return None,
+            Known::Unindexed => self.look_up(bytes, attached)?,
+        };
+        spot.element(bytes)
     }
 
     #[inline(never)]
-    fn look_up(&self, document: Document<'_>) -> Known {
-        let index = document.index();
-        index.map_or(Known::Unindexed, |index| index.at_path(document.as_bytes(), self))
-    }
-
-    #[inline(never)]
-    fn walk<'a>(&self, document: Document<'a>) -> Option<RawElement<'a>> {
-        let (last, before) = self.parts.split_last()?;
-        let mut document = document;
-        for part in before {
-            document = document.get(part)?.as_document()?;
+    fn look_up(&self, bytes: &[u8], attached: Option<&Attached>) -> Option<Spot> {
+        let document = Document::from_parts(bytes, attached);
+        match document.index().map(|index| index.at_path(bytes, self)) {
+            Some(Known::At(spot)) => Some(spot),
+            Some(Known::Absent) => None,
+            Some(Known::Unindexed) | None => {
+                document.walk_to(self.parts.iter().map(String::as_str))
+            }
         }
-        document.field(last.as_bytes())
     }
 
     /// Calls `visit` with every value that a query's path reaches, as MongoDB fans out: through
@@ -172,9 +156,10 @@ impl Path {
         document: Document<'a>,
         visit: &mut dyn FnMut(Reached<'a>) -> bool,
     ) -> bool {
-        if let Known::At(spot) = self.known_in(document) {
-            let found = spot.element(document.as_bytes());
-            return visit_end(found.and_then(|found| found.decode()), None, visit);
+        if document.is_indexed()
+            && let Some(found) = self.find(document)
+        {
+            return visit_end(found.decode(), None, visit);
         }
         // Absent, or below an array: only a walk tells.
         walk_document(document, &self.parts, None, visit)

@@ -71,26 +71,23 @@ pub(crate) fn element_at(
     offset: usize,
     name_bytes: usize,
 ) -> Option<RawElement<'_>> {
-    // Both are of things in memory: their sum doesn't overflow.
-    let name_end = offset + 1 + name_bytes;
-    let (&kind, name) = document.get(offset..name_end)?.split_first()?;
+    // Both are of things in memory: their sum doesn't overflow. In this order, one look at the length is enough.
+    let name_end = offset + (name_bytes + 1);
     let rest = document.get(name_end + 1..)?;
+    let (&kind, name) = document.get(offset..name_end)?.split_first()?;
     // A branch that is foretold doesn't wait for the tables, and most values are strings.
-    if kind == ElementType::String as u8 {
+    let (kind, bytes) = match kind == ElementType::String as u8 {
         // A length below zero is longer than any document.
-        let bytes = u32::from_le_bytes(array_at(rest, 0)?) as usize;
-        let value = rest.get(..bytes.saturating_add(size_of::<i32>()))?;
-        return Some(RawElement { kind: ElementType::String, name, value });
-    }
-    other_element(kind, name, rest)
-}
-
-/// An element that is no string, given what lies behind its name.
-#[inline(never)]
-fn other_element<'a>(kind: u8, name: &'a [u8], rest: &'a [u8]) -> Option<RawElement<'a>> {
-    let kind = kind_of(kind)?;
-    let value = rest.get(..value_bytes(kind, rest)?)?;
-    Some(RawElement { kind, name, value })
+        true => {
+            let stated = u32::from_le_bytes(array_at(rest, 0)?) as usize;
+            (ElementType::String, stated.saturating_add(size_of::<i32>()))
+        }
+        false => {
+            let kind = kind_of(kind)?;
+            (kind, value_bytes(kind, rest)?)
+        }
+    };
+    Some(RawElement { kind, name, value: rest.get(..bytes)? })
 }
 
 /// Splits a zero-terminated name from the front.

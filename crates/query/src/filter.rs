@@ -182,9 +182,7 @@ impl Filter {
     /// # Errors
     /// What evaluating `$expr` failed with.
     pub fn try_matches(&self, document: Document<'_>) -> Result<bool, QueryError> {
-        let run = Run::over(document, &self.names, &self.variables);
-        let passes = self.conjunction.passes(&self.root, document, &run);
-        run.finish(passes)
+        self.conjunction.passes(&self.root, &self.names, document, &self.variables)
     }
 
     /// Why `document` doesn't pass, as MongoDB tells it of a document that fails a validator.

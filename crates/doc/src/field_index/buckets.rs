@@ -75,9 +75,9 @@ impl Buckets {
             let bucket = &self.buckets[position];
             let count = usize::from(bucket.count).min(BUCKET_FIELDS);
             for (tag_there, offset) in bucket.tags[..count].iter().zip(&bucket.offsets) {
-                let offset = *offset as usize;
-                if *tag_there == tag(hash) && is_named(document, offset, name) {
-                    return Some(Spot { offset, name_bytes: name.len() });
+                if *tag_there == tag(hash) && is_named(document, *offset as usize, name) {
+                    let name_bytes = u32::try_from(name.len()).ok()?;
+                    return Some(Spot { offset: *offset, name_bytes });
                 }
             }
             if count < BUCKET_FIELDS {

@@ -99,7 +99,7 @@ pub struct Shape {
     field_count: usize,
     /// Paths, one after the other.
     names: Box<[u8]>,
-    /// Open addressing by the path's hash; a power of two, at most half full.
+    /// Open addressing by the path's hash; a power of two, at most a third full.
     table: Box<[Slot]>,
 }
 
@@ -123,7 +123,6 @@ enum StepKind {
     /// Of the nested document that the field of that ordinal is; the step's name is the field's.
     End(u16),
 }
-const _: () = assert!(FIELD_COUNT_MAX <= u16::MAX as usize);
 
 /// Where an element of a document begins: two bytes in documents that are that short.
 pub(super) trait Offset: Copy + Default + Into<u32> {
@@ -174,12 +173,17 @@ pub struct Place {
     pub(crate) name_bytes: u16,
 }
 
+impl Place {
+    /// Behind the last field of any shape.
+    pub(crate) const ABSENT: Place = Place { ordinal: u16::MAX, name_bytes: 0 };
+}
+const _: () = assert!(FIELD_COUNT_MAX < u16::MAX as usize);
+
 /// Where a path leads in the shape of that number.
 #[derive(Clone, Copy)]
 pub(crate) struct Remembered {
     pub(crate) number: u32,
-    /// `None` where the shape has no such field.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Place,
 }
 
 impl Shape {
@@ -195,30 +199,29 @@ impl Shape {
 
     /// The outermost field of that name.
     #[inline]
-    pub(crate) fn find_name(&self, name: &[u8]) -> Option<Place> {
+    pub(crate) fn find_name(&self, name: &[u8]) -> Place {
         self.find(name, hash(name), |slot| slot.depth == 1)
     }
 
     /// The field at a dotted path through documents, whose hash that is.
     #[inline]
-    pub(crate) fn find_dotted(&self, path: &[u8], hash: u64) -> Option<Place> {
+    pub(crate) fn find_dotted(&self, path: &[u8], hash: u64) -> Place {
         self.find(path, hash, |slot| slot.is_plain)
     }
 
     #[inline(always)]
-    fn find(&self, path: &[u8], hash: u64, fits: impl Fn(&Slot) -> bool) -> Option<Place> {
+    fn find(&self, path: &[u8], hash: u64, fits: impl Fn(&Slot) -> bool) -> Place {
         let mask = self.table.len() - 1;
         let mut position = hash as usize & mask;
         loop {
-            let slot = self.table.get(position)?;
-            if slot.depth == 0 {
-                return None;
-            }
+            let Some(slot) = self.table.get(position).filter(|slot| slot.depth != 0) else {
+                return Place::ABSENT;
+            };
             if slot.tag == tag(hash) && fits(slot) {
                 let offset = slot.path_offset as usize;
                 let there = self.names.get(offset..offset + usize::from(slot.path_bytes));
                 if there.is_some_and(|there| is_same_name(there, path)) {
-                    return Some(Place { ordinal: slot.ordinal, name_bytes: slot.name_bytes });
+                    return Place { ordinal: slot.ordinal, name_bytes: slot.name_bytes };
                 }
             }
             position = (position + 1) & mask;
@@ -235,7 +238,7 @@ impl Shape {
     /// Makes a shape; `None` if its paths are too long.
     fn of(signature: &[u8]) -> Option<Shape> {
         let fields = fields_of(signature)?;
-        let slot_count = (fields.len() * 2).next_power_of_two().max(2);
+        let slot_count = (fields.len() * 3).next_power_of_two().max(2);
         let mut table = vec![Slot::default(); slot_count].into_boxed_slice();
         let mut names = Vec::new();
         let field_count = fields.len();
@@ -398,8 +401,14 @@ fn is_same_name(left: &[u8], right: &[u8]) -> bool {
         return false;
     }
     match left.len() {
-        8..=16 => left.first_chunk::<8>() == right.first_chunk() && left.last_chunk::<8>() == right.last_chunk(),
-        17..=32 => left.first_chunk::<16>() == right.first_chunk() && left.last_chunk::<16>() == right.last_chunk(),
+        8..=16 => {
+            left.first_chunk::<8>() == right.first_chunk()
+                && left.last_chunk::<8>() == right.last_chunk()
+        }
+        17..=32 => {
+            left.first_chunk::<16>() == right.first_chunk()
+                && left.last_chunk::<16>() == right.last_chunk()
+        }
         _ => left == right,
     }
 }

@@ -324,6 +324,7 @@ fn front_at(document: &[u8], offset: usize) -> Option<u128> {
 
 fn front_at_end(document: &[u8], offset: usize) -> Option<u128> {
     let last = u128::from_le_bytes(*document.last_chunk()?);
-    let there = document.len().checked_sub(offset).filter(|there| (1..FRONT_BYTES).contains(there))?;
+    let there =
+        document.len().checked_sub(offset).filter(|there| (1..FRONT_BYTES).contains(there))?;
     Some(last >> ((FRONT_BYTES - there) as u32 * u8::BITS))
 }

@@ -44,10 +44,9 @@ impl<'a> Run<'a> {
         Run { variables, scan, failure: RefCell::new(None) }
     }
 
-    /// As [`FieldScan::meet_all`]; shows nothing where there is no walk.
-    #[inline]
-    pub(super) fn meet_all(&self, meet: impl FnMut(u8, ElementType, &[u8]) -> bool) -> bool {
-        self.scan.as_ref().is_some_and(|scan| scan.borrow_mut().meet_all(meet))
+    /// As `over`, where the walk was begun.
+    pub(super) fn after(scan: FieldScan<'a>, variables: &'a Variables) -> Run<'a> {
+        Run { variables, scan: Some(scan.into()), failure: RefCell::new(None) }
     }
 
     /// Where the field's path begins in `document`.
@@ -124,8 +123,7 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
         Node::Field(field) => {
             let start = run.start(field, document);
             let element = start.element(&field.path);
-            let answer =
-                element.and_then(|it| on_value(&field.condition, it.kind, it.value));
+            let answer = element.and_then(|it| on_value(&field.condition, it.kind, it.value));
             match answer {
                 Some(answer) => answer,
                 None => condition(&field.condition, &field.path, start, run),
