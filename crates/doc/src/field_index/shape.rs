@@ -38,6 +38,8 @@ const NAME_END: u8 = 0;
 pub(crate) const SEPARATOR: u8 = b'.';
 /// Signatures that were met once: their number bounds what is remembered of them.
 const MET_ONCE_SLOTS: usize = 1 << 10;
+/// A table in which more than so many slots are passed over for each has colliding names, and is none.
+const STEPS_MAX: usize = 4;
 /// How many names at the front choose the shapes that are tried first.
 const FRONT_FIELDS: usize = 4;
 
@@ -53,11 +55,6 @@ pub(crate) const NUMBER_END: u32 = u32::MAX;
 /// and folded as wyhash does. Names are that short that a call would cost as much as all of it.
 #[inline(always)]
 pub(crate) fn hash(name: &[u8]) -> u64 {
-    const ODD: [u64; 2] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db];
-    let fold = |low: u64, high: u64| {
-        let product = u128::from(low ^ ODD[0]) * u128::from(high ^ ODD[1]);
-        product as u64 ^ (product >> u64::BITS) as u64
-    };
     let mut hash = name.len() as u64;
     let mut rest = name;
     while let Some((front, after)) = rest.split_first_chunk::<16>()
@@ -75,6 +72,21 @@ pub(crate) fn hash(name: &[u8]) -> u64 {
         None => ends(name),
     };
     fold(low ^ hash, high)
+}
+
+const ODD: [u64; 2] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db];
+
+#[inline(always)]
+fn fold(low: u64, high: u64) -> u64 {
+    let product = u128::from(low ^ ODD[0]) * u128::from(high ^ ODD[1]);
+    product as u64 ^ (product >> u64::BITS) as u64
+}
+
+/// What eight bytes behind `front` hash to nothing, whatever follows, in names of so many bytes.
+#[cfg(test)]
+pub(super) fn zero_behind(front: &[u8; 16], name_bytes: u64) -> u64 {
+    let front = u128::from_le_bytes(*front);
+    ODD[0] ^ fold(front as u64 ^ name_bytes, (front >> u64::BITS) as u64)
 }
 
 /// Less than sixteen bytes as two numbers, which together have each of them.
@@ -235,13 +247,14 @@ impl Shape {
             + size_of_val(&*self.table)
     }
 
-    /// Makes a shape; `None` if its paths are too long.
+    /// Makes a shape; `None` if its paths are too long, or have equal hashes.
     fn of(signature: &[u8]) -> Option<Shape> {
         let fields = fields_of(signature)?;
         let slot_count = (fields.len() * 3).next_power_of_two().max(2);
         let mut table = vec![Slot::default(); slot_count].into_boxed_slice();
         let mut names = Vec::new();
         let field_count = fields.len();
+        let mut steps_left = slot_count * STEPS_MAX;
         for (ordinal, field) in fields.into_iter().enumerate() {
             let Some(path) = field.path else { continue };
             if NAME_BYTES_MAX < names.len() + path.len() {
@@ -251,6 +264,7 @@ impl Shape {
             let mut position = hash as usize & (slot_count - 1);
             let mut is_known = false;
             while table[position].depth != 0 {
+                steps_left = steps_left.checked_sub(1)?;
                 let slot = &table[position];
                 let offset = slot.path_offset as usize;
                 is_known |= slot.depth == field.depth
