@@ -26,10 +26,10 @@ use crate::pack::{Pack, PackNumber};
 use crate::session::Notes;
 
 /// Chunks that are read together. Bounds memory: each may push as many as it refers to.
-const BATCH_COUNT: usize = 1024;
+const BATCH_COUNT: usize = 256;
 /// Chunks that are searched together: what is known of each takes some hundred bytes meanwhile, and with fewer a
 /// page of an index is read more often.
-const SEARCHED_COUNT: usize = 16 << 10;
+const SEARCHED_COUNT: usize = 8 << 10;
 
 /// What is done with a reference to a chunk that isn't there.
 #[derive(Clone, Copy, PartialEq, Eq)]
