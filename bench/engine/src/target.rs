@@ -19,12 +19,13 @@ pub struct Settings<'a> {
     pub directory: &'a Path,
     /// How many trees.
     pub tree_count: usize,
-    /// Bytes for cached pages, blocks or chunks; write buffers come on top (see
-    /// [`WRITE_BUFFER_BYTES`]).
+    /// Bytes for cached pages, blocks or chunks; write buffers come on top.
     pub cache_bytes: u64,
 }
 
-/// Where writes gather in memory before they are moved: so much at once, for those that have such.
+/// Where writes gather in memory before they are moved: so much at once, for peers that have such. Frond has its
+/// own default.
+#[cfg(any(feature = "fjall", feature = "rocksdb"))]
 pub const WRITE_BUFFER_BYTES: u64 = 64 << 20;
 /// How many more such buffers may wait to be moved, where that can be set.
 #[cfg(feature = "rocksdb")]

@@ -27,7 +27,7 @@ use crate::snapshot::Snapshot;
 use crate::state::{Base, Improvement};
 
 /// A part of a tree up to this share of the memtable's limit is folded directly, whatever the edits:
-/// 4 MB of 64, a few hundredths of a second.
+/// 2 MB of 32, a hundredth of a second or two.
 const DIRECT_SHARE: u64 = 16;
 /// So many memtables at once are flushed by two threads: writers may soon have to wait for this. One alone isn't
 /// worth a second processor, which those who commit want too.

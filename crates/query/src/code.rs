@@ -87,6 +87,7 @@ codes! {
     QueryExceededMemoryLimitNoDiskUseAllowed = 292,
     NoSuchTransaction = 251,
     ConflictingOperationInProgress = 117,
+    QueryFeatureNotAllowed = 224,
     TransactionTooOld = 225,
     TransactionCommitted = 256,
     TransactionTooLarge = 257,

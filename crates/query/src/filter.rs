@@ -10,6 +10,7 @@
 //! two conditions on one path may be fulfilled by two different elements of an array; a negated
 //! condition (`$ne`, `$nin`, `$not`) holds if **no** value fulfils the inner one.
 
+mod allowed;
 mod array;
 mod compare;
 mod conjunction;
@@ -90,6 +91,16 @@ impl Filter {
         let root = parse::document(filter, 0)?;
         text::check(&root)?;
         Filter::of_root(root)
+    }
+
+    /// As [`Filter::parse`], for one that stands in an update or a projection.
+    ///
+    /// # Errors
+    /// As [`Filter::parse`]; `$expr` and `$jsonSchema` (224), `$near`.
+    pub(crate) fn parse_inner(filter: Document<'_>) -> Result<Filter, QueryError> {
+        let filter = Filter::parse(filter)?;
+        allowed::check(&filter.root)?;
+        Ok(filter)
     }
 
     fn of_root(mut root: Node) -> Result<Filter, QueryError> {
@@ -290,6 +301,20 @@ impl Filter {
         self.root.add_paths(&mut paths).then_some(paths)
     }
 
+    /// The paths that the filter asks for, whatever else it asks.
+    pub(crate) fn paths_anywhere(&self) -> impl Iterator<Item = &str> {
+        let mut nodes = vec![&*self.root];
+        std::iter::from_fn(move || {
+            loop {
+                match nodes.pop()? {
+                    Node::And(inner) | Node::Or(inner) | Node::Nor(inner) => nodes.extend(inner),
+                    Node::Field(field) => return Some(field.dotted.as_str()),
+                    _ => {}
+                }
+            }
+        })
+    }
+
     /// The tree, for the planner.
     pub(crate) fn root(&self) -> &Node {
         &self.root
@@ -314,19 +339,24 @@ impl Filter {
     }
 }
 
-/// A condition on one value, as `$pull` and array filters have it.
+/// A condition on one value, as `$pull` has it.
 #[derive(Clone, Debug)]
 pub(crate) struct ValueFilter(Condition);
 
 impl ValueFilter {
-    /// Parses `{$gt: 5, ...}`, all operators.
-    pub(crate) fn parse(operators: Document<'_>) -> Result<ValueFilter, QueryError> {
-        parse::operators("", operators, 0).map(ValueFilter)
-    }
-
-    /// Parses a value that must be equal, a pattern that must match.
-    pub(crate) fn implicit(value: Value<'_>) -> Result<ValueFilter, QueryError> {
-        parse::implicit("", value).map(ValueFilter)
+    /// Parses `{$gt: 5, ...}` or a pattern; `None` for other values, which must be equal, and for filters on documents.
+    pub(crate) fn parse(operand: Value<'_>) -> Result<Option<ValueFilter>, QueryError> {
+        let condition = match operand {
+            Value::Document(document)
+                if parse::first_name(document).is_some_and(operators::asks_values) =>
+            {
+                parse::operators("", document, 0)?
+            }
+            Value::Regex(_) => parse::implicit(operand)?,
+            _ => return Ok(None),
+        };
+        allowed::check_condition(&condition)?;
+        Ok(Some(ValueFilter(condition)))
     }
 
     /// Compares strings by `collation`.
@@ -334,17 +364,11 @@ impl ValueFilter {
         self.0.collate(collation);
     }
 
-    /// Whether `value` fulfils it.
+    /// Whether `value` fulfils it, or, if it is an array, one of its elements.
     pub(crate) fn matches(&self, value: Value<'_>) -> bool {
         let variables = Variables::default();
-        evaluate::condition_on_value(&self.0, Some(value), &Run::new(&variables))
+        evaluate::condition_on_field(&self.0, value, &Run::new(&variables))
     }
-}
-
-/// Whether the document's first field is an operator on a value (`{$gt: 5}`), not a logical one
-/// (`{$or: ...}`), nor a part of a plain document.
-pub(crate) fn begins_with_operator(document: Document<'_>) -> bool {
-    document.iter().next().is_some_and(|(name, _)| operators::is_known(name))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! The result has the wider of the two types (int, long, double, decimal); an int that overflows
 //! becomes a long, a long that overflows is refused.
 
-use frond_doc::{Decimal128, Value, decimal};
+use frond_doc::{Decimal128, Value, decimal, order};
 
 /// The number without its fraction; `None` for NaN, infinities, what doesn't fit 64 bits, and what
 /// is no number.
@@ -19,6 +19,16 @@ pub(crate) fn truncate(value: Value<'_>) -> Option<i64> {
             decimal::to_i64(decimal::round_to_places(number, 0, toward_zero))
         }
         _ => None,
+    }
+}
+
+/// The number, if it is whole and fits 64 bits.
+pub(crate) fn whole(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Decimal128(_) => {
+            truncate(value).filter(|whole| order::equal(Value::Int64(*whole), value))
+        }
+        _ => value.as_integer(),
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) use parse::features;
 
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 
+use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables};
@@ -23,7 +24,8 @@ use crate::metadata::Metadata;
 pub struct Projection {
     kind: Kind,
     root: Tree,
-    has_positional: bool,
+    /// The array of which the element stays that made the filter match.
+    positional: Option<String>,
     variables: Variables,
     metadata: Metadata,
 }
@@ -115,6 +117,21 @@ impl Projection {
         self.with_variables(variables)
     }
 
+    /// Checks that a positional `$` has something to stand for in what `filter` finds.
+    ///
+    /// # Errors
+    /// Code 31277 if the filter asks nothing of the array's field.
+    pub fn check_positional(&self, filter: &Filter) -> Result<(), QueryError> {
+        let Some(path) = &self.positional else { return Ok(()) };
+        let outermost = |path: &str| path.split('.').next().map(str::to_owned);
+        if filter.paths_anywhere().any(|asked| outermost(asked) == outermost(path)) {
+            return Ok(());
+        }
+        let message =
+            format!("Positional projection '{path}.$' does not match the query document.");
+        Err(QueryError::new(Code::Location(31277), message))
+    }
+
     /// Projects a document that `filter` (for the positional `$`) let through.
     ///
     /// # Errors
@@ -131,13 +148,13 @@ impl Projection {
     pub fn outermost_names(&self) -> Option<impl Iterator<Item = &[u8]>> {
         let fields = &self.root.fields;
         let is_plain =
-            self.kind == Kind::Inclusion && !self.has_positional && !self.root.makes_fields();
+            self.kind == Kind::Inclusion && self.positional.is_none() && !self.root.makes_fields();
         is_plain.then(|| fields.iter().map(|(name, _)| name.as_bytes()))
     }
 
     /// The paths that decide the result; `None` if others may.
     pub fn paths(&self) -> Option<Vec<String>> {
-        if self.kind != Kind::Inclusion || self.has_positional {
+        if self.kind != Kind::Inclusion || self.positional.is_some() {
             return None;
         }
         let mut paths = Vec::new();

@@ -59,6 +59,8 @@ struct Operators {
     renames: Vec<Rename>,
     filters: ArrayFilters,
     collation: Collation,
+    /// Whether a `$` stands in a path.
+    has_positional: bool,
     /// Whether the result could be nested deeper than a document may be, so that it is checked.
     may_be_deep: bool,
 }
@@ -114,8 +116,9 @@ impl Update {
         let first = document.iter().next().map(|(name, _)| name);
         let form = if first.is_some_and(|name| name.starts_with('$')) {
             let filters = ArrayFilters::parse(array_filters)?;
-            let operators = operators::parse(document, filters)?;
+            let mut operators = operators::parse(document, filters)?;
             operators.filters.check_used(&operators.root, document)?;
+            operators.has_positional = operators.root.has_positional();
             Form::Operators(operators)
         } else {
             if array_filters.is_some_and(|filters| !filters.is_empty()) {
@@ -169,7 +172,7 @@ impl Update {
     /// Whether a positional `$` is used, so that the position that the filter matched is wanted.
     pub fn needs_position(&self) -> bool {
         match &self.form {
-            Form::Operators(operators) => operators.root.has_positional(),
+            Form::Operators(operators) => operators.has_positional,
             Form::Replacement(_) | Form::Pipeline(_) => false,
         }
     }
@@ -186,10 +189,7 @@ impl Update {
         let changed = match &self.form {
             Form::Operators(operators) => {
                 let changed = operators.apply(document, context, Occasion::Update)?;
-                keep_id(document, changed, |_| {
-                    "Performing an update on the path '_id' would modify the immutable field '_id'"
-                        .to_owned()
-                })?
+                refuse_changed_id(document, changed)?
             }
             Form::Replacement(replacement) => replaced_whole(document, replacement)?,
             Form::Pipeline(pipeline) => {
@@ -215,14 +215,7 @@ impl Update {
             Form::Operators(operators) => {
                 let base = equalities_document(filter, context)?;
                 let made = operators.apply(base.view(), context, Occasion::Insert)?;
-                match base.get("_id") {
-                    Some(_) => keep_id(base.view(), made, |_| {
-                        "Performing an update on the path '_id' would modify the immutable field \
-                         '_id'"
-                            .to_owned()
-                    })?,
-                    None => made,
-                }
+                refuse_changed_id(base.view(), made)?
             }
             Form::Replacement(replacement) => match (filter.id_equality()?, replacement.get("_id"))
             {
@@ -247,8 +240,13 @@ impl Update {
         };
         let made = normalise::for_insert(&made, new_id)
             .map_err(|error| QueryError::new(Code::BadValue, error.to_string()))?;
-        normalise::check_id(made.view())
-            .map_err(|reason| QueryError::new(Code::InvalidIdField, reason))?;
+        normalise::check_id(made.view()).map_err(|reason| {
+            let code = match made.get("_id") {
+                Some(Value::Document(_)) => Code::DollarPrefixedFieldName,
+                _ => Code::InvalidIdField,
+            };
+            QueryError::new(code, reason)
+        })?;
         Ok(made)
     }
 }
@@ -266,6 +264,9 @@ impl Operators {
         let mut out = DocumentBuilder::with_capacity(document.as_bytes().len() + 64);
         let (filters, collation) = (&self.filters, &self.collation);
         let scope = Scope { document, context, filters, occasion, collation };
+        if self.has_positional {
+            walk::position(&scope)?; // Also where the walk meets no `$`.
+        }
         walk::root(&mut out, &self.root, &scope)?;
         let changed = out.build();
         if self.may_be_deep && !is_within_depth(changed.view(), DEPTH_MAX) {
@@ -346,29 +347,32 @@ fn with_id(id: Option<Value<'_>>, document: Document<'_>) -> DocumentBuf {
     out.build()
 }
 
-/// Refuses a changed `_id` of a document that was replaced whole.
+/// Refuses a changed `_id` of a document that was replaced whole; an equal one of another number type stays as it
+/// was.
 fn keep_id_of_whole(before: Document<'_>, after: DocumentBuf) -> Result<DocumentBuf, QueryError> {
-    keep_id(before, after, |id| {
-        let id = id.map_or("missing".to_owned(), |id| text::field("_id", id));
-        format!(
-            "After applying the update, the (immutable) field '_id' was found to have been altered \
-             to {id}"
-        )
-    })
-}
-
-/// Refuses a changed `_id`; an equal one of another number type stays as it was.
-fn keep_id(
-    before: Document<'_>,
-    after: DocumentBuf,
-    message: impl Fn(Option<Value<'_>>) -> String,
-) -> Result<DocumentBuf, QueryError> {
     let Some(old) = before.get("_id") else { return Ok(after) };
-    let new = after.get("_id");
-    match new {
+    match after.get("_id") {
         Some(new) if new == old => Ok(after),
         Some(new) if order::equal(new, old) => Ok(with_id(Some(old), after.view())),
-        _ => Err(QueryError::new(Code::ImmutableField, message(new))),
+        new => {
+            let id = new.map_or("missing".to_owned(), |id| text::field("_id", id));
+            let message = format!(
+                "After applying the update, the (immutable) field '_id' was found to have been \
+                 altered to {id}"
+            );
+            Err(QueryError::new(Code::ImmutableField, message))
+        }
+    }
+}
+
+/// Refuses an `_id` that operators have changed, were it only to a number of another type.
+fn refuse_changed_id(before: Document<'_>, after: DocumentBuf) -> Result<DocumentBuf, QueryError> {
+    match before.get("_id") {
+        Some(old) if after.get("_id") != Some(old) => Err(QueryError::new(
+            Code::ImmutableField,
+            "Performing an update on the path '_id' would modify the immutable field '_id'",
+        )),
+        _ => Ok(after),
     }
 }
 

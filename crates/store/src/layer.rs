@@ -32,6 +32,10 @@ impl<L: StoreLayer> ChunkStore for L {
         self.own(hash).map_or_else(|| self.inner().get(hash), Ok)
     }
 
+    fn get_to_replace(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+        self.own(hash).map_or_else(|| self.inner().get_to_replace(hash), Ok)
+    }
+
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
         let own: Vec<Option<Chunk>> = hashes.iter().map(|hash| self.own(*hash)).collect();
         let absent = || hashes.iter().zip(&own).filter(|(_, own)| own.is_none());

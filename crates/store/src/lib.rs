@@ -62,6 +62,14 @@ pub trait ChunkStore: Send + Sync {
     /// bytes don't hash to their name.
     fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError>;
 
+    /// As `get`, for a chunk that the caller replaces: it isn't kept in memory for the next who asks.
+    ///
+    /// # Errors
+    /// As there.
+    fn get_to_replace(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+        self.get(hash)
+    }
+
     /// Returns the chunks named by `hashes`, in their order. Reads may be sorted and combined.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
         hashes.iter().map(|hash| self.get(*hash)).collect()

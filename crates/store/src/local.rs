@@ -336,6 +336,15 @@ impl ChunkStore for LocalStore {
         self.fetch(hash)
     }
 
+    fn get_to_replace(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+        self.counters.chunks_read.add(1);
+        if let Some(chunk) = self.cache.get(hash) {
+            return Ok(chunk);
+        }
+        self.counters.chunks_fetched.add(1);
+        self.fetch_past_cache(hash)
+    }
+
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
         self.counters.chunks_read.add(hashes.len() as u64);
         self.fetch_through_cache(hashes)

@@ -12,9 +12,7 @@ use frond_tree::{
 
 use crate::document;
 use crate::measure;
-use crate::target::{
-    Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue, WRITE_BUFFER_BYTES,
-};
+use crate::target::{Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue};
 
 /// How long a transaction waits that lost against another.
 const CONFLICT_PAUSE: Duration = Duration::from_micros(20);
@@ -38,11 +36,8 @@ pub struct Frond {
 impl Frond {
     /// Opens an empty directory and makes the trees.
     pub fn open(settings: &Settings<'_>) -> Result<Frond, Failure> {
-        let options = EngineOptions {
-            cache_bytes: settings.cache_bytes,
-            memtable_bytes_max: WRITE_BUFFER_BYTES,
-            ..EngineOptions::default()
-        };
+        let options =
+            EngineOptions { cache_bytes: settings.cache_bytes, ..EngineOptions::default() };
         let engine = Engine::open(&Machine::system(settings.directory)?, options)?;
         let mut trees = Vec::new();
         let mut transaction = engine.begin();
@@ -57,7 +52,7 @@ impl Frond {
             "Frond {}: nodes of {} KB, memtable {} MB",
             env!("CARGO_PKG_VERSION"),
             engine.local_format().chunk_bytes_target >> 10,
-            WRITE_BUFFER_BYTES >> 20
+            options.memtable_bytes_max >> 20
         );
         Ok(Frond { engine, trees, description, conflicts: AtomicU64::new(0) })
     }

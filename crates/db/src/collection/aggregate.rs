@@ -321,7 +321,7 @@ impl LentRows for ScannedRows {
 }
 
 /// The path whose index a `$geoNear` asks: the one that it names, or the only one.
-fn geo_path(
+pub(super) fn geo_path(
     collection: Option<&Collection>,
     near: &GeoNear,
     namespace: &str,

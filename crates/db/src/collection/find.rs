@@ -371,6 +371,9 @@ pub(crate) fn asked_metadata(
     order: &Order,
     projection: Option<&Projection>,
 ) -> Result<Filter, Error> {
+    if let Some(projection) = projection {
+        projection.check_positional(&filter)?;
+    }
     let mut metadata = projection.map(Projection::metadata).unwrap_or_default();
     metadata = metadata.union(order.pattern().map(SortPattern::metadata).unwrap_or_default());
     for (kind, is_there) in [

@@ -77,3 +77,26 @@ fn pipelines_are_told_as_they_run() {
     let parsed = planner.and_then(|planner| planner.get("parsedQuery")?.as_document());
     assert_eq!(parsed.map(|parsed| text(&parsed.to_buf())), Some("{'a':{'$eq':3}}".to_owned()));
 }
+
+#[test]
+fn a_leading_geo_near_is_told_as_a_search_for_the_nearest() {
+    let shop = shop();
+    let documents: Vec<String> = (0..2000)
+        .map(|id| format!("{{'_id': {id}, 'p': [{}, {}], 'a': {}}}", id % 50 * 3, id / 50, id % 2))
+        .collect();
+    insert(&shop, "things", &format!("[{}]", documents.join(",")));
+    let spec = IndexSpec::parse(json("{'key': {'p': '2d'}}").view()).expect("an index");
+    shop.create_indexes("things", &[spec]).expect("made");
+    let near = "{'$geoNear': {'near': [30, 20], 'distanceField': 'd', 'query': {'a': 1}}}";
+    for (stages, rest) in [("", ""), (", {'$match': {'a': 0}}", "$match"), (", {'$limit': 3}", "")]
+    {
+        let (cursor, told) = explained(&shop, &format!("[{near}{stages}]"));
+        let (search, left) = told.split_once(" | ").expect("both are told");
+        assert!(search.contains("GEO_NEAR_2D") && search.ends_with("IXSCAN"), "{told}");
+        assert_eq!(left, rest, "{stages}");
+        assert_eq!(search.starts_with("LIMIT"), stages.contains("$limit"), "{told}");
+        if stages.contains("$limit") {
+            assert!(examined(&cursor, "totalDocsExamined") < 1000, "{cursor:?}");
+        }
+    }
+}

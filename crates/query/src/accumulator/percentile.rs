@@ -26,6 +26,11 @@ impl Sorted {
         Sorted(numbers)
     }
 
+    /// One number by itself, which may be NaN.
+    pub(crate) fn of_one(number: f64) -> Sorted {
+        Sorted(vec![number])
+    }
+
     /// The values at percentiles, null without numbers; one value by itself for `$median`.
     pub(crate) fn at(&self, percentiles: Option<&[f64]>) -> Result<Evaluated<'static>, QueryError> {
         answer(percentiles, |percentile| at_rank(&self.0, percentile))

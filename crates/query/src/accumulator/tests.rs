@@ -3,6 +3,8 @@
 //!
 //! Values are the fields `v` of documents, `missing` where a document has none.
 
+mod operators;
+
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf, extended_json};
 use frond_testkit::random::for_seeds;
 
@@ -37,6 +39,7 @@ fn text(value: Value<'_>) -> String {
 
 /// `values` are the documents, `expected` is a value or `!code`.
 fn check(table: &[(&str, &str, &str)]) {
+    let mut differing = Vec::new();
     for (specification, values, expected) in table {
         let wrapped = json(&format!("{{\"d\": {values}}}"));
         let documents: Vec<DocumentBuf> = wrapped
@@ -53,8 +56,13 @@ fn check(table: &[(&str, &str, &str)]) {
             Some(_) => (*expected).to_owned(),
             None => text(json(&format!("{{\"v\": {expected}}}")).get("v").unwrap()),
         };
-        assert_eq!(found, expected, "{specification} over {values}");
+        if found != expected {
+            differing.push(format!(
+                "{specification} over {values}\n  is    {found}\n  wants {expected}"
+            ));
+        }
     }
+    assert!(differing.is_empty(), "{} rows differ:\n{}", differing.len(), differing.join("\n"));
 }
 
 /// Scores of players: what most rows are about.

@@ -1,56 +1,76 @@
 //! `$add`, `$subtract`, `$multiply`, `$divide`, `$mod`, and the functions of one number.
 //!
-//! Null where an argument is null or missing, and an error for what is no number. Dates are added
-//! to and subtracted from in milliseconds.
+//! Null where an argument is null or missing, and an error for what is no number: whichever comes
+//! first. Dates are added to and subtracted from in whole milliseconds.
 
-use frond_doc::decimal::functions;
+use frond_doc::decimal::{Parts, functions};
 use frond_doc::{Decimal128, Value, decimal};
 
 use super::evaluated::Evaluated;
 use super::failure;
 use super::node::Answer;
-use super::number::{Number, Sum};
+use super::number::Number;
 use crate::code::Code;
 use crate::error::QueryError;
 
-/// `$add`
+/// `$add`: from left to right, each step rounded. Once a date came, each number is whole milliseconds.
 pub(super) fn add(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
-    let mut sum = Sum::default();
-    let mut date = None;
+    let (mut sum, mut is_int, mut date) = (Number::Long(0), true, None);
     for argument in &arguments {
-        match argument.value() {
-            None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
-            Some(Value::DateTime(_)) if date.is_some() => {
+        match (argument.value(), date) {
+            (None | Some(Value::Null | Value::Undefined), _) => return Ok(Evaluated::NULL),
+            (Some(Value::DateTime(_)), Some(_)) => {
                 return Err(failure(16612, "only one date allowed in an $add expression"));
             }
-            Some(Value::DateTime(millis)) => date = Some(millis),
-            Some(value) => sum.add(Number::of(value).ok_or_else(|| {
-                mismatch(format!(
-                    "$add only supports numeric or date types, not {}",
-                    argument.type_name()
-                ))
-            })?),
+            (Some(Value::DateTime(millis)), None) => {
+                date = Some(shifted(millis, sum, i64::checked_add)?);
+            }
+            (Some(value), _) => {
+                let number = Number::of(value).ok_or_else(|| {
+                    let name = argument.type_name();
+                    mismatch(format!("$add only supports numeric or date types, not {name}"))
+                })?;
+                is_int &= matches!(number, Number::Int(_));
+                match date {
+                    Some(millis) => date = Some(shifted(millis, number, i64::checked_add)?),
+                    None => {
+                        let on_doubles = |left, right| left + right;
+                        sum = sum.combine(number, i64::checked_add, on_doubles, decimal::add);
+                    }
+                }
+            }
         }
     }
-    match date {
-        Some(millis) => shift(millis, sum.total()),
-        None => Ok(sum.total().into()),
+    Ok(match date {
+        Some(millis) => Evaluated::Borrowed(Value::DateTime(millis)),
+        None => narrowed(sum, is_int).into(),
+    })
+}
+
+/// What came of ints alone as an int again, where it fits.
+fn narrowed(number: Number, is_int: bool) -> Number {
+    match number {
+        Number::Long(number) if is_int => {
+            i32::try_from(number).map_or(Number::Long(number), Number::Int)
+        }
+        other => other,
     }
 }
 
-/// A date so many milliseconds later.
-fn shift(millis: i64, by: Number) -> Answer<'static> {
-    let by = match by.integer() {
-        Some(by) => Some(by),
-        None => {
-            let by = by.double().round();
-            (by.abs() < 9.2e18).then_some(by as i64)
+/// A date moved by so many milliseconds.
+fn shifted(millis: i64, by: Number, shift: fn(i64, i64) -> Option<i64>) -> Result<i64, QueryError> {
+    let by = match by {
+        Number::Double(by) => {
+            let by = by.round();
+            (-TWO_TO_63..TWO_TO_63).contains(&by).then_some(by as i64)
         }
+        Number::Decimal(by) => {
+            decimal::to_i64(decimal::round_to_places(by, 0, decimal::Rounding::HalfEven))
+        }
+        integer => integer.integer(),
     };
-    match by.and_then(|by| millis.checked_add(by)) {
-        Some(millis) => Ok(Evaluated::Borrowed(Value::DateTime(millis))),
-        None => Err(QueryError::new(Code::Overflow, "date overflow")),
-    }
+    by.and_then(|by| shift(millis, by))
+        .ok_or_else(|| QueryError::new(Code::Overflow, "date overflow"))
 }
 
 /// `$subtract`
@@ -74,13 +94,8 @@ pub(super) fn subtract<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<
             None => Err(QueryError::new(Code::Overflow, "overflow in date subtraction")),
         },
         (Value::DateTime(millis), _, _, Some(by)) => {
-            let negated = Number::Int(0).combine(
-                by,
-                i64::checked_sub,
-                |left, right| left - right,
-                decimal::subtract,
-            );
-            shift(millis, negated)
+            let millis = shifted(millis, by, i64::checked_sub)?;
+            Ok(Evaluated::Borrowed(Value::DateTime(millis)))
         }
         _ => Err(mismatch(format!(
             "can't $subtract {} from {}",
@@ -90,9 +105,9 @@ pub(super) fn subtract<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<
     }
 }
 
-/// `$multiply`
+/// `$multiply`: a product that no long holds goes on as the product of doubles.
 pub(super) fn multiply(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
-    let mut product = Number::Int(1);
+    let (mut product, mut is_int, mut double) = (Number::Long(1), true, 1.0);
     for argument in &arguments {
         if argument.is_nullish() {
             return Ok(Evaluated::NULL);
@@ -100,14 +115,19 @@ pub(super) fn multiply(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
         let number = Number::of(argument.or_null()).ok_or_else(|| {
             mismatch(format!("$multiply only supports numeric types, not {}", argument.type_name()))
         })?;
-        product = product.combine(
-            number,
-            i64::checked_mul,
-            |left, right| left * right,
-            decimal::multiply,
-        );
+        is_int &= matches!(number, Number::Int(_));
+        double *= number.double();
+        product = match (product, number.integer()) {
+            _ if product.is_decimal() || number.is_decimal() => {
+                Number::Decimal(decimal::multiply(product.decimal(), number.decimal()))
+            }
+            (Number::Long(left), Some(right)) => {
+                left.checked_mul(right).map_or(Number::Double(double), Number::Long)
+            }
+            _ => Number::Double(double),
+        };
     }
-    Ok(product.into())
+    Ok(narrowed(product, is_int).into())
 }
 
 /// `$divide`
@@ -121,12 +141,10 @@ pub(super) fn divide<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a
     if is_zero(divisor) {
         return Err(QueryError::new(Code::BadValue, "can't $divide by zero"));
     }
-    Ok(match (dividend, divisor) {
-        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
-            Number::Decimal(decimal::divide(dividend.decimal(), divisor.decimal())).into()
-        }
-        _ => Evaluated::from(dividend.double() / divisor.double()),
-    })
+    if dividend.is_decimal() || divisor.is_decimal() {
+        return Ok(decimal::divide(dividend.decimal(), divisor.decimal()).into());
+    }
+    Ok((dividend.double() / divisor.double()).into())
 }
 
 /// `$mod`
@@ -138,7 +156,8 @@ pub(super) fn modulo<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a
         return Ok(Evaluated::NULL);
     };
     if is_zero(divisor) {
-        return Err(failure(16610, "can't $mod by zero"));
+        let is_decimal = [dividend, divisor].iter().any(Number::is_decimal);
+        return Err(failure(if is_decimal { 5_733_415 } else { 16610 }, "can't $mod by zero"));
     }
     // The remainder of the least integer by -1 overflows in the processor; it is 0.
     let remainder = dividend.combine(
@@ -191,7 +210,7 @@ pub(super) fn abs(argument: Evaluated<'_>) -> Answer<'_> {
     Ok(match one_number("$abs", &argument)? {
         None => Evaluated::NULL,
         Some(Number::Double(number)) => number.abs().into(),
-        Some(Number::Decimal(number)) if is_negative(number) => decimal::negate(number).into(),
+        Some(Number::Decimal(number)) if is_signed(number) => decimal::negate(number).into(),
         Some(Number::Decimal(number)) => number.into(),
         Some(Number::Int(number)) => match number.checked_abs() {
             Some(number) => number.into(),
@@ -204,8 +223,12 @@ pub(super) fn abs(argument: Evaluated<'_>) -> Answer<'_> {
     })
 }
 
-fn is_negative(number: Decimal128) -> bool {
-    decimal::compare(number, decimal::from_i64(0)).is_lt() && !decimal::to_f64(number).is_nan()
+/// Whether there is a minus before the number, which a zero may have, too.
+fn is_signed(number: Decimal128) -> bool {
+    match decimal::parts(number) {
+        Parts::Finite { negative, .. } | Parts::Infinity { negative } => negative,
+        Parts::NaN => false,
+    }
 }
 
 /// A function of one double, and the same of a decimal with all its digits. `check` is asked first, with the
@@ -229,7 +252,7 @@ fn of_real(
 fn sign_of(number: Number) -> f64 {
     match number {
         Number::Decimal(number) if !number.is_zero() && decimal::to_f64(number) == 0.0 => {
-            if is_negative(number) {
+            if is_signed(number) {
                 -f64::MIN_POSITIVE
             } else {
                 f64::MIN_POSITIVE
@@ -247,15 +270,33 @@ pub(super) fn exp(argument: Evaluated<'_>) -> Answer<'_> {
 /// `$ln`
 pub(super) fn ln(argument: Evaluated<'_>) -> Answer<'_> {
     let rule = "$ln's argument must be a positive number";
-    let check = |number| positive(28766, rule, number).map(drop);
-    of_real("$ln", &argument, check, f64::ln, functions::ln)
+    logarithm("$ln", 28766, rule, &argument, f64::ln, functions::ln)
 }
 
 /// `$log10`
 pub(super) fn log10(argument: Evaluated<'_>) -> Answer<'_> {
     let rule = "$log10's argument must be a positive number";
-    let check = |number| positive(28761, rule, number).map(drop);
-    of_real("$log10", &argument, check, f64::log10, functions::log10)
+    logarithm("$log10", 28761, rule, &argument, f64::log10, functions::log10)
+}
+
+/// A logarithm of what is positive. Of a decimal that is no number it is a double that is none.
+fn logarithm(
+    operator: &str,
+    code: i32,
+    rule: &str,
+    argument: &Evaluated<'_>,
+    of_double: fn(f64) -> f64,
+    of_decimal: fn(Decimal128) -> Decimal128,
+) -> Answer<'static> {
+    if matches!(argument.value(), Some(Value::Decimal128(number)) if is_nan(number)) {
+        return Ok(f64::NAN.into());
+    }
+    let check = |number| positive(code, rule, number).map(drop);
+    of_real(operator, argument, check, of_double, of_decimal)
+}
+
+fn is_nan(number: Decimal128) -> bool {
+    matches!(decimal::parts(number), Parts::NaN)
 }
 
 /// `$sqrt`
@@ -293,8 +334,7 @@ pub(super) fn log<'a>(argument: Evaluated<'a>, base: Evaluated<'a>) -> Answer<'a
     let double = positive(28758, "$log's argument must be a positive number", sign_of(number))?;
     let rule = "$log's base must be a positive number not equal to 1";
     let base = positive(28759, rule, sign_of(base_number))?;
-    let is_decimal =
-        matches!((number, base_number), (Number::Decimal(_), _) | (_, Number::Decimal(_)));
+    let is_decimal = [number, base_number].iter().any(Number::is_decimal);
     let is_one = match is_decimal {
         true => decimal::compare(base_number.decimal(), decimal::from_i64(1)).is_eq(),
         false => base == 1.0,
@@ -302,7 +342,7 @@ pub(super) fn log<'a>(argument: Evaluated<'a>, base: Evaluated<'a>) -> Answer<'a
     if is_one {
         return Err(failure(28759, format!("{rule}, but is 1")));
     }
-    Ok(match is_decimal {
+    Ok(match is_decimal && !double.is_nan() && !base.is_nan() {
         true => functions::log(number.decimal(), base_number.decimal()).into(),
         false => (double.ln() / base.ln()).into(),
     })
@@ -319,12 +359,13 @@ pub(super) fn pow<'a>(base: Evaluated<'a>, exponent: Evaluated<'a>) -> Answer<'a
     let right = Number::of(exponent.or_null()).ok_or_else(|| {
         failure(28763, format!("$pow's exponent must be numeric, not {}", exponent.type_name()))
     })?;
-    if is_zero(left) && right.double() < 0.0 {
+    if is_zero(left) && sign_of(right) < 0.0 {
         let message = "$pow cannot take a base of 0 and a negative exponent";
         return Err(failure(28764, message));
     }
-    if matches!(left, Number::Decimal(_)) || matches!(right, Number::Decimal(_)) {
-        return Ok(functions::power(left.decimal(), right.decimal()).into());
+    if left.is_decimal() || right.is_decimal() {
+        let power = functions::power(left.decimal(), right.decimal());
+        return Ok(super::rounding::with_all_digits(power).into());
     }
     let double = left.double().powf(right.double());
     let (Some(left_integer), Some(right_integer)) = (left.integer(), right.integer()) else {
@@ -347,6 +388,8 @@ fn integer_power(base: i64, exponent: i64) -> Option<i64> {
         _ => base.checked_pow(u32::try_from(exponent).ok()?),
     }
 }
+
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 fn mismatch(message: String) -> QueryError {
     QueryError::new(Code::TypeMismatch, message)

@@ -4,8 +4,9 @@ use frond_doc::{Array, Value};
 
 use super::evaluated::{Elements, Evaluated, check_bytes, elements};
 use super::failure;
-use super::node::Answer;
+use super::node::{Answer, Node};
 use super::number::as_i32;
+use super::parse::{Parser, check_count};
 use super::substring::position;
 use crate::code::Code;
 use crate::collation::Collation;
@@ -89,7 +90,7 @@ fn end<'a>(operator: &str, argument: Evaluated<'a>, position: i32) -> Answer<'a>
 
 /// `$slice`
 pub(super) fn slice(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
-    if arguments.iter().any(Evaluated::is_nullish) {
+    if arguments.iter().take(2).any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
     let mut arguments = arguments.iter();
@@ -110,6 +111,7 @@ pub(super) fn slice(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     let (start, count) = match arguments.next() {
         None if second < 0 => (from_end(second), size),
         None => (0, second as usize),
+        Some(third) if third.is_nullish() => return Ok(Evaluated::NULL),
         Some(third) => {
             let third = integer(
                 third,
@@ -158,8 +160,30 @@ pub(super) fn is_in<'a>(wanted: Evaluated<'a>, array: Evaluated<'a>, by: &Collat
     Ok(found.into())
 }
 
-/// `$indexOfArray`
-pub(super) fn index_of_array<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
+/// `$indexOfArray`: a constant in the place of the array that is none is an error of the request, with
+/// a code of its own, if anything else isn't constant.
+pub(super) fn index_of_array(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let nodes = parser.arguments(argument)?;
+    check_count(operator, nodes.len(), 2, 4)?;
+    match nodes.first().and_then(Node::constant) {
+        None | Some(Value::Array(_) | Value::Null | Value::Undefined) => {}
+        Some(other) if !nodes.iter().all(Node::is_constant) => {
+            let name = other.element_type().alias();
+            let message = format!(
+                "First operand of {operator} must be an array. First argument is of type: {name}"
+            );
+            return Err(failure(50809, message));
+        }
+        Some(_) => {}
+    }
+    Ok(Node::ManyCollated(position_of, nodes))
+}
+
+fn position_of<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
     let missing = Evaluated::Missing;
     let mut arguments = arguments.iter();
     let array = arguments.next().unwrap_or(&missing);

@@ -41,10 +41,7 @@ pub(super) fn cond(
     argument: Value<'_>,
     parser: &mut Parser,
 ) -> Result<Node, QueryError> {
-    let is_named = argument
-        .as_document()
-        .is_some_and(|document| document.iter().all(|(name, _)| !name.starts_with('$')));
-    let [case, then, otherwise] = if is_named {
+    let [case, then, otherwise] = if matches!(argument, Value::Document(_)) {
         let codes = (Code::Location(17083), Code::Location(17083));
         let [case, then, otherwise] = named(operator, argument, ["if", "then", "else"], codes)?;
         let missing = |code, name| failure(code, format!("Missing '{name}' parameter to $cond"));
@@ -82,6 +79,12 @@ pub(super) fn switch(
     }
     if parsed.is_empty() {
         return Err(failure(40068, "$switch requires at least one branch."));
+    }
+    let is_never = |(case, _): &(Node, Node)| case.constant().is_some_and(|case| !case.is_truthy());
+    if default.is_none() && parsed.iter().all(is_never) {
+        let message = "Cannot execute a switch statement where all the cases evaluate to false \
+                       without a default";
+        return Err(failure(40069, message));
     }
     Ok(Node::special(Branches { branches: parsed, otherwise: parser.optional(default)? }))
 }

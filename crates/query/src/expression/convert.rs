@@ -1,18 +1,20 @@
 //! `$convert` and its short forms, `$type`, `$isNumber`.
 
 mod binary;
+mod target;
 
 use frond_doc::{ElementType, ObjectId, Value, decimal};
 
-use super::date::{iso_text, millis_of, read_any};
+use super::date::{millis_of, read_any, utc_text};
 use super::evaluated::Evaluated;
-use super::node::{Answer, Node, Operation};
-use super::number::{Number, as_i32};
+use super::node::{Answer, Node, One, Operation};
+use super::number::Number;
 use super::parse::{Parser, named, required};
 use super::scope::Scope;
 use crate::code::Code;
 use crate::error::QueryError;
 use binary::{ByteOrder, Format, UUID};
+use target::{Subtype, Target, destination};
 
 /// `$type`
 pub(super) fn type_of(argument: Evaluated<'_>) -> Answer<'_> {
@@ -27,17 +29,13 @@ pub(super) fn is_number(argument: Evaluated<'_>) -> Answer<'_> {
 /// The text of a value that `$toString` converts.
 pub(super) fn to_text(value: Value<'_>) -> Option<String> {
     Some(match value {
-        Value::String(text) | Value::Symbol(text) | Value::JavaScript(text) => text.to_owned(),
+        Value::String(text) => text.to_owned(),
         Value::Int32(number) => number.to_string(),
         Value::Int64(number) => number.to_string(),
         Value::Double(number) => double_text(number),
         Value::Decimal128(number) => decimal::to_string(number),
         Value::Boolean(boolean) => boolean.to_string(),
         Value::ObjectId(id) => id.to_string(),
-        Value::DateTime(millis) => iso_text(millis),
-        Value::Timestamp(timestamp) => {
-            format!("Timestamp({}, {})", timestamp.0 >> 32, timestamp.0 as u32)
-        }
         _ => return None,
     })
 }
@@ -69,8 +67,8 @@ fn failed(message: String) -> QueryError {
     QueryError::new(Code::ConversionFailure, message)
 }
 
-fn unsupported(value: Value<'_>, to: ElementType) -> QueryError {
-    let (from, to) = (value.element_type().alias(), to.alias());
+fn unsupported(value: Value<'_>, to: Option<ElementType>) -> QueryError {
+    let (from, to) = (value.element_type().alias(), to.map_or("missing", ElementType::alias));
     failed(format!("Unsupported conversion from {from} to {to} in $convert with no onError value"))
 }
 
@@ -85,67 +83,54 @@ fn overflow(value: Value<'_>) -> QueryError {
     ))
 }
 
-/// Converts to another type, without any of `$convert`'s options.
-fn convert_value<'a>(value: Evaluated<'a>, to: ElementType) -> Answer<'a> {
-    convert_by(value, &Target { kind: to, subtype: 0, format: None, order: ByteOrder::Little })
-}
-
-/// What to convert to.
-struct Target {
-    kind: ElementType,
-    /// Of binary data.
-    subtype: u8,
-    format: Option<Format>,
-    order: ByteOrder,
-}
-
-impl Target {
-    /// The format, which conversions between strings and binary data must have.
-    fn format(&self) -> Result<Format, QueryError> {
-        self.format.ok_or_else(|| {
-            let message = "Format must be specified when converting between string and binData";
-            super::failure(4_341_115, message)
-        })
-    }
-}
-
 /// Converts to another type.
 fn convert_by<'a>(value: Evaluated<'a>, target: &Target) -> Answer<'a> {
-    let to = target.kind;
     let Some(borrowed) = value.value() else { return Ok(Evaluated::NULL) };
     if matches!(borrowed, Value::Null | Value::Undefined) {
         return Ok(Evaluated::NULL);
     }
+    let Some(to) = target.convertible() else {
+        return Err(unsupported(borrowed, target.kind));
+    };
     match borrowed {
-        Value::Binary(bytes) if to == ElementType::Binary && bytes.subtype != target.subtype => {
-            let message = "Conversions between different binData subtypes are not supported \
-                           in $convert with no onError value";
-            return Err(failed(message.to_owned()));
-        }
+        Value::Binary(bytes) => match to {
+            ElementType::Binary if bytes.subtype == target.subtype.number()? => return Ok(value),
+            ElementType::Binary => {
+                let message = "Conversions between different binData subtypes are not supported \
+                               in $convert with no onError value";
+                return Err(failed(message.to_owned()));
+            }
+            ElementType::String => return binary::to_string(bytes, target.format()?),
+            ElementType::Int32 | ElementType::Int64 | ElementType::Double => {
+                return binary::to_number(bytes, to, target.order);
+            }
+            _ => {}
+        },
         _ if borrowed.element_type() == to => return Ok(value),
-        Value::Binary(bytes) if to == ElementType::String => {
-            return binary::to_string(bytes, target.format()?);
-        }
-        Value::Binary(bytes)
-            if matches!(to, ElementType::Int32 | ElementType::Int64 | ElementType::Double) =>
-        {
-            return binary::to_number(bytes, to, target.order);
-        }
         _ => {}
     }
     match to {
         ElementType::Binary => match borrowed {
-            Value::String(text) => binary::from_string(text, target.subtype, target.format()?),
+            Value::String(text) => {
+                binary::from_string(text, target.subtype.number()?, target.format()?)
+            }
             number => binary::from_number(number, target.subtype, target.order),
         },
         ElementType::Double => double(borrowed),
         ElementType::String => match borrowed {
-            Value::JavaScript(_) | Value::Timestamp(_) => Err(unsupported(borrowed, to)),
-            _ => Evaluated::string(to_text(borrowed).ok_or_else(|| unsupported(borrowed, to))?),
+            Value::DateTime(millis) => Evaluated::string(utc_text(millis)?),
+            _ => match to_text(borrowed) {
+                Some(text) => Evaluated::string(text),
+                None => Err(unsupported(borrowed, Some(to))),
+            },
         },
         ElementType::ObjectId => object_id(borrowed),
         ElementType::Boolean => Ok(borrowed.is_truthy().into()),
         ElementType::DateTime => date(borrowed),
+        // 2147483647.9 would be cut to an int, but is refused.
+        ElementType::Int32 if matches!(borrowed, Value::Double(number) if is_beyond_int(number)) => {
+            Err(overflow(borrowed))
+        }
         ElementType::Int32 => {
             let number = integer(borrowed, to)?;
             Ok(i32::try_from(number).map_err(|_| overflow(borrowed))?.into())
@@ -154,8 +139,7 @@ fn convert_by<'a>(value: Evaluated<'a>, target: &Target) -> Answer<'a> {
             Value::DateTime(millis) => Ok(millis.into()),
             _ => Ok(integer(borrowed, to)?.into()),
         },
-        ElementType::Decimal128 => decimal_number(borrowed),
-        _ => Err(unsupported(borrowed, to)),
+        _ => decimal_number(borrowed),
     }
 }
 
@@ -167,7 +151,9 @@ fn double(value: Value<'_>) -> Answer<'static> {
         Value::Decimal128(number) => {
             let double = decimal::to_f64(number);
             let is_infinite = matches!(decimal::parts(number), decimal::Parts::Infinity { .. });
-            if double.is_infinite() && !is_infinite {
+            // What is too small for all digits of a double is refused, too.
+            let is_lost = !number.is_zero() && double.abs() < f64::MIN_POSITIVE;
+            if (double.is_infinite() && !is_infinite) || is_lost {
                 Err(overflow(value))
             } else {
                 Ok(double.into())
@@ -175,7 +161,7 @@ fn double(value: Value<'_>) -> Answer<'static> {
         }
         _ => match Number::of(value) {
             Some(number) => Ok(number.double().into()),
-            None => Err(unsupported(value, ElementType::Double)),
+            None => Err(unsupported(value, Some(ElementType::Double))),
         },
     }
 }
@@ -201,10 +187,14 @@ fn decimal_number(value: Value<'_>) -> Answer<'static> {
             .ok_or_else(|| unparsable("number", text, "Failed to parse string to decimal"))?,
         _ => match Number::of(value) {
             Some(number) => number.decimal(),
-            None => return Err(unsupported(value, ElementType::Decimal128)),
+            None => return Err(unsupported(value, Some(ElementType::Decimal128))),
         },
     };
     Ok(number.into())
+}
+
+fn is_beyond_int(number: f64) -> bool {
+    number.is_finite() && !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number)
 }
 
 /// A 64-bit integer, cut towards zero.
@@ -235,7 +225,7 @@ fn integer(value: Value<'_>, to: ElementType) -> Result<i64, QueryError> {
         Value::Decimal128(number) => decimal::to_i64(number).ok_or_else(|| overflow(value)),
         _ => match Number::of(value).and_then(Number::integer) {
             Some(number) => Ok(number),
-            None => Err(unsupported(value, to)),
+            None => Err(unsupported(value, Some(to))),
         },
     }
 }
@@ -244,7 +234,7 @@ const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 fn object_id(value: Value<'_>) -> Answer<'static> {
     let Value::String(text) = value else {
-        return Err(unsupported(value, ElementType::ObjectId));
+        return Err(unsupported(value, Some(ElementType::ObjectId)));
     };
     if text.len() != 24 {
         let count = text.len();
@@ -270,56 +260,58 @@ fn date(value: Value<'_>) -> Answer<'static> {
         Value::ObjectId(id) => millis_of(id),
         Value::Timestamp(timestamp) => (timestamp.0 >> 32) as i64 * 1000,
         Value::String(text) => read_any(text, &super::date::Zone::Utc)?,
-        _ => return Err(unsupported(value, ElementType::DateTime)),
+        _ => return Err(unsupported(value, Some(ElementType::DateTime))),
     };
     Ok(Evaluated::Borrowed(Value::DateTime(millis)))
 }
 
-/// `$toBool`
-pub(super) fn to_bool(argument: Evaluated<'_>) -> Answer<'_> {
-    convert_value(argument, ElementType::Boolean)
+/// One argument, converted by `convert`.
+fn alias(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+    convert: One,
+) -> Result<Node, QueryError> {
+    let mut nodes = parser.arguments(argument)?;
+    let count = nodes.len();
+    match (nodes.pop(), count) {
+        (Some(node), 1) => Ok(Node::One(convert, Box::new(node))),
+        _ => {
+            let message = format!("{operator} requires a single argument, got {count}");
+            Err(super::failure(50723, message))
+        }
+    }
 }
 
-/// `$toDate`
-pub(super) fn to_date(argument: Evaluated<'_>) -> Answer<'_> {
-    convert_value(argument, ElementType::DateTime)
+macro_rules! aliases {
+    ($($function:ident, $name:literal, $kind:ident, $subtype:expr, $format:expr;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`")]
+            pub(super) fn $function(
+                operator: &str,
+                argument: Value<'_>,
+                parser: &mut Parser,
+            ) -> Result<Node, QueryError> {
+                alias(operator, argument, parser, |argument| {
+                    let (subtype, format) = (Subtype::Known($subtype), $format);
+                    let (kind, order) = (Some(ElementType::$kind), ByteOrder::Little);
+                    convert_by(argument, &Target { kind, subtype, format, order })
+                })
+            }
+        )*
+    };
 }
 
-/// `$toDecimal`
-pub(super) fn to_decimal(argument: Evaluated<'_>) -> Answer<'_> {
-    convert_value(argument, ElementType::Decimal128)
-}
-
-/// `$toDouble`
-pub(super) fn to_double(argument: Evaluated<'_>) -> Answer<'_> {
-    convert_value(argument, ElementType::Double)
-}
-
-/// `$toInt`
-pub(super) fn to_int(argument: Evaluated<'_>) -> Answer<'_> {
-    convert_value(argument, ElementType::Int32)
-}
-
-/// `$toLong`
-pub(super) fn to_long(argument: Evaluated<'_>) -> Answer<'_> {
-    convert_value(argument, ElementType::Int64)
-}
-
-/// `$toObjectId`
-pub(super) fn to_object_id(argument: Evaluated<'_>) -> Answer<'_> {
-    convert_value(argument, ElementType::ObjectId)
-}
-
-/// `$toString`
-pub(super) fn to_string(argument: Evaluated<'_>) -> Answer<'_> {
-    convert_value(argument, ElementType::String)
-}
-
-/// `$toUUID`
-pub(super) fn to_uuid(argument: Evaluated<'_>) -> Answer<'_> {
-    let (kind, format) = (ElementType::Binary, Some(Format::Uuid));
-    let target = Target { kind, subtype: UUID, format, order: ByteOrder::Little };
-    convert_by(argument, &target)
+aliases! {
+    to_bool, "$toBool", Boolean, 0, None;
+    to_date, "$toDate", DateTime, 0, None;
+    to_decimal, "$toDecimal", Decimal128, 0, None;
+    to_double, "$toDouble", Double, 0, None;
+    to_int, "$toInt", Int32, 0, None;
+    to_long, "$toLong", Int64, 0, None;
+    to_object_id, "$toObjectId", ObjectId, 0, None;
+    to_string, "$toString", String, 0, Some(Format::Auto);
+    to_uuid, "$toUUID", Binary, UUID, Some(Format::Uuid);
 }
 
 /// `$convert`
@@ -336,17 +328,18 @@ struct Convert {
 impl Operation for Convert {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let (input, to) = (self.input.evaluate(scope)?, self.to.evaluate(scope)?);
-        let Some((kind, subtype)) = destination(&to)? else { return Ok(Evaluated::NULL) };
         let format = self.format.as_ref().map(|node| node.evaluate(scope)).transpose()?;
         let order = self.order.as_ref().map(|node| node.evaluate(scope)).transpose()?;
-        let is_null =
-            |value: &Option<Evaluated<'_>>| value.as_ref().is_some_and(Evaluated::is_nullish);
+        let destination = destination(&to)?;
         if input.is_nullish() {
             return self.on_null.as_ref().map_or(Ok(Evaluated::NULL), |node| node.evaluate(scope));
         }
-        if is_null(&format) || is_null(&order) {
-            return Ok(Evaluated::NULL);
-        }
+        let Some((kind, subtype)) = destination else { return Ok(Evaluated::NULL) };
+        // A null format or order is as good as none.
+        let (format, order) = (
+            format.filter(|format| !format.is_nullish()),
+            order.filter(|order| !order.is_nullish()),
+        );
         let target = Target {
             kind,
             subtype,
@@ -360,71 +353,6 @@ impl Operation for Convert {
             (answer, _) => answer,
         }
     }
-}
-
-/// The type, and the subtype of binary data, that `to` asks for: a type, or
-/// `{type: "binData", subtype: 4}`. `None` where it is null.
-fn destination(to: &Evaluated<'_>) -> Result<Option<(ElementType, u8)>, QueryError> {
-    let Some(Value::Document(document)) = to.value() else {
-        return Ok(if to.is_nullish() { None } else { Some((target(to)?, 0)) });
-    };
-    if let Some((name, _)) = document.iter().find(|(name, _)| !matches!(*name, "type" | "subtype"))
-    {
-        let message = format!("$convert found an unknown argument: to.{name}");
-        return Err(QueryError::new(Code::FailedToParse, message));
-    }
-    let kind = document.get("type").ok_or_else(|| {
-        let message = "Missing 'type' parameter to the 'to' argument of $convert";
-        QueryError::new(Code::FailedToParse, message)
-    })?;
-    if matches!(kind, Value::Null | Value::Undefined) {
-        return Ok(None);
-    }
-    let kind = target(&Evaluated::Borrowed(kind))?;
-    let subtype = match document.get("subtype") {
-        None => 0,
-        Some(value) => as_i32(value)
-            .and_then(|number| u8::try_from(number).ok())
-            .filter(|subtype| matches!(subtype, 0..=9 | 128..))
-            .ok_or_else(|| {
-                let found = crate::text::value(value);
-                let message =
-                    format!("In $convert, 'subtype' must be a binData subtype, found: {found}");
-                super::failure(4_341_107, message)
-            })?,
-    };
-    Ok(Some((kind, subtype)))
-}
-
-/// The type that is told by name or number.
-fn target(to: &Evaluated<'_>) -> Result<ElementType, QueryError> {
-    const TARGETS: [ElementType; 9] = [
-        ElementType::Binary,
-        ElementType::Double,
-        ElementType::String,
-        ElementType::ObjectId,
-        ElementType::Boolean,
-        ElementType::DateTime,
-        ElementType::Int32,
-        ElementType::Int64,
-        ElementType::Decimal128,
-    ];
-    let value = to.or_null();
-    let found = match value {
-        Value::String(name) => TARGETS.into_iter().find(|target| target.alias() == name),
-        value if value.is_number() => as_i32(value)
-            .and_then(|number| TARGETS.into_iter().find(|target| *target as i32 == number)),
-        other => {
-            let name = other.element_type().alias();
-            let message =
-                format!("$convert's 'to' argument must be a string or number, but is {name}");
-            return Err(QueryError::new(Code::FailedToParse, message));
-        }
-    };
-    found.ok_or_else(|| {
-        let message = format!("Unknown type name: {}", to.text());
-        QueryError::new(Code::BadValue, message)
-    })
 }
 
 /// `$convert`

@@ -26,7 +26,7 @@ use crate::error::QueryError;
 
 pub(super) use add::{add, subtract};
 pub(super) use difference::difference;
-pub(super) use format::{date_to_string, iso_text};
+pub(super) use format::{date_to_string, short_text, utc_text};
 pub(super) use parts::{from_parts, part, to_parts};
 pub(super) use read::date_from_string;
 pub(super) use read_any::read_any;

@@ -7,11 +7,22 @@
 use frond_doc::{Document, DocumentBuilder, Value};
 
 use super::evaluated::Evaluated;
-use super::node::Answer;
+use super::node::{Answer, Node};
 use super::number::Number;
+use super::parse::Parser;
+use crate::error::QueryError;
 
-/// `$toHashedIndexKey`; a missing value counts as null.
-pub(super) fn to_hashed_index_key(argument: Evaluated<'_>) -> Answer<'_> {
+/// `$toHashedIndexKey`; a missing value counts as null. The argument is one expression as it stands:
+/// `[1]` is an array.
+pub(super) fn to_hashed_index_key(
+    _: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    Ok(Node::One(of_value, Box::new(parser.expression(argument)?)))
+}
+
+fn of_value(argument: Evaluated<'_>) -> Answer<'_> {
     Ok(hashed_key(argument.or_null()).into())
 }
 

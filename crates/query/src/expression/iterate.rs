@@ -1,6 +1,6 @@
 //! `$map`, `$filter`, `$reduce`, `$sortArray`: an expression for each element.
 
-use frond_doc::Value;
+use frond_doc::{Document, Value};
 
 use super::check_depth;
 use super::evaluated::{Elements, Evaluated, elements};
@@ -11,7 +11,6 @@ use super::parse::{Parser, named, required};
 use super::scope::{Binding, Scope, check_name};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::sort::SortPattern;
 
 /// The name under which an element is bound: `as`, or `this`.
 fn element_name(name: Option<Value<'_>>, operator: &str) -> Result<String, QueryError> {
@@ -93,8 +92,9 @@ impl Operation for Filter {
             format!("input to $filter must be an array not {name}")
         })?;
         let mut left = match &self.limit {
-            Some(limit) => checked_limit(&limit.evaluate(scope)?)?,
-            None => usize::MAX,
+            // Of an empty array nobody asks how much there may be.
+            Some(limit) if !array.is_empty() => checked_limit(&limit.evaluate(scope)?)?,
+            _ => usize::MAX,
         };
         let mut kept = Elements::new();
         for element in array.iter() {
@@ -198,8 +198,11 @@ pub(super) fn reduce(
 /// How `$sortArray` orders elements.
 #[derive(Debug)]
 enum SortBy {
-    Fields(SortPattern),
-    Whole { descending: bool },
+    /// Paths, each with whether it descends.
+    Fields(Vec<(String, bool)>),
+    Whole {
+        descending: bool,
+    },
 }
 
 /// `$sortArray`
@@ -223,13 +226,52 @@ impl Operation for SortArray {
         match &self.by {
             SortBy::Whole { descending: false } => values.sort_by(|a, b| by.compare(*a, *b)),
             SortBy::Whole { descending: true } => values.sort_by(|a, b| by.compare(*b, *a)),
-            // An element that is no document has none of the fields.
-            SortBy::Fields(pattern) => values.sort_by_cached_key(|value| {
-                pattern.key_by(value.as_document().unwrap_or(frond_doc::Document::empty()), by)
+            SortBy::Fields(fields) => values.sort_by_cached_key(|value| {
+                let mut key = Vec::new();
+                for (path, descending) in fields {
+                    by.append_key(&mut key, at_path(*value, path), *descending);
+                }
+                key
             }),
         }
         Elements::collect(values)
     }
+}
+
+/// What an element has at a path, an array as a whole: null where there is nothing, as in an element
+/// that is no document. In an array on the way a number is a position.
+fn at_path<'v>(element: Value<'v>, path: &str) -> Value<'v> {
+    let mut value = element;
+    for (depth, part) in path.split('.').enumerate() {
+        let next = match value {
+            Value::Document(document) => document.get(part),
+            Value::Array(array) if 0 < depth => array.as_document().get(part),
+            _ => None,
+        };
+        let Some(next) = next else { return Value::Null };
+        value = next;
+    }
+    value
+}
+
+/// The fields of a `sortBy` that is a document.
+fn sort_fields(pattern: Document<'_>) -> Result<Vec<(String, bool)>, QueryError> {
+    let refuse = |why: &str| Err(failure(2_942_505, format!("$sortArray: {why}")));
+    let mut fields = Vec::new();
+    for (path, order) in pattern.iter() {
+        if path.split('.').any(str::is_empty) {
+            return refuse("the sort field holds an empty path component");
+        }
+        match order.is_number().then(|| as_i32(order)).flatten() {
+            Some(1) => fields.push((path.to_owned(), false)),
+            Some(-1) => fields.push((path.to_owned(), true)),
+            _ => return refuse("the sort element value must be either 1 or -1"),
+        }
+    }
+    if fields.is_empty() {
+        return refuse("the sort pattern is empty when it should be a set of fields");
+    }
+    Ok(fields)
 }
 
 /// `$sortArray`
@@ -243,13 +285,14 @@ pub(super) fn sort_array(
     let input = required(operator, "input", input, Code::Location(2_942_502))?;
     let by = required(operator, "sortBy", by, Code::Location(2_942_503))?;
     let by = match by {
-        Value::Document(pattern) => SortBy::Fields(SortPattern::parse(pattern)?),
+        Value::Document(pattern) => SortBy::Fields(sort_fields(pattern)?),
         other => match as_i32(other) {
             Some(1) => SortBy::Whole { descending: false },
             Some(-1) => SortBy::Whole { descending: true },
             _ => {
+                let code = if other.is_number() { 2_942_506 } else { 2_942_507 };
                 let message = "$sortArray sortBy must be 1, -1 or an object of fields";
-                return Err(failure(2_942_507, message));
+                return Err(failure(code, message));
             }
         },
     };

@@ -99,6 +99,23 @@ impl Node {
         if let Node::Constant(value) = self { value.value() } else { None }
     }
 
+    /// Whether it is the same for all documents, as far as that can be seen: operators with rules of
+    /// their own aren't looked into.
+    pub(crate) fn is_constant(&self) -> bool {
+        match self {
+            Node::Constant(_) => true,
+            Node::Field(..) | Node::Variable(..) | Node::Special(_) => false,
+            Node::Document(fields) => fields.iter().all(|(_, node)| node.is_constant()),
+            Node::One(_, node) => node.is_constant(),
+            Node::Two(_, nodes) | Node::TwoCollated(_, nodes) => {
+                nodes.0.is_constant() && nodes.1.is_constant()
+            }
+            Node::Array(nodes) | Node::Many(_, nodes) | Node::ManyCollated(_, nodes) => {
+                nodes.iter().all(Node::is_constant)
+            }
+        }
+    }
+
     /// Evaluates in a scope. The recursion is as deep as the expression, which came in a document
     /// and so is bounded by how deep documents may be nested.
     pub(crate) fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {

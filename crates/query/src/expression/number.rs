@@ -63,6 +63,11 @@ impl Number {
         }
     }
 
+    /// Whether this is of the widest type.
+    pub(crate) fn is_decimal(&self) -> bool {
+        matches!(self, Number::Decimal(_))
+    }
+
     /// The integer, if this is of an integer type.
     pub(crate) fn integer(self) -> Option<i64> {
         match self {

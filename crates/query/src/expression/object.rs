@@ -7,7 +7,7 @@ use frond_doc::{DocumentBuilder, Value};
 use super::evaluated::Evaluated;
 use super::failure;
 use super::node::{Answer, Node, Operation};
-use super::parse::{Parser, named, required};
+use super::parse::{Parser, has_names, named, required};
 use super::scope::Scope;
 use crate::code::Code;
 use crate::error::QueryError;
@@ -108,8 +108,8 @@ impl Operation for GetField {
             return Err(failure(3_041_704, message));
         };
         let input = self.input.evaluate(scope)?;
-        if input.is_nullish() {
-            return Ok(input);
+        if matches!(input.value(), Some(Value::Null | Value::Undefined)) {
+            return Ok(Evaluated::NULL);
         }
         // Of what is no document there are no fields.
         Ok(input.part(|value| value.as_document()?.get(name)))
@@ -122,10 +122,7 @@ pub(super) fn get_field(
     argument: Value<'_>,
     parser: &mut Parser,
 ) -> Result<Node, QueryError> {
-    let is_named = argument
-        .as_document()
-        .is_some_and(|document| document.iter().all(|(name, _)| !name.starts_with('$')));
-    if !is_named {
+    if !has_names(argument) {
         parser.note_whole();
         let input = Node::Variable("CURRENT".to_owned(), Vec::new());
         return Ok(Node::special(GetField { field: parser.expression(argument)?, input }));
@@ -188,6 +185,7 @@ pub(super) fn set_field(
 ) -> Result<Node, QueryError> {
     let codes = (Code::Location(4_161_100), Code::Location(4_161_101));
     let [field, input, value] = named(operator, argument, ["field", "input", "value"], codes)?;
+    required(operator, "field", field, Code::Location(4_161_102))?;
     let value = required(operator, "value", value, Code::Location(4_161_103))?;
     let value = Some(parser.expression(value)?);
     changed(operator, field, input, value, parser)
@@ -214,6 +212,12 @@ fn changed(
     let field = required(operator, "field", field, Code::Location(4_161_102))?;
     let input = required(operator, "input", input, Code::Location(4_161_109))?;
     let node = parser.expression(field)?;
+    if let Value::String(path) = field
+        && path.starts_with('$')
+    {
+        let message = format!("'{path}' is a field path reference, which is not allowed here");
+        return Err(failure(4_161_108, message));
+    }
     let Some(constant) = node.constant() else {
         let message = format!("{operator} requires 'field' to evaluate to a constant");
         return Err(failure(4_161_106, message));
@@ -226,7 +230,7 @@ fn changed(
     };
     if field.contains('\0') {
         let message = format!("{operator}: 'field' holds a null byte");
-        return Err(failure(4_161_108, message));
+        return Err(failure(9_534_700, message));
     }
     Ok(Node::special(SetField { field: field.to_owned(), input: parser.expression(input)?, value }))
 }

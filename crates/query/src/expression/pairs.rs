@@ -42,27 +42,32 @@ pub(super) fn array_to_object(argument: Evaluated<'_>) -> Answer<'_> {
         format!("$arrayToObject requires an array input, found: {name}")
     })?;
     let mut fields = Fields::default();
-    let mut first_type = None;
+    // The first element decides for all.
+    let has_arrays = match array.iter().next() {
+        None | Some(Value::Document(_)) => false,
+        Some(Value::Array(_)) => true,
+        Some(other) => {
+            let name = other.element_type().alias();
+            let message = format!("Unrecognised input type format for $arrayToObject: {name}");
+            return Err(failure(40398, message));
+        }
+    };
     for element in array.iter() {
         let (name, value) = match element {
-            Value::Array(pair) => pair_of_array(pair)?,
-            Value::Document(pair) => pair_of_document(pair)?,
+            Value::Array(pair) if has_arrays => pair_of_array(pair)?,
+            Value::Document(pair) if !has_arrays => pair_of_document(pair)?,
             other => {
                 let name = other.element_type().alias();
-                let message = format!("Unrecognised input type format for $arrayToObject: {name}");
-                return Err(failure(40398, message));
+                let message = format!(
+                    "$arrayToObject requires a consistent input format. Elements must all be \
+                     arrays or all be objects. Now found: {name}"
+                );
+                return Err(failure(if has_arrays { 40396 } else { 40391 }, message));
             }
         };
-        let found = element.element_type();
-        if *first_type.get_or_insert(found) != found {
-            let message = "$arrayToObject requires a consistent input format. \
-                           Elements must all be arrays or all be objects.";
-            let code = if found == frond_doc::ElementType::Array { 40396 } else { 40391 };
-            return Err(failure(code, message));
-        }
         if name.contains('\0') {
             let message = "Key field cannot contain an embedded null byte";
-            return Err(failure(4_940_400, message));
+            return Err(failure(if has_arrays { 4_940_400 } else { 4_940_401 }, message));
         }
         fields.set(name, value);
     }
@@ -125,23 +130,26 @@ impl Operation for Zip {
             if input.is_nullish() {
                 return Ok(Evaluated::NULL);
             }
-            inputs.push(input);
-        }
-        let mut defaults = Vec::with_capacity(self.defaults.len());
-        for default in &self.defaults {
-            defaults.push(default.evaluate(scope)?);
-        }
-        let mut columns: Vec<Vec<Value<'_>>> = Vec::with_capacity(inputs.len());
-        for input in &inputs {
-            let array = elements(input, 34468, |name| {
+            elements(&input, 34468, |name| {
                 format!("$zip found a non-array expression in input: {name}")
             })?;
-            columns.push(array.iter().collect());
+            inputs.push(input);
         }
-        let counts = columns.iter().map(Vec::len);
-        let rows = if self.longest { counts.max() } else { counts.min() };
+        let columns: Vec<Vec<Value<'_>>> = inputs
+            .iter()
+            .map(|input| {
+                input.or_null().as_array().map_or(Vec::new(), |array| array.iter().collect())
+            })
+            .collect();
+        let least = columns.iter().map(Vec::len).min().unwrap_or(0);
+        let most = columns.iter().map(Vec::len).max().unwrap_or(0);
+        let mut defaults = Vec::with_capacity(self.defaults.len());
+        // What fills no gap isn't evaluated.
+        for default in self.defaults.iter().filter(|_| least < most) {
+            defaults.push(default.evaluate(scope)?);
+        }
         let mut zipped = Elements::new();
-        for row in 0..rows.unwrap_or(0) {
+        for row in 0..if self.longest { most } else { least } {
             let mut tuple = Elements::new();
             for (position, column) in columns.iter().enumerate() {
                 let default = || defaults.get(position).map_or(Value::Null, Evaluated::or_null);

@@ -196,7 +196,7 @@ impl Parser {
             }
             return self.operator(first, argument);
         }
-        let mut parsed = Vec::new();
+        let (mut parsed, mut names) = (Vec::new(), BTreeSet::new());
         for (name, value) in document.iter() {
             if name.contains('.') {
                 let message = "FieldPath field names may not contain '.'. \
@@ -204,6 +204,10 @@ impl Parser {
                 return Err(failure(16412, message));
             }
             path::check_name(name)?;
+            if !names.insert(name) {
+                let message = "duplicate field name specified in object literal";
+                return Err(failure(16406, format!("{message}: {name}")));
+            }
             parsed.push((name.to_owned(), self.expression(value)?));
         }
         Ok(Node::Document(parsed))
@@ -260,14 +264,8 @@ impl Parser {
         operator: &str,
         argument: Value<'_>,
     ) -> Result<[Node; COUNT], QueryError> {
-        <[Node; COUNT]>::try_from(self.arguments(argument)?).map_err(|nodes| {
-            let plural = if COUNT == 1 { "" } else { "s" };
-            let message = format!(
-                "Expression {operator} takes exactly {COUNT} argument{plural}. {} were passed in.",
-                nodes.len()
-            );
-            failure(16020, message)
-        })
+        <[Node; COUNT]>::try_from(self.arguments(argument)?)
+            .map_err(|nodes| wrong_count(operator, COUNT, nodes.len()))
     }
 
     /// Parses an argument that may be absent.
@@ -279,9 +277,26 @@ impl Parser {
     }
 }
 
-fn check_count(operator: &str, count: usize, least: usize, most: usize) -> Result<(), QueryError> {
+fn wrong_count(operator: &str, wanted: usize, count: usize) -> QueryError {
+    let plural = if wanted == 1 { "" } else { "s" };
+    let message = format!(
+        "Expression {operator} takes exactly {wanted} argument{plural}. {count} were passed in."
+    );
+    failure(16020, message)
+}
+
+/// Checks how many positional arguments there are.
+pub(super) fn check_count(
+    operator: &str,
+    count: usize,
+    least: usize,
+    most: usize,
+) -> Result<(), QueryError> {
     if (least..=most).contains(&count) {
         return Ok(());
+    }
+    if least == most {
+        return Err(wrong_count(operator, least, count));
     }
     let message = if most == usize::MAX {
         format!(
@@ -294,6 +309,12 @@ fn check_count(operator: &str, count: usize, least: usize, most: usize) -> Resul
         )
     };
     Err(failure(28667, message))
+}
+
+/// Whether an argument is a document of named arguments, and no expression.
+pub(crate) fn has_names(argument: Value<'_>) -> bool {
+    let Value::Document(document) = argument else { return false };
+    document.iter().next().is_none_or(|(name, _)| !name.starts_with('$'))
 }
 
 /// The arguments of an operator that takes them by name, in the order of `names`. `codes` are those

@@ -1,12 +1,17 @@
 //! `$ceil`, `$floor`, `$round` (half to even), `$trunc`.
+//!
+//! *Surprises*: a decimal gets exactly the digits after the point that are asked for, zeros too. Where
+//! these are more than a decimal holds, `$round` and `$trunc` give the number with all its digits,
+//! `$ceil` and `$floor` NaN, as they do of infinite decimals.
 
-use frond_doc::decimal::{self, Rounding};
+use frond_doc::Decimal128;
+use frond_doc::decimal::{self, Parts, Rounding};
 
 use super::arithmetic::one_number;
 use super::evaluated::Evaluated;
 use super::failure;
 use super::node::Answer;
-use super::number::Number;
+use super::number::{Number, as_i32};
 use crate::error::QueryError;
 
 /// `$ceil`
@@ -28,7 +33,9 @@ fn whole<'a>(
     Ok(match one_number(operator, &argument)? {
         None => Evaluated::NULL,
         Some(Number::Double(number)) => function(number).into(),
-        Some(Number::Decimal(number)) => decimal::round_to_places(number, 0, rounding).into(),
+        Some(Number::Decimal(number)) => {
+            quantized(number, 0, rounding).unwrap_or(decimal::NAN).into()
+        }
         Some(integer) => integer.into(),
     })
 }
@@ -44,10 +51,7 @@ pub(super) fn trunc(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
 }
 
 fn at_places<'a>(operator: &str, arguments: Vec<Evaluated<'a>>, rounding: Rounding) -> Answer<'a> {
-    if arguments.iter().any(Evaluated::is_nullish) {
-        return Ok(Evaluated::NULL);
-    }
-    let Some(argument) = arguments.first() else {
+    let Some(argument) = arguments.first().filter(|argument| !argument.is_nullish()) else {
         return Ok(Evaluated::NULL); // The parser wants at least one.
     };
     let number = Number::of(argument.or_null()).ok_or_else(|| {
@@ -55,12 +59,16 @@ fn at_places<'a>(operator: &str, arguments: Vec<Evaluated<'a>>, rounding: Roundi
         failure(51081, format!("{operator} only supports numeric types, not {name}"))
     })?;
     let places = match arguments.get(1) {
+        Some(places) if places.is_nullish() => return Ok(Evaluated::NULL),
         Some(places) => checked_places(operator, places)?,
         None => 0,
     };
     Ok(match number {
         Number::Double(number) => round_double(number, places, rounding).into(),
-        Number::Decimal(number) => decimal::round_to_places(number, places, rounding).into(),
+        Number::Decimal(number) if matches!(decimal::parts(number), Parts::Finite { .. }) => {
+            quantized(number, places, rounding).unwrap_or_else(|| with_all_digits(number)).into()
+        }
+        Number::Decimal(number) => number.into(),
         integer if places >= 0 => integer.into(),
         Number::Int(number) => {
             let rounded = round_integer(i128::from(number), places, rounding);
@@ -82,19 +90,59 @@ fn too_large(operator: &str) -> QueryError {
 }
 
 fn checked_places(operator: &str, places: &Evaluated<'_>) -> Result<i32, QueryError> {
-    let whole = Number::of(places.or_null()).and_then(Number::whole).ok_or_else(|| {
+    let number = Number::of(places.or_null()).ok_or_else(|| {
+        let name = places.type_name();
+        failure(16004, format!("can't convert from BSON type {name} to long"))
+    })?;
+    // Such numbers have no long at all.
+    let double = number.double();
+    if double.is_nan() || (number.integer().is_none() && 2_f64.powi(63) <= double.abs()) {
+        let text = places.text();
+        return Err(failure(31109, format!("Can't coerce out of range value {text} to long")));
+    }
+    let whole = as_i32(places.or_null()).ok_or_else(|| {
         failure(51082, format!("precision argument to {operator} must be a integral value"))
     })?;
-    match i32::try_from(whole) {
-        Ok(places) if (-20..=100).contains(&places) => Ok(places),
-        _ => {
-            let message = format!(
-                "cannot apply {operator} with precision value {whole} value must be in [-20, 100]"
-            );
-            Err(failure(51083, message))
-        }
+    if (-20..=100).contains(&whole) {
+        return Ok(whole);
     }
+    let message =
+        format!("cannot apply {operator} with precision value {whole} value must be in [-20, 100]");
+    Err(failure(51083, message))
 }
+
+/// A decimal with exactly so many digits after the point, tens before it where negative. `None` where
+/// that takes more digits than there are, or where the number isn't finite.
+fn quantized(number: Decimal128, places: i32, rounding: Rounding) -> Option<Decimal128> {
+    let rounded = decimal::round_to_places(number, places, rounding);
+    let Parts::Finite { negative, coefficient, exponent } = decimal::parts(rounded) else {
+        return None;
+    };
+    let zeros = u32::try_from(exponent.checked_add(places)?).ok()?;
+    let scaled = match coefficient {
+        0 => 0,
+        _ => coefficient.checked_mul(10_u128.checked_pow(zeros)?)?,
+    };
+    (scaled < TEN_TO_34).then(|| decimal::from_parts(negative, scaled, -places))
+}
+
+/// The same decimal, written with all the digits that there are.
+pub(super) fn with_all_digits(number: Decimal128) -> Decimal128 {
+    let Parts::Finite { negative, mut coefficient, mut exponent } = decimal::parts(number) else {
+        return number;
+    };
+    if coefficient == 0 {
+        return decimal::from_parts(false, 0, EXPONENT_MIN);
+    }
+    while coefficient < TEN_TO_34 / 10 && EXPONENT_MIN < exponent {
+        (coefficient, exponent) = (coefficient * 10, exponent - 1);
+    }
+    decimal::from_parts(negative, coefficient, exponent)
+}
+
+/// A coefficient has 34 digits at most.
+const TEN_TO_34: u128 = 10_u128.pow(34);
+const EXPONENT_MIN: i32 = -6176;
 
 /// Through the decimal expansion of 34 digits, as MongoDB does.
 fn round_double(number: f64, places: i32, rounding: Rounding) -> f64 {

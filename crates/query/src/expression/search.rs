@@ -38,6 +38,10 @@ struct Search {
 impl Operation for Search {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let input = self.input.evaluate(scope)?;
+        if !input.is_nullish() && !matches!(input.value(), Some(Value::String(_))) {
+            let message = format!("{} needs 'input' to be of type string", self.operator);
+            return Err(failure(51104, message));
+        }
         let computed;
         let regex = match &self.compiled {
             Some(regex) => Some(regex),
@@ -48,18 +52,14 @@ impl Operation for Search {
                 computed.as_ref()
             }
         };
-        let (Some(regex), false) = (regex, input.is_nullish()) else {
-            return match self.kind {
+        match (regex, input.value()) {
+            (Some(regex), Some(Value::String(text))) => self.search(regex, text),
+            _ => match self.kind {
                 Kind::Match => Ok(false.into()),
                 Kind::Find => Ok(Evaluated::NULL),
                 Kind::FindAll => Ok(Elements::new().finish()),
-            };
-        };
-        let Some(Value::String(text) | Value::Symbol(text)) = input.value() else {
-            let message = format!("{} needs 'input' to be of type string", self.operator);
-            return Err(failure(51104, message));
-        };
-        self.search(regex, text)
+            },
+        }
     }
 }
 
@@ -84,17 +84,31 @@ impl Search {
             Kind::FindAll => {
                 let mut builder = DocumentBuilder::new();
                 builder.begin_array("");
-                let mut points = CodePoints::new(text);
-                for captures in regex.captures_iter(text) {
+                let (mut points, mut from) = (CodePoints::new(text), 0);
+                while let Some(captures) = regex.captures_from_pos(text, from).map_err(failed)? {
                     builder.push_begin_document();
-                    append_match(&mut builder, &captures.map_err(failed)?, &mut points);
+                    append_match(&mut builder, &captures, &mut points);
                     builder.end();
                     check_bytes(builder.bytes())?;
+                    from = captures.get(0).map_or(text.len(), |found| after(text, found));
+                    // At the end of a text nothing more is found, not even an empty string.
+                    if text.len() <= from {
+                        break;
+                    }
                 }
                 builder.end();
                 Ok(Evaluated::Owned(ValueBuf::from_only_field(builder.build())))
             }
         }
+    }
+}
+
+/// Where the search goes on: behind what was found, and a letter on where that was empty.
+fn after(text: &str, found: fancy_regex::Match<'_>) -> usize {
+    let letter = text.get(found.start()..).and_then(|rest| rest.chars().next());
+    match found.range().is_empty() {
+        true => found.start() + letter.map_or(1, char::len_utf8),
+        false => found.end(),
     }
 }
 
@@ -141,6 +155,15 @@ fn compile(
     regex: &Evaluated<'_>,
     options: Option<&Evaluated<'_>>,
 ) -> Result<Option<Regex>, QueryError> {
+    let found = match regex.value() {
+        None | Some(Value::Null | Value::Undefined) => None,
+        Some(Value::String(pattern)) => Some((pattern, "")),
+        Some(Value::Regex(regex)) => Some((regex.pattern, regex.options)),
+        Some(_) => {
+            let message = format!("{operator} needs 'regex' to be of type string or regex");
+            return Err(failure(51105, message));
+        }
+    };
     let options = match options.and_then(Evaluated::value) {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(options)) => Some(options),
@@ -149,15 +172,7 @@ fn compile(
             return Err(failure(51106, message));
         }
     };
-    let (pattern, own_options) = match regex.value() {
-        None | Some(Value::Null | Value::Undefined) => return Ok(None),
-        Some(Value::String(pattern)) => (pattern, ""),
-        Some(Value::Regex(regex)) => (regex.pattern, regex.options),
-        Some(_) => {
-            let message = format!("{operator} needs 'regex' to be of type string or regex");
-            return Err(failure(51105, message));
-        }
-    };
+    let Some((pattern, own_options)) = found else { return Ok(None) };
     if options.is_some() && !own_options.is_empty() {
         let message = format!(
             "{operator}: found regex option(s) specified in both 'regex' and 'option' fields"
@@ -165,6 +180,14 @@ fn compile(
         return Err(failure(51107, message));
     }
     let flags = options.unwrap_or(own_options);
+    for (text, code, what) in [(pattern, 51109, ""), (flags, 51110, " options")] {
+        if text.contains('\0') {
+            let message = format!(
+                "{operator}: regular expression{what} cannot contain an embedded null byte"
+            );
+            return Err(failure(code, message));
+        }
+    }
     if let Some(flag) = flags.chars().find(|flag| !"imsxu".contains(*flag)) {
         let message = format!("{operator} invalid flag in regex options: {flag}");
         return Err(failure(51108, message));

@@ -11,7 +11,9 @@ use bytes::Bytes;
 use frond_doc::Value;
 
 use super::evaluated::{Elements, Evaluated, elements};
-use super::node::Answer;
+use super::failure;
+use super::node::{Answer, Node};
+use super::parse::Parser;
 use crate::collation::Collation;
 use crate::error::QueryError;
 
@@ -30,11 +32,11 @@ fn keys(
 
 /// `$setUnion`
 pub(super) fn union<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
-    if arguments.iter().any(Evaluated::is_nullish) {
-        return Ok(Evaluated::NULL);
-    }
     let mut all: BTreeMap<Bytes, Value<'_>> = BTreeMap::new();
     for argument in &arguments {
+        if argument.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
         let array = elements(argument, 17043, |name| {
             format!("All operands of $setUnion must be arrays. One argument is of type: {name}")
         })?;
@@ -47,11 +49,11 @@ pub(super) fn union<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer
 
 /// `$setIntersection`
 pub(super) fn intersection<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
-    if arguments.iter().any(Evaluated::is_nullish) {
-        return Ok(Evaluated::NULL);
-    }
     let mut common: Option<BTreeMap<Bytes, Value<'_>>> = None;
     for argument in &arguments {
+        if argument.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
         let array = elements(argument, 17047, |name| {
             format!(
                 "All operands of $setIntersection must be arrays. One argument is of type: {name}"
@@ -90,8 +92,35 @@ pub(super) fn difference<'a>(
     Elements::collect(array.iter().filter(|element| seen.insert(by.key_of(*element))))
 }
 
-/// `$setEquals`
-pub(super) fn equals<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
+/// `$setEquals`: a constant that is no array is an error of the request, with a code of its own.
+pub(super) fn equals(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let nodes = parser.arguments(argument)?;
+    if nodes.len() < 2 {
+        let message = format!("{operator} needs at least two arguments had: {}", nodes.len());
+        return Err(failure(17045, message));
+    }
+    for (node, position) in nodes.iter().zip(1..) {
+        if let Some(name) = constant_but_no_array(node) {
+            let message = format!(
+                "All operands of {operator} must be arrays. {position}-th argument is of type: {name}"
+            );
+            return Err(failure(5_887_502, message));
+        }
+    }
+    Ok(Node::ManyCollated(are_equal, nodes))
+}
+
+/// The type of a node that is constant, unless that is an array.
+fn constant_but_no_array(node: &Node) -> Option<&'static str> {
+    let value = node.constant()?;
+    (!matches!(value, Value::Array(_))).then(|| value.element_type().alias())
+}
+
+fn are_equal<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
     let mut first = None;
     for argument in &arguments {
         let own = keys("$setEquals", 17044, "All operands", argument, by)?;
@@ -102,12 +131,26 @@ pub(super) fn equals<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answe
     Ok(true.into())
 }
 
-/// `$setIsSubset`
-pub(super) fn is_subset<'a>(
-    left: Evaluated<'a>,
-    right: Evaluated<'a>,
-    by: &Collation,
-) -> Answer<'a> {
+/// `$setIsSubset`: a second argument that is constant and no array is an error of the request, if the
+/// first one isn't constant.
+pub(super) fn is_subset(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let [left, right] = parser.exactly(operator, argument)?;
+    match constant_but_no_array(&right) {
+        Some(name) if !left.is_constant() => {
+            let message = format!(
+                "both operands of {operator} must be arrays. Second argument is of type: {name}"
+            );
+            Err(failure(17311, message))
+        }
+        _ => Ok(Node::TwoCollated(is_within, Box::new((left, right)))),
+    }
+}
+
+fn is_within<'a>(left: Evaluated<'a>, right: Evaluated<'a>, by: &Collation) -> Answer<'a> {
     let left = keys("$setIsSubset", 17046, "both operands", &left, by)?;
     let right = keys("$setIsSubset", 17042, "both operands", &right, by)?;
     Ok(left.is_subset(&right).into())

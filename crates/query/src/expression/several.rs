@@ -91,9 +91,11 @@ impl Operation for Percentile {
             None => None,
         };
         let input = self.input.evaluate(scope)?;
-        let numbers = match input.value() {
-            Some(Value::Array(array)) => Sorted::of(array.iter()),
-            value => Sorted::of(value.into_iter().filter(|value| Number::of(*value).is_some())),
+        let numbers = match (input.value(), input.value().and_then(Number::of)) {
+            (Some(Value::Array(array)), _) => Sorted::of(array.iter()),
+            // All percentiles of one number are this number, NaN too.
+            (_, Some(number)) => Sorted::of_one(number.double()),
+            _ => Sorted::of(std::iter::empty()),
         };
         numbers.at(percentiles.as_deref())
     }

@@ -4,6 +4,7 @@
 use frond_doc::Value;
 
 use super::convert::to_text;
+use super::date::{short_text, utc_text};
 use super::evaluated::{Elements, Evaluated, check_bytes};
 use super::failure;
 use super::node::{Answer, Node, Operation};
@@ -12,26 +13,50 @@ use super::scope::Scope;
 use crate::code::Code;
 use crate::error::QueryError;
 
-/// The text that a value is where MongoDB reads it as a string: numbers and dates printed, null
-/// empty.
+/// The text that a value is where MongoDB reads it as a string: numbers and dates printed (doubles with
+/// 16 digits, other than `$toString` does), null empty.
 pub(super) fn coerce(value: &Evaluated<'_>) -> Result<String, QueryError> {
     match value.value() {
         None | Some(Value::Null | Value::Undefined) => Ok(String::new()),
+        Some(Value::Symbol(text) | Value::JavaScript(text)) => Ok(text.to_owned()),
+        Some(Value::Double(number)) => Ok(general_text(number)),
+        Some(Value::Timestamp(timestamp)) => {
+            let seconds = (timestamp.0 >> 32) as i64;
+            Ok(format!("{}:{}", short_text(seconds * 1000), timestamp.0 as u32))
+        }
         Some(
-            value @ (Value::String(_)
-            | Value::Symbol(_)
-            | Value::JavaScript(_)
-            | Value::Int32(_)
-            | Value::Int64(_)
-            | Value::Double(_)
-            | Value::Decimal128(_)
-            | Value::DateTime(_)
-            | Value::Timestamp(_)),
+            value @ (Value::String(_) | Value::Int32(_) | Value::Int64(_) | Value::Decimal128(_)),
         ) => Ok(to_text(value).unwrap_or_default()),
+        Some(Value::DateTime(millis)) => utc_text(millis),
         Some(value) => {
             let name = value.element_type().alias();
             Err(failure(16007, format!("can't convert from BSON type {name} to String")))
         }
+    }
+}
+
+/// A double as C prints it by `%.16g`.
+fn general_text(number: f64) -> String {
+    if !number.is_finite() {
+        let sign = if number < 0.0 { "-" } else { "" };
+        return format!("{sign}{}", if number.is_nan() { "nan" } else { "inf" });
+    }
+    let scientific = format!("{number:.15e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let without_zeros = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    match exponent.parse::<i32>() {
+        Ok(exponent @ -4..16) => {
+            let places = usize::try_from(15 - exponent).unwrap_or(0);
+            without_zeros(&format!("{number:.places$}"))
+        }
+        Ok(exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{}e{sign}{:02}", without_zeros(digits), exponent.unsigned_abs())
+        }
+        Err(_) => scientific,
     }
 }
 
@@ -148,12 +173,15 @@ struct Trim {
 impl Operation for Trim {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let input = self.input.evaluate(scope)?;
-        let chars = self.chars.as_ref().map(|chars| chars.evaluate(scope)).transpose()?;
-        if input.is_nullish() || chars.as_ref().is_some_and(Evaluated::is_nullish) {
+        if input.is_nullish() {
             return Ok(Evaluated::NULL);
         }
         if !matches!(input.value(), Some(Value::String(_))) {
             return Err(self.requires(50699, "its input", &input));
+        }
+        let chars = self.chars.as_ref().map(|chars| chars.evaluate(scope)).transpose()?;
+        if chars.as_ref().is_some_and(Evaluated::is_nullish) {
+            return Ok(Evaluated::NULL);
         }
         let letters: Option<Vec<char>> = match &chars {
             None => None,

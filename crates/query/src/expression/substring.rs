@@ -16,22 +16,19 @@ pub(super) fn of_bytes(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
         return Ok(Evaluated::NULL); // The parser wants three.
     };
     let text = coerce(&text)?;
-    let start = truncated(&start).ok_or_else(|| {
-        let name = start.type_name();
-        let message =
-            format!("$substrBytes:  starting index must be a numeric type (is BSON type {name})");
-        failure(16034, message)
-    })?;
-    let count = truncated(&count).ok_or_else(|| {
-        let name = count.type_name();
-        failure(
-            16035,
-            format!("$substrBytes:  length must be a numeric type (is BSON type {name})"),
-        )
-    })?;
+    for (value, code, what) in [(&start, 16034, "starting index"), (&count, 16035, "length")] {
+        if !value.or_null().is_number() {
+            let name = value.type_name();
+            let message =
+                format!("$substrBytes:  {what} must be a numeric type (is BSON type {name})");
+            return Err(failure(code, message));
+        }
+    }
+    let start = truncated(&start)?;
     let start = usize::try_from(start).map_err(|_| {
         failure(50752, format!("$substrBytes:  starting index must be non-negative (got: {start})"))
     })?;
+    let count = truncated(&count)?;
     if text.len() <= start {
         return Evaluated::string(String::new());
     }
@@ -50,12 +47,18 @@ pub(super) fn of_bytes(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     Evaluated::string(part.to_owned())
 }
 
-fn truncated(value: &Evaluated<'_>) -> Option<i64> {
-    match Number::of(value.value()?)? {
-        Number::Double(number) => Some(number as i64),
-        Number::Decimal(number) => Some(frond_doc::decimal::to_i64(number).unwrap_or(i64::MAX)),
-        number => number.integer(),
-    }
+/// A number cut to 64 bits.
+fn truncated(value: &Evaluated<'_>) -> Result<i64, QueryError> {
+    let whole = match Number::of(value.or_null()) {
+        Some(Number::Double(number)) => {
+            (number.abs() < 9_223_372_036_854_775_808.0).then_some(number as i64)
+        }
+        Some(Number::Decimal(number)) => frond_doc::decimal::to_i64(number),
+        number => number.and_then(Number::integer),
+    };
+    whole.ok_or_else(|| {
+        failure(31109, format!("Can't coerce out of range value {} to long", value.text()))
+    })
 }
 
 /// `$substrCP`
@@ -102,16 +105,20 @@ pub(super) fn index_of_bytes(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     })
 }
 
-/// `$indexOfCP`
+/// `$indexOfCP`: what begins before the end is found, though it may reach beyond it; nothing, not even
+/// an empty string, is found at the end of a text that isn't empty.
 pub(super) fn index_of_code_points(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     index_of("$indexOfCP", 40093, arguments, |text, wanted, start, end| {
-        let offset_of = |position: usize| {
-            text.char_indices().map(|(offset, _)| offset).chain([text.len()]).nth(position)
-        };
-        let from = offset_of(start)?;
-        let to = offset_of(end).unwrap_or(text.len());
-        let found = text.get(from..to)?.find(wanted)?;
-        Some(start + text[from..from + found].chars().count())
+        if text.is_empty() {
+            return (start == 0 && wanted.is_empty()).then_some(0);
+        }
+        let places = text.char_indices().enumerate().skip(start).take(end.saturating_sub(start));
+        for (position, (offset, _)) in places {
+            if text.get(offset..)?.starts_with(wanted) {
+                return Some(position);
+            }
+        }
+        None
     })
 }
 

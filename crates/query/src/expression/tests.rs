@@ -1,15 +1,11 @@
-//! Tables of expressions and their values, by family: `expression => value`, types compared exactly.
+//! Expressions and their values.
 //!
-//! The expected side is a value, `missing`, or `!code` for an error.
+//! `cases` has a table for each operator; the rest is what has no operator, and what wants too much.
+//! The expected side is a value, `missing`, or `!code` for an error; types are compared exactly.
 
-mod arrays;
-mod conversions;
+mod cases;
 mod core;
-mod dates;
 mod hostile;
-mod numbers;
-mod objects;
-mod strings;
 
 use frond_doc::{DocumentBuf, ValueBuf, extended_json};
 

@@ -64,7 +64,10 @@ impl Kind {
                 return spread.deviation(is_sample).map_or(Evaluated::NULL, Evaluated::from);
             }
             Kind::Min => values.filter(not_null).min_by(|a, b| by.compare(*a, *b)),
-            Kind::Max => values.filter(not_null).max_by(|a, b| by.compare(*a, *b)),
+            // The first of those that are equal, though they may be of several types.
+            Kind::Max => values
+                .filter(not_null)
+                .reduce(|best, next| if by.compare(next, best).is_gt() { next } else { best }),
         };
         extreme.map_or(Evaluated::NULL, Evaluated::copy)
     }

@@ -107,16 +107,20 @@ functions! {
 
 /// `$atan2`
 pub(super) fn atan2<'a>(y: Evaluated<'a>, x: Evaluated<'a>) -> Answer<'a> {
-    if y.is_nullish() || x.is_nullish() {
-        return Ok(Evaluated::NULL);
-    }
     let number = |value: &Evaluated<'_>, code| {
         Number::of(value.or_null()).ok_or_else(|| {
-            let (y, x) = (y.type_name(), x.type_name());
-            failure(code, format!("$atan2 only supports numeric types, not {y} and {x}"))
+            let name = value.type_name();
+            failure(code, format!("$atan2 only supports numeric types, not {name}"))
         })
     };
-    let (y_number, x_number) = (number(&y, 51044)?, number(&x, 51045)?);
+    if y.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let y_number = number(&y, 51044)?;
+    if x.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let x_number = number(&x, 51045)?;
     Ok(match (y_number, x_number) {
         (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
             functions::atan2(y_number.decimal(), x_number.decimal()).into()

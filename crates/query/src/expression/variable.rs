@@ -1,4 +1,4 @@
-//! `$let`, `$literal`, `$rand`.
+//! `$let`, `$literal`, `$expr`, `$rand`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -62,6 +62,15 @@ pub(super) fn literal(_: &str, argument: Value<'_>, _: &mut Parser) -> Result<No
     Ok(Node::of_constant(argument))
 }
 
+/// `$expr`: an expression in parentheses.
+pub(super) fn parentheses(
+    _: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    parser.expression(argument)
+}
+
 /// `$rand`
 #[derive(Debug)]
 struct Rand;
@@ -77,7 +86,7 @@ pub(super) fn rand(_: &str, argument: Value<'_>, _: &mut Parser) -> Result<Node,
     let is_empty = match argument {
         Value::Document(document) => document.is_empty(),
         Value::Array(array) => array.is_empty(),
-        _ => false,
+        _ => return Err(failure(10065, "invalid parameter: expected an object ($rand)")),
     };
     if !is_empty {
         return Err(failure(3_040_501, "$rand does not currently accept arguments"));

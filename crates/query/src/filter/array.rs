@@ -1,10 +1,10 @@
 //! `$elemMatch` and `$all`: conditions on arrays.
 
-use frond_doc::{Document, Value};
+use frond_doc::Value;
 
 use super::operators::{self, Operand};
-use super::parse::{self, bad_value, is_operators};
-use super::tree::{Condition, Test};
+use super::parse::{self, bad_value, first_name, is_operators};
+use super::tree::{Condition, Node, Test};
 use crate::error::QueryError;
 
 /// `$elemMatch`: with operators, one element fulfils all of them; with a filter, one element is a
@@ -13,15 +13,30 @@ pub(super) fn element(operand: Operand<'_>) -> Result<Condition, QueryError> {
     let Some(document) = operand.value.as_document() else {
         return Err(bad_value("$elemMatch needs an Object"));
     };
-    let first = document.iter().next().map(|(name, _)| name);
-    let is_logical = matches!(first, Some("$and" | "$or" | "$nor" | "$where" | "$expr"));
-    let test = if is_operators(document) && !is_logical {
+    let asks_documents = first_name(document).is_some_and(parse::is_top_level)
+        || parse::is_part_of_reference(document);
+    let test = if is_operators(document) && !asks_documents {
         let condition = parse::operators(operand.path, document, operand.depth + 1)?;
         Test::ElementValue(Box::new(condition))
     } else {
-        Test::ElementDocument(Box::new(parse::document(document, operand.depth + 1)?))
+        let node = parse::document(document, operand.depth + 1)?;
+        refuse_questions_to_whole_documents(&node)?;
+        Test::ElementDocument(Box::new(node))
     };
     Ok(Condition::Test(test))
+}
+
+/// Recursion is bounded by the depth of filters; an inner `$elemMatch` was checked before.
+fn refuse_questions_to_whole_documents(node: &Node) -> Result<(), QueryError> {
+    let name = match node {
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+            return nodes.iter().try_for_each(refuse_questions_to_whole_documents);
+        }
+        Node::Expression(_) => "$expr",
+        Node::Sample(_) => "$sampleRate",
+        _ => return Ok(()),
+    };
+    Err(bad_value(format!("{name} can only be applied to the top-level document")))
 }
 
 /// `$all`: each of the values is found, or each of the `$elemMatch`.
@@ -45,11 +60,12 @@ pub(super) fn all(operand: Operand<'_>) -> Result<Condition, QueryError> {
             Value::Document(document) if with_elements => {
                 parse::operators(operand.path, document, operand.depth + 1)?
             }
-            Value::Document(document) if is_operators(document) => {
+            Value::Document(document)
+                if first_name(document).is_some_and(operators::asks_values) =>
+            {
                 return Err(bad_value("no $ expressions in $all"));
             }
-            Value::Regex(_) => parse::implicit(operand.path, value)?,
-            _ => operators::equality(operand.path, value)?,
+            _ => parse::implicit(value)?,
         });
     }
     Ok(match conditions.len() {
@@ -57,8 +73,4 @@ pub(super) fn all(operand: Operand<'_>) -> Result<Condition, QueryError> {
         1 => conditions.remove(0),
         _ => Condition::All(conditions),
     })
-}
-
-fn first_name(document: Document<'_>) -> Option<&str> {
-    document.iter().next().map(|(name, _)| name)
 }

@@ -91,6 +91,8 @@ enum Start<'d> {
     Document(Document<'d>),
     /// At the element that its first part names.
     First(Option<RawElement<'d>>),
+    /// At the value that its first part names.
+    Value(Value<'d>),
 }
 
 impl<'d> Start<'d> {
@@ -100,6 +102,7 @@ impl<'d> Start<'d> {
             Start::First(element) => {
                 path.visit_reached_from(element.and_then(|element| element.decode()), visit)
             }
+            Start::Value(value) => path.visit_reached_from(Some(value), visit),
         }
     }
 
@@ -108,7 +111,7 @@ impl<'d> Start<'d> {
         match self {
             Start::First(element) => element.filter(|_| path.parts().len() == 1),
             Start::Document(document) if document.is_indexed() => path.find(document),
-            Start::Document(_) => None,
+            Start::Document(_) | Start::Value(_) => None,
         }
     }
 }
@@ -176,12 +179,13 @@ fn test_reached(test: &Test, reached: Reached<'_>, run: &Run<'_>) -> bool {
     }
 }
 
+/// Whether `value` fulfils `condition` as a field of that value would, by its elements too if it is an array.
+pub(super) fn condition_on_field(condition: &Condition, value: Value<'_>, run: &Run<'_>) -> bool {
+    self::condition(condition, &Path::new(""), Start::Value(value), run)
+}
+
 /// Whether one value by itself fulfils `condition`.
-pub(super) fn condition_on_value(
-    condition: &Condition,
-    value: Option<Value<'_>>,
-    run: &Run<'_>,
-) -> bool {
+fn condition_on_value(condition: &Condition, value: Option<Value<'_>>, run: &Run<'_>) -> bool {
     match condition {
         Condition::All(inner) => inner.iter().all(|inner| condition_on_value(inner, value, run)),
         Condition::Not(inner) => !condition_on_value(inner, value, run),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use frond_doc::Value;
+use frond_doc::{Document, Value};
 
 use super::operators::Operand;
 use super::parse::bad_value;
@@ -15,6 +15,7 @@ use crate::error::QueryError;
 use crate::geometry::near::Near;
 use crate::geometry::parse;
 use crate::geometry::region::{Question, Region};
+use crate::text;
 
 /// A region and what is asked of places.
 #[derive(Clone, Debug)]
@@ -48,9 +49,28 @@ pub(super) fn near(operand: Operand<'_>) -> Result<Condition, QueryError> {
     Ok(Condition::Test(Test::Near(Arc::new(near))))
 }
 
+/// Beside a `$near` stands nothing but its limits, and it stands first.
+pub(super) fn check_place_of_near(operators: Document<'_>) -> Result<(), QueryError> {
+    let place = operators.iter().position(|(name, _)| matches!(name, "$near" | "$nearSphere"));
+    let is_limit = |name: &str| matches!(name, "$maxDistance" | "$minDistance" | "$uniqueDocs");
+    match place {
+        None => Ok(()),
+        Some(0) => match operators.iter().skip(1).find(|(name, _)| !is_limit(name)) {
+            Some((name, _)) => {
+                Err(bad_value(format!("invalid argument in geo near query: {name}")))
+            }
+            None => Ok(()),
+        },
+        Some(_) => {
+            let shown = text::value(Value::Document(operators));
+            Err(bad_value(format!("near must be first in: {shown}")))
+        }
+    }
+}
+
 /// `$maxDistance`, `$minDistance`, `$uniqueDocs`: `$near` reads them.
 pub(super) fn limit(operand: Operand<'_>) -> Result<(), QueryError> {
-    let is_near = |name: &str| matches!(name, "$near" | "$nearSphere" | "$geoNear");
+    let is_near = |name: &str| matches!(name, "$near" | "$nearSphere");
     if operand.siblings.iter().any(|(name, _)| is_near(name)) {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use super::parse::bad_value;
 use super::tree::{Condition, Test};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::number::truncate;
+use crate::number::{truncate, whole};
 use crate::text;
 
 /// `$mod`: what a division leaves.
@@ -35,7 +35,7 @@ pub(super) fn remainder(operand: Operand<'_>) -> Result<Condition, QueryError> {
         [] | [_] => return Err(bad_value("malformed mod, not enough elements")),
         _ => return Err(bad_value("malformed mod, too many elements")),
     };
-    let whole = |value: Value<'_>, what: &str| {
+    let cut = |value: Value<'_>, what: &str| {
         if !value.is_number() {
             return Err(bad_value(format!("malformed mod, {what} not a number")));
         }
@@ -45,8 +45,8 @@ pub(super) fn remainder(operand: Operand<'_>) -> Result<Condition, QueryError> {
             ))
         })
     };
-    let divisor = whole(divisor, "divisor")?;
-    let remainder = whole(remainder, "remainder")?;
+    let divisor = cut(divisor, "divisor")?;
+    let remainder = cut(remainder, "remainder")?;
     if divisor == 0 {
         return Err(bad_value("divisor cannot be 0"));
     }
@@ -72,7 +72,7 @@ impl BitTest {
                 let byte = binary.bytes.get((position / 8) as usize).copied().unwrap_or(0);
                 ((byte >> (position % 8)) & 1 == 1) == self.set
             },
-            _ => match value.as_integer() {
+            _ => match whole(value) {
                 // Numbers are extended by their sign.
                 Some(number) => {
                     return self
@@ -97,7 +97,8 @@ pub(super) fn bits(operand: Operand<'_>) -> Result<Condition, QueryError> {
         Value::Array(array) => {
             let mut positions = Vec::new();
             for value in array.iter() {
-                let position = value.as_integer().and_then(|number| u32::try_from(number).ok());
+                let position = whole(value).and_then(|number| i32::try_from(number).ok());
+                let position = position.and_then(|number| u32::try_from(number).ok());
                 positions.push(position.ok_or_else(|| {
                     bad_value(format!(
                         "bit positions must be an integer >= 0 but got: {}",
@@ -112,7 +113,7 @@ pub(super) fn bits(operand: Operand<'_>) -> Result<Condition, QueryError> {
         Value::Binary(binary) => (0..binary.bytes.len() as u32 * 8)
             .filter(|position| (binary.bytes[(position / 8) as usize] >> (position % 8)) & 1 == 1)
             .collect(),
-        value if value.is_number() => match value.as_integer() {
+        value if value.is_number() => match whole(value) {
             Some(mask) if mask >= 0 => (0..63).filter(|bit| (mask >> bit) & 1 == 1).collect(),
             _ => {
                 let shown = text::field(name, value);

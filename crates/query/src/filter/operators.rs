@@ -86,13 +86,19 @@ pub(super) fn parse(operand: Operand<'_>) -> Result<Option<Condition>, QueryErro
     }
 }
 
-/// Whether `name` is in the table.
-pub(super) fn is_known(name: &str) -> bool {
-    OPERATORS.binary_search_by_key(&name, |(known, _)| known).is_ok()
+/// Whether `name` makes a document operators where it could as well be a value (in `$all` and `$pull`): all but
+/// `$not`, and what only stands beside others.
+pub(super) fn asks_values(name: &str) -> bool {
+    let place = OPERATORS.binary_search_by_key(&name, |(known, _)| known);
+    match place.map(|place| OPERATORS[place].1) {
+        Ok(Operator::Condition(_)) => name != "$not",
+        Ok(Companion(_)) => name == "$options",
+        Err(_) => false,
+    }
 }
 
 /// A value that must be equal.
-pub(super) fn equality(_path: &str, value: Value<'_>) -> Result<Condition, QueryError> {
+pub(super) fn equality(value: Value<'_>) -> Result<Condition, QueryError> {
     if value == Value::Undefined {
         return Err(bad_value("cannot compare to undefined"));
     }
@@ -100,14 +106,14 @@ pub(super) fn equality(_path: &str, value: Value<'_>) -> Result<Condition, Query
 }
 
 fn equal(operand: Operand<'_>) -> Result<Condition, QueryError> {
-    equality(operand.path, operand.value)
+    equality(operand.value)
 }
 
 fn not_equal(operand: Operand<'_>) -> Result<Condition, QueryError> {
     if matches!(operand.value, Value::Regex(_)) {
         return Err(bad_value("Can't have regex as arg to $ne."));
     }
-    Ok(equality(operand.path, operand.value)?.negated())
+    Ok(equality(operand.value)?.negated())
 }
 
 fn comparison(operand: Operand<'_>) -> Result<Condition, QueryError> {
@@ -131,7 +137,7 @@ fn comparison(operand: Operand<'_>) -> Result<Condition, QueryError> {
 
 fn not(operand: Operand<'_>) -> Result<Condition, QueryError> {
     let inner = match operand.value {
-        Value::Regex(_) => parse::implicit(operand.path, operand.value)?,
+        Value::Regex(_) => parse::implicit(operand.value)?,
         Value::Document(document) if document.is_empty() => {
             return Err(bad_value("$not cannot be empty"));
         }

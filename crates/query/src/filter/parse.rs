@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use frond_doc::document::DEPTH_MAX;
 use frond_doc::path::Path;
 use frond_doc::{Document, Value};
 
+use super::geo;
 use super::operators::{self, Operand};
 use super::pattern::Pattern;
 use super::schema::Schema;
@@ -14,6 +16,7 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::Expression;
 use crate::expression::number::Number;
+use crate::number;
 use crate::reference::{Feature, Standing};
 use crate::search::TextSearch;
 
@@ -30,16 +33,18 @@ pub(super) fn document(filter: Document<'_>, depth: usize) -> Result<Node, Query
         if name.starts_with('$') {
             nodes.extend(top_level(name, value, depth)?);
         } else {
-            let condition = condition(name, value, depth)?;
-            nodes.push(Node::Field(Field {
-                dotted: name.to_owned(),
-                path: Path::new(name),
-                scanned: None,
-                condition,
-            }));
+            if name.split('.').count() > DEPTH_MAX {
+                return Err(QueryError::new(Code::Location(5_729_100), "FieldPath is too long"));
+            }
+            nodes.push(field(name, condition(name, value, depth)?));
         }
     }
     Ok(if nodes.len() == 1 { nodes.remove(0) } else { Node::And(nodes) })
+}
+
+fn field(path: &str, condition: Condition) -> Node {
+    let dotted = path.to_owned();
+    Node::Field(Field { dotted, path: Path::new(path), scanned: None, condition })
 }
 
 fn check_depth(depth: usize) -> Result<(), QueryError> {
@@ -55,14 +60,17 @@ type TopLevel = fn(&str, Value<'_>, usize) -> Result<Option<Node>, QueryError>;
 
 /// Sorted by name.
 const TOP_LEVEL: &[(&str, TopLevel)] = &[
-    ("$alwaysFalse", |_, _, _| Ok(Some(Node::Constant(false)))),
-    ("$alwaysTrue", |_, _, _| Ok(Some(Node::And(Vec::new())))),
+    ("$alwaysFalse", |name, value, _| constant(name, value, Node::Constant(false))),
+    ("$alwaysTrue", |name, value, _| constant(name, value, Node::And(Vec::new()))),
     ("$and", |name, value, depth| Ok(Some(Node::And(branches(name, value, depth)?)))),
     ("$comment", |_, _, _| Ok(None)),
+    ("$db", reference_field),
     ("$expr", |_, value, _| Ok(Some(Node::Expression(Expression::parse(value)?)))),
+    ("$id", reference_field),
     ("$jsonSchema", |_, value, depth| schema(value, depth).map(Some)),
     ("$nor", |name, value, depth| Ok(Some(Node::Nor(branches(name, value, depth)?)))),
     ("$or", |name, value, depth| Ok(Some(Node::Or(branches(name, value, depth)?)))),
+    ("$ref", reference_field),
     ("$sampleRate", |_, value, _| sample(value).map(Some)),
     ("$text", |_, value, _| text(value).map(Some)),
     ("$where", |_, _, _| Err(bad_value("no globalScriptEngine in $where parsing"))),
@@ -71,9 +79,18 @@ const TOP_LEVEL: &[(&str, TopLevel)] = &[
 /// Those of [`TOP_LEVEL`] that are refused, and with which code.
 const REFUSED: &[(&str, &str)] = &[("$where", "2")];
 
+/// The fields of a reference to a document: names, though they begin with a dollar.
+const REFERENCE_FIELDS: [&str; 3] = ["$ref", "$id", "$db"];
+
+/// Whether `name` may stand in the place of a path.
+pub(super) fn is_top_level(name: &str) -> bool {
+    TOP_LEVEL.binary_search_by_key(&name, |(known, _)| known).is_ok()
+}
+
 /// Every operator that may stand in the place of a path, for the list of what works.
 pub(super) fn features() -> impl Iterator<Item = Feature> {
-    TOP_LEVEL.iter().map(|(name, _)| {
+    let operators = TOP_LEVEL.iter().filter(|(name, _)| !REFERENCE_FIELDS.contains(name));
+    operators.map(|(name, _)| {
         let refused = REFUSED.iter().find(|(refused, _)| refused == name);
         Feature::new(name, refused.map_or(Standing::Works, |(_, code)| Standing::Refused(code)))
     })
@@ -87,6 +104,25 @@ fn top_level(name: &str, value: Value<'_>, depth: usize) -> Result<Option<Node>,
         )));
     };
     TOP_LEVEL[place].1(name, value, depth)
+}
+
+fn reference_field(
+    name: &str,
+    value: Value<'_>,
+    _depth: usize,
+) -> Result<Option<Node>, QueryError> {
+    Ok(Some(field(name, operators::equality(value)?)))
+}
+
+/// The answer of `$alwaysTrue: 1` and its like.
+fn constant(name: &str, operand: Value<'_>, answer: Node) -> Result<Option<Node>, QueryError> {
+    match number::whole(operand) {
+        Some(1) => Ok(Some(answer)),
+        _ => {
+            let message = format!("{name} must be an integer value of 1");
+            Err(QueryError::new(Code::FailedToParse, message))
+        }
+    }
 }
 
 fn text(operand: Value<'_>) -> Result<Node, QueryError> {
@@ -133,25 +169,34 @@ fn condition(path: &str, value: Value<'_>, depth: usize) -> Result<Condition, Qu
         Value::Document(document) if is_operators(document) => {
             self::operators(path, document, depth)
         }
-        _ => implicit(path, value),
+        _ => implicit(value),
     }
 }
 
 /// A value in the place of operators: equality, or a pattern.
-pub(super) fn implicit(path: &str, value: Value<'_>) -> Result<Condition, QueryError> {
+pub(super) fn implicit(value: Value<'_>) -> Result<Condition, QueryError> {
     match value {
         Value::Regex(regex) => {
             Ok(Condition::Test(Test::Pattern(Pattern::new(regex.pattern, regex.options)?)))
         }
-        _ => operators::equality(path, value),
+        _ => operators::equality(value),
     }
 }
 
-/// Whether the first field is an operator on a value.
+/// Whether a document is operators, not a value: its first name begins with a dollar. A whole reference is a value.
 pub(super) fn is_operators(document: Document<'_>) -> bool {
-    let first = document.iter().next().map(|(name, _)| name);
-    // A reference is a plain document, though its names begin with a dollar.
-    first.is_some_and(|name| name.starts_with('$') && !matches!(name, "$ref" | "$id" | "$db"))
+    let has = |name| document.get(name).is_some();
+    first_name(document).is_some_and(|name| name.starts_with('$')) && !(has("$ref") && has("$id"))
+}
+
+/// Whether some of a document's fields are those of a reference.
+pub(super) fn is_part_of_reference(document: Document<'_>) -> bool {
+    REFERENCE_FIELDS.iter().any(|name| document.get(name).is_some())
+}
+
+/// The name of a document's first field.
+pub(super) fn first_name(document: Document<'_>) -> Option<&str> {
+    document.iter().next().map(|(name, _)| name)
 }
 
 /// Parses `{$gt: 5, $lt: 9}`.
@@ -161,6 +206,7 @@ pub(super) fn operators(
     depth: usize,
 ) -> Result<Condition, QueryError> {
     check_depth(depth)?;
+    geo::check_place_of_near(operators)?;
     let mut conditions = Vec::new();
     for (name, value) in operators.iter() {
         let operand = Operand { name, value, path, siblings: operators, depth };

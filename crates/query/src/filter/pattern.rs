@@ -127,11 +127,24 @@ pub(super) fn regex(operand: Operand<'_>) -> Result<Condition, QueryError> {
         Value::Regex(regex) => (regex.pattern, regex.options),
         _ => return Err(bad_value("$regex has to be a string")),
     };
-    if options.is_some() && !own_options.is_empty() {
+    let both = |code| {
         let message = "options set in both $regex and $options";
-        return Err(QueryError::new(Code::Location(51075), message));
-    }
-    Ok(Condition::Test(Test::Pattern(Pattern::new(source, options.unwrap_or(own_options))?)))
+        QueryError::new(Code::Location(code), message)
+    };
+    let is_before = operand.siblings.iter().find_map(|(name, _)| match name {
+        "$options" => Some(true),
+        "$regex" => Some(false),
+        _ => None,
+    });
+    let options = match (options, is_before) {
+        (None, _) => own_options,
+        (Some(options), _) if own_options.is_empty() => options,
+        // Read before the pattern, no options are as if nothing were said.
+        (Some(""), Some(true)) => own_options,
+        (Some(_), Some(true)) => return Err(both(51074)),
+        (Some(_), _) => return Err(both(51075)),
+    };
+    Ok(Condition::Test(Test::Pattern(Pattern::new(source, options)?)))
 }
 
 /// `$options`, which `$regex` reads: checks that there is one.

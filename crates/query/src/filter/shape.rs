@@ -7,6 +7,7 @@ use super::parse::bad_value;
 use super::tree::{Condition, Test};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::number::whole;
 use crate::text;
 
 /// A set of types.
@@ -73,7 +74,7 @@ impl TypeSet {
 }
 
 fn type_of_number(value: Value<'_>) -> Result<ElementType, QueryError> {
-    let byte = match value.as_integer() {
+    let byte = match whole(value) {
         Some(-1) => Some(0xff),
         Some(number) => u8::try_from(number).ok().filter(|byte| *byte != 0xff),
         None => None,
@@ -100,11 +101,14 @@ pub(super) fn size(operand: Operand<'_>) -> Result<Condition, QueryError> {
     if !value.is_number() {
         return Err(bad_value(format!("Failed to parse $size. Expected a number in: {shown}")));
     }
-    match value.as_integer() {
+    match whole(value) {
         None => Err(bad_value(format!("Failed to parse $size. Expected an integer: {shown}"))),
         Some(size) if size < 0 => Err(bad_value(format!(
             "Failed to parse $size. Expected a non-negative number in: {shown}"
         ))),
+        Some(size) if size > i64::from(i32::MAX) => {
+            Err(bad_value(format!("Failed to parse $size. Cannot represent {shown} in an int")))
+        }
         Some(size) => Ok(Condition::Test(Test::Size(size))),
     }
 }

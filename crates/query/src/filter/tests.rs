@@ -1,8 +1,17 @@
 //! Tables of filters: what passes, what is refused.
 
+mod comparisons;
+mod operators;
+mod shapes;
+
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, extended_json};
 
 use super::Filter;
+
+/// The tables of all operators.
+fn tables() -> [&'static [operators::Table]; 2] {
+    [comparisons::TABLES, shapes::TABLES]
+}
 
 fn json(text: &str) -> DocumentBuf {
     extended_json::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))

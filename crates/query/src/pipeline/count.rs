@@ -59,8 +59,12 @@ pub(super) fn parse(
     argument: Value<'_>,
     _: &mut StageParser,
 ) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
-    let Some(field) = argument.as_str().filter(|field| !field.is_empty()) else {
-        return Err(failure(40156, "the count field must be a non-empty string"));
+    let field = match argument.as_str() {
+        None => return Err(failure(40156, "the count field must be a non-empty string")),
+        Some("") => return Err(failure(40157, "the count field must be a non-empty string")),
+        // It is short for a group.
+        Some("_id") => return Err(failure(15948, "a group's _id may only be specified once")),
+        Some(field) => field,
     };
     if field.starts_with('$') {
         return Err(failure(40158, "the count field cannot be a $-prefixed path"));

@@ -23,6 +23,7 @@ use super::sorter::{Sorted, Sorter};
 use super::spill::Resources;
 use super::stage::{Context, Stage, lazily};
 use super::time_unit::TimeUnit;
+use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::number::Number;
@@ -361,6 +362,14 @@ fn missing(name: &str) -> QueryError {
     failure(40414, format!("BSON field '$densify.{name}' is missing but a required field"))
 }
 
+fn wrong_type(name: &str, found: Value<'_>, expected: &str) -> QueryError {
+    let found = found.element_type().alias();
+    let message = format!(
+        "BSON field '$densify.{name}' is the wrong type '{found}', expected type '{expected}'"
+    );
+    QueryError::new(Code::TypeMismatch, message)
+}
+
 /// Parses `range`.
 fn range(range: Document<'_>, has_partition: bool) -> Result<(Step, Range), QueryError> {
     for (name, _) in range.iter() {
@@ -395,7 +404,7 @@ fn range(range: Document<'_>, has_partition: bool) -> Result<(Step, Range), Quer
             let message = "one may not specify the bounds as 'partition' without specifying a \
                            non-empty array of partitionByFields. You may have meant to specify \
                            'full' bounds.";
-            return Err(failure(5_733_402, message));
+            return Err(failure(5_733_408, message));
         }
         Value::Array(array) => explicit(array.iter().collect::<Vec<_>>().as_slice(), &step)?,
         _ => {
@@ -451,7 +460,7 @@ pub(super) fn parse(
     }
     let field = specification.get("field").ok_or_else(|| missing("field"))?;
     let Value::String(field) = field else {
-        return Err(failed_to_parse("$densify 'field' must be a string"));
+        return Err(wrong_type("field", field, "string"));
     };
     if field.starts_with('$') {
         return Err(failure(16410, "FieldPath field names may not start with '$'."));
@@ -462,8 +471,7 @@ pub(super) fn parse(
         Some(Value::Array(paths)) => {
             for path in paths.iter() {
                 let Value::String(path) = path else {
-                    let message = "$densify 'partitionByFields' must hold strings";
-                    return Err(failed_to_parse(message));
+                    return Err(wrong_type("partitionByFields", path, "string"));
                 };
                 if path == field {
                     let message = "BSON field '$densify.partitionByFields' contains the field that \
@@ -473,11 +481,11 @@ pub(super) fn parse(
                 partition.push(parse_path(path)?);
             }
         }
-        Some(_) => return Err(failed_to_parse("$densify 'partitionByFields' must be an array")),
+        Some(other) => return Err(wrong_type("partitionByFields", other, "array")),
     }
     let given = specification.get("range").ok_or_else(|| missing("range"))?;
     let Value::Document(given) = given else {
-        return Err(failed_to_parse("$densify 'range' must be an object"));
+        return Err(wrong_type("range", given, "object"));
     };
     let (step, bounds) = range(given, !partition.is_empty())?;
     one(Densify { field: parse_path(field)?, partition, step, bounds })

@@ -10,6 +10,7 @@ use super::rows::{Input, Rows};
 use super::spool::Spool;
 use super::stage::{Context, Stage, lazily};
 use super::{Documents, Pipeline};
+use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{check_bytes, check_depth, failure, parse_path};
 
@@ -85,7 +86,7 @@ pub(super) fn parse(
         };
         if stages.is_empty() {
             let message = format!("sub-pipeline in $facet stage cannot be empty: {name}");
-            return Err(failure(40601, message));
+            return Err(QueryError::new(Code::BadValue, message));
         }
         // Its variables are those of the pipeline around it.
         parsed.push((name.to_owned(), parser.nested("$facet", stages, &[])?));

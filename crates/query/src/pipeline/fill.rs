@@ -8,6 +8,7 @@ use frond_doc::{Document, DocumentBuilder, Value};
 use super::parse::{StageParser, failed_to_parse};
 use super::stage::Stage;
 use super::{project, set_window_fields};
+use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{failure, parse_path};
 
@@ -18,24 +19,43 @@ enum Method<'v> {
     Last,
 }
 
-fn method<'v>(path: &str, specification: Value<'v>) -> Result<Method<'v>, QueryError> {
-    let fields = specification.as_document().map(|document| document.iter().collect::<Vec<_>>());
-    match fields.as_deref() {
-        Some([("value", value)]) => Ok(Method::Value(*value)),
-        Some([("method", Value::String("linear"))]) => Ok(Method::Linear),
-        Some([("method", Value::String("locf"))]) => Ok(Method::Last),
-        Some([("method", Value::String(other))]) => {
-            let message = format!("Method must be either locf or linear, found {other}");
-            Err(failure(6_050_202, message))
-        }
-        _ => {
-            let message = format!(
-                "Each field of $fill's 'output' must be an object with either 'value' or 'method': \
-                 {path}"
-            );
-            Err(failed_to_parse(message))
+/// What fills a field; `None` if nothing is said.
+fn method<'v>(path: &str, specification: Value<'v>) -> Result<Option<Method<'v>>, QueryError> {
+    let Value::Document(specification) = specification else {
+        let message = "Each fill output specification must be an object with exactly one field";
+        return Err(failure(6_050_200, format!("{message}: {path}")));
+    };
+    let (mut method, mut value) = (None, None);
+    for (name, given) in specification.iter() {
+        match (name, given) {
+            ("value", _) => value = Some(Method::Value(given)),
+            ("method", Value::String("linear")) => method = Some(Method::Linear),
+            ("method", Value::String("locf")) => method = Some(Method::Last),
+            ("method", Value::String(other)) => {
+                let message = format!("Method must be either locf or linear, found {other}");
+                return Err(failure(6_050_202, message));
+            }
+            ("method", _) => return Err(wrong_type("method", given, "string")),
+            _ => {
+                let message = format!("BSON field '$fill.{name}' is an unknown field.");
+                return Err(failure(40415, message));
+            }
         }
     }
+    if method.is_some() && value.is_some() {
+        let message = "Each fill output specification must have exactly one of 'method' or 'value' \
+                       fields, not both";
+        return Err(failure(6_050_201, message));
+    }
+    Ok(method.or(value))
+}
+
+fn wrong_type(name: &str, found: Value<'_>, expected: &str) -> QueryError {
+    let found = found.element_type().alias();
+    let message = format!(
+        "BSON field '$fill.{name}' is the wrong type '{found}', expected type '{expected}'"
+    );
+    QueryError::new(Code::TypeMismatch, message)
 }
 
 /// The `partitionBy` of the `$setWindowFields`.
@@ -52,23 +72,19 @@ fn append_partition(
         (Some(partition @ (Value::String(_) | Value::Document(_))), None) => {
             window.append("partitionBy", partition);
         }
-        (Some(_), None) => {
-            return Err(failed_to_parse("$fill 'partitionBy' must be a string or an object"));
-        }
+        (Some(other), None) => return Err(wrong_type("partitionBy", other, "string, object")),
         (None, Some(Value::Array(paths))) => {
             window.begin_document("partitionBy");
             for (position, path) in paths.iter().enumerate() {
                 let Value::String(path) = path else {
-                    return Err(failed_to_parse("$fill 'partitionByFields' must hold strings"));
+                    return Err(wrong_type("partitionByFields", path, "string"));
                 };
                 parse_path(path)?;
                 window.append(&position.to_string(), Value::String(&format!("${path}")));
             }
             window.end();
         }
-        (None, Some(_)) => {
-            return Err(failed_to_parse("$fill 'partitionByFields' must be an array"));
-        }
+        (None, Some(other)) => return Err(wrong_type("partitionByFields", other, "array")),
         (None, None) => {}
     }
     Ok(())
@@ -86,14 +102,19 @@ pub(super) fn parse(
         let message = format!("BSON field '$fill.{name}' is an unknown field.");
         return Err(failure(40415, message));
     }
-    let Some(Value::Document(output)) = specification.get("output") else {
-        let message = "BSON field '$fill.output' is missing but a required field";
-        return Err(failure(40414, message));
+    let output = specification.get("output").ok_or_else(|| {
+        failure(40414, "BSON field '$fill.output' is missing but a required field")
+    })?;
+    let Value::Document(output) = output else {
+        return Err(wrong_type("output", output, "object"));
     };
     if output.is_empty() {
         return Err(failure(6_050_203, "$fill requires at least one output field"));
     }
     let sort = specification.get("sortBy");
+    if let Some(other) = sort.filter(|sort| sort.as_document().is_none()) {
+        return Err(wrong_type("sortBy", other, "object"));
+    }
     let mut window = DocumentBuilder::new();
     append_partition(&mut window, specification)?;
     if let Some(sort) = sort {
@@ -104,21 +125,24 @@ pub(super) fn parse(
     let (mut has_window, mut has_values) = (false, false);
     for (path, how) in output.iter() {
         let own = format!("${path}");
-        match method(path, how)? {
-            Method::Value(value) => {
+        let filled = method(path, how)?;
+        match filled {
+            None => {}
+            Some(Method::Value(value)) => {
                 has_values = true;
                 values.begin_document(path).begin_array("$ifNull");
                 values.push(Value::String(&own)).push(value).end().end();
             }
-            Method::Linear | Method::Last if sort.is_none() => {
+            Some(Method::Linear | Method::Last) if sort.is_none() => {
                 let message = "$fill with 'linear' or 'locf' requires a sort order ('sortBy')";
-                return Err(failure(6_050_202, message));
+                let code = if matches!(filled, Some(Method::Linear)) { 605_001 } else { 6_050_202 };
+                return Err(failure(code, message));
             }
-            Method::Linear => {
+            Some(Method::Linear) => {
                 has_window = true;
                 window.begin_document(path).append("$linearFill", Value::String(&own)).end();
             }
-            Method::Last => {
+            Some(Method::Last) => {
                 has_window = true;
                 window.begin_document(path).append("$locf", Value::String(&own)).end();
             }

@@ -65,15 +65,14 @@ pub(super) fn replace_root(
     let mut root = None;
     for (name, value) in specification.iter() {
         if name != "newRoot" {
-            let message = format!(
-                "unrecognized option to $replaceRoot stage: {name}, only valid option is 'newRoot'."
-            );
-            return Err(failure(40230, message));
+            let message = format!("BSON field '$replaceRoot.{name}' is an unknown field.");
+            return Err(failure(40415, message));
         }
         root = Some(parser.expression(value)?);
     }
-    let root =
-        root.ok_or_else(|| failure(40231, "no newRoot specified for the $replaceRoot stage"))?;
+    let root = root.ok_or_else(|| {
+        failure(40414, "BSON field '$replaceRoot.newRoot' is missing but a required field")
+    })?;
     one(ReplaceRoot(root))
 }
 

@@ -100,8 +100,8 @@ pub(super) fn parse(
         size = Some(number.double());
     }
     let size = size.ok_or_else(|| failure(28749, "$sample stage must specify a size"))?;
-    if size.is_nan() || size < 0.0 {
-        return Err(failure(28747, "size argument to $sample must not be negative"));
+    if size.is_nan() || size < 1.0 {
+        return Err(failure(28747, "size argument to $sample must be a positive integer"));
     }
     one(Sample(size as usize))
 }

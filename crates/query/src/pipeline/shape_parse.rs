@@ -5,7 +5,7 @@ use frond_doc::{Document, Value};
 use super::parse::StageParser;
 use super::shape::{Mode, Rule, Shape, Tree};
 use crate::error::QueryError;
-use crate::expression::{failure, parse_path};
+use crate::expression::{self, failure, parse_path};
 
 /// Collects rules, and what kinds of them there are.
 struct ShapeParser<'p> {
@@ -39,9 +39,15 @@ impl ShapeParser<'_> {
                     return Err(self.invalid(if self.adds { 40180 } else { 51270 }, message));
                 };
                 if first.starts_with('$') {
+                    self.check_operator(first, document)?;
                     return self.compute(path, value);
                 }
                 for (name, value) in document.iter() {
+                    if self.adds && name.contains('.') {
+                        let message =
+                            format!("cannot use dotted field name '{name}' in a sub object");
+                        return Err(self.invalid(40183, message));
+                    }
                     self.field(&format!("{path}.{name}"), value)?;
                 }
                 Ok(())
@@ -59,8 +65,30 @@ impl ShapeParser<'_> {
         }
     }
 
+    /// Refuses what is no expression, where the parser of expressions has another code for it.
+    fn check_operator(&self, name: &str, operators: Document<'_>) -> Result<(), QueryError> {
+        let count = operators.iter().count();
+        if self.adds && count > 1 {
+            let message = format!(
+                "an expression specification must contain exactly one field, the name of the \
+                 expression. Found {count} fields"
+            );
+            return Err(self.invalid(40182, message));
+        }
+        if !self.adds && count == 1 && expression::features().all(|known| known.name != name) {
+            return Err(self.invalid(31325, format!("Unknown expression {name}")));
+        }
+        Ok(())
+    }
+
     fn compute(&mut self, path: &str, value: Value<'_>) -> Result<(), QueryError> {
         let parts = parse_path(path)?;
+        if !self.adds && self.excluded.is_some() && path != "_id" {
+            let code = if matches!(value, Value::Document(_)) { 31252 } else { 31310 };
+            let shown = crate::text::field(path, value);
+            let message = format!("Cannot use an expression {shown} in an exclusion projection");
+            return Err(self.invalid(code, message));
+        }
         let expression = self.parser.expression(value)?;
         self.note(path, true)?;
         self.add(path, &parts, Rule::Compute(expression))
@@ -98,13 +126,13 @@ impl ShapeParser<'_> {
     }
 
     fn add(&mut self, path: &str, parts: &[String], rule: Rule) -> Result<(), QueryError> {
-        let collision = || {
-            let message =
-                format!("Invalid {} :: caused by :: Path collision at {path}", self.stage);
-            failure(31250, message)
+        let (stage, adds) = (self.stage, self.adds);
+        let collision = |code| {
+            let message = format!("Invalid {stage} :: caused by :: Path collision at {path}");
+            failure(if adds { 40176 } else { code }, message)
         };
         let computes = matches!(rule, Rule::Compute(_));
-        let Some((last, before)) = parts.split_last() else { return Err(collision()) };
+        let Some((last, before)) = parts.split_last() else { return Err(collision(31250)) };
         let mut tree = &mut self.root;
         for part in before {
             if computes {
@@ -112,14 +140,14 @@ impl ShapeParser<'_> {
             }
             tree = match tree.entry(part, || Rule::Nested(Tree::default())).0 {
                 Rule::Nested(inner) => inner,
-                _ => return Err(collision()),
+                _ => return Err(collision(31249)),
             };
         }
         if computes {
             tree.mark_computing();
         }
         let (_, is_new) = tree.entry(last, || rule);
-        if is_new { Ok(()) } else { Err(collision()) }
+        if is_new { Ok(()) } else { Err(collision(31250)) }
     }
 
     fn mode(&self) -> Mode {

@@ -25,9 +25,9 @@ pub(super) fn document(
     if projection.is_identity() {
         return Ok(document.to_buf());
     }
-    let position = match projection.has_positional {
-        true => filter.matches_position(document).1,
-        false => None,
+    let position = match projection.positional {
+        Some(_) => filter.matches_position(document).1,
+        None => None,
     };
     let scope = Scope { projection, root: document, position };
     let mut out = DocumentBuilder::new();

@@ -5,7 +5,7 @@ use frond_doc::{Array, Document, DocumentBuilder, Value};
 use super::{Computed, Kind, Node, Projection, Slice, Tree};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::{Expression, Parser, Variables};
+use crate::expression::{self, Expression, Parser, Variables};
 use crate::filter::Filter;
 use crate::reference::Feature;
 use crate::sort::check_field_path;
@@ -18,8 +18,10 @@ struct Parse {
     kind: Option<Kind>,
     /// What the projection says of `_id`.
     id: Option<Kind>,
-    has_positional: bool,
+    /// The array of the positional `$`.
+    positional: Option<String>,
     has_element_match: bool,
+    has_slice: bool,
     root: Tree,
     expressions: Parser,
 }
@@ -34,9 +36,10 @@ pub(super) fn document(projection: Document<'_>) -> Result<Projection, QueryErro
     for (path, value) in projection.iter() {
         field(&mut parse, path, value)?;
     }
+    // What MongoDB decides where no field but `_id` is included, excluded or computed.
     let kind = parse.kind.unwrap_or(match parse.id {
+        _ if parse.has_element_match && !parse.has_slice => Kind::Inclusion,
         Some(kind) => kind,
-        None if parse.has_element_match => Kind::Inclusion,
         None => Kind::Exclusion,
     });
     if kind == Kind::Inclusion && parse.id.is_none() && parse.root.get(b"_id").is_none() {
@@ -45,7 +48,7 @@ pub(super) fn document(projection: Document<'_>) -> Result<Projection, QueryErro
     Ok(Projection {
         kind,
         root: parse.root,
-        has_positional: parse.has_positional,
+        positional: parse.positional,
         variables: Variables::default(),
         metadata: parse.expressions.metadata(),
     })
@@ -121,13 +124,24 @@ fn decide(parse: &mut Parse, path: &str, kind: Kind) -> Result<(), QueryError> {
 }
 
 fn positional(parse: &mut Parse, path: &str, value: Value<'_>) -> Result<(), QueryError> {
+    match value {
+        Value::Document(_) => {
+            let message = "positional projection cannot be used with an expression or sub object";
+            return Err(error(31271, message));
+        }
+        Value::Boolean(_) => {}
+        _ if value.is_number() => {}
+        _ => {
+            return Err(error(31308, "positional projection cannot be used with a literal"));
+        }
+    }
     check_field_path(path)?;
-    if parse.has_positional {
+    if parse.positional.is_some() {
         let message = "Cannot specify more than one positional projection per query.";
         return Err(error(31276, message));
     }
     if parse.has_element_match {
-        return Err(error(31255, "Cannot specify positional operator and $elemMatch."));
+        return Err(error(31256, "Cannot specify positional operator and $elemMatch."));
     }
     if !value.is_truthy() {
         return Err(error(
@@ -135,7 +149,7 @@ fn positional(parse: &mut Parse, path: &str, value: Value<'_>) -> Result<(), Que
             format!("positional projection cannot be used with exclusion: '{path}.$'"),
         ));
     }
-    parse.has_positional = true;
+    parse.positional = Some(path.to_owned());
     decide(parse, path, Kind::Inclusion)?;
     insert(&mut parse.root, path, Node::Positional)
 }
@@ -159,13 +173,13 @@ fn operator(
     }
     match (name, operand) {
         ("$elemMatch", Value::Document(condition)) => {
+            if parse.positional.is_some() {
+                return Err(error(31255, "Cannot specify positional operator and $elemMatch."));
+            }
             if path.contains('.') {
                 let message =
                     format!("Cannot use $elemMatch projection on a nested field: '{path}'");
                 return Err(error(31275, message));
-            }
-            if parse.has_positional {
-                return Err(error(31255, "Cannot specify positional operator and $elemMatch."));
             }
             parse.has_element_match = true;
             element_match(condition)
@@ -183,9 +197,15 @@ fn operator(
             Ok(Node::Computed(Box::new(Computed::Expression(expression))))
         }
         ("$slice", _) => match slice(operand)? {
-            Some(slice) => Ok(Node::Slice(slice)),
+            Some(slice) => {
+                parse.has_slice = true;
+                Ok(Node::Slice(slice))
+            }
             None => computed(parse, path, whole),
         },
+        _ if expression::features().all(|known| known.name != name) => {
+            Err(error(31325, format!("Unknown expression {name}")))
+        }
         _ => computed(parse, path, whole),
     }
 }
@@ -194,7 +214,7 @@ fn operator(
 fn element_match(condition: Document<'_>) -> Result<Node, QueryError> {
     let mut filter = DocumentBuilder::new();
     filter.begin_document("").append("$elemMatch", Value::Document(condition)).end();
-    Ok(Node::ElementMatch(Filter::parse(filter.build().view())?))
+    Ok(Node::ElementMatch(Filter::parse_inner(filter.build().view())?))
 }
 
 /// `$slice: n` or `$slice: [skip, limit]`; `None` if it is the expression of that name.
@@ -239,8 +259,9 @@ fn whole(value: Value<'_>) -> Option<i64> {
 /// A field whose value is computed. What is no document, no array and no `"$path"` is a literal.
 fn computed(parse: &mut Parse, path: &str, value: Value<'_>) -> Result<Node, QueryError> {
     if parse.kind == Some(Kind::Exclusion) {
+        let is_operator = matches!(value, Value::Document(_));
         return Err(error(
-            31252,
+            if is_operator { 31252 } else { 31310 },
             format!(
                 "Cannot use an expression {} in an exclusion projection",
                 text::field(path, value)

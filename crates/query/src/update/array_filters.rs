@@ -28,7 +28,7 @@ impl ArrayFilters {
                     "each of the arrayFilters must be a document",
                 ));
             };
-            let filter = Filter::parse(document)?;
+            let filter = Filter::parse_inner(document)?;
             let mut name = None;
             find_name(document, &mut name)?;
             let Some(name) = name else {

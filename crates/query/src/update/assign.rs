@@ -58,45 +58,80 @@ pub(super) struct Rename {
     target: Path,
 }
 
-impl Rename {
-    /// Refuses to rename in or out of an array's elements.
-    pub(super) fn check(&self, document: Document<'_>) -> Result<(), QueryError> {
-        if self.source.get(document).is_none() {
-            self.check_side("source", &self.source, document)
-        } else {
-            self.check_side("destination", &self.target, document)
-        }
-    }
+/// Where a path ends in a document.
+enum End {
+    /// At a value; whether it is an array's element, or below one, and of which field.
+    Value { array: Option<String> },
+    /// Nothing is there, but could be.
+    Absent { array: Option<String> },
+    /// A value without parts, or an array without such an element, is in the way of this part.
+    Blocked { part: String, array: Option<String> },
+}
 
-    fn check_side(
-        &self,
-        side: &str,
-        path: &Path,
-        document: Document<'_>,
-    ) -> Result<(), QueryError> {
-        let mut current = document;
-        let (_, outer) = path.parts().split_last().expect("a path has at least one part");
-        for part in outer {
-            match current.get(part) {
-                Some(Value::Document(inner)) => current = inner,
-                Some(Value::Array(_)) => {
-                    return Err(QueryError::new(
-                        Code::BadValue,
-                        format!(
-                            "The {side} field cannot be an array element, '{path}' in doc with \
-                             {id} has an array field called '{part}'",
-                            path = path.parts().join("."),
-                            id = document
-                                .get("_id")
-                                .map_or("no id".to_owned(), |id| text::field("_id", id)),
-                        ),
-                    ));
+impl End {
+    fn of(path: &Path, document: Document<'_>) -> End {
+        let mut current = Value::Document(document);
+        let mut array = None;
+        let mut before = "";
+        for part in path.parts() {
+            let next = match current {
+                Value::Document(inner) => inner.get(part),
+                Value::Array(inner) => {
+                    array.get_or_insert_with(|| before.to_owned());
+                    match part.parse() {
+                        Ok(position) => inner.get(position),
+                        Err(_) => return End::Blocked { part: before.to_owned(), array },
+                    }
                 }
-                _ => break,
+                _ => return End::Blocked { part: before.to_owned(), array },
+            };
+            match next {
+                Some(value) => current = value,
+                None => return End::Absent { array },
+            }
+            before = part;
+        }
+        End::Value { array }
+    }
+}
+
+impl Rename {
+    /// Refuses to rename in or out of an array's elements, and what can't be there.
+    pub(super) fn check(&self, document: Document<'_>) -> Result<(), QueryError> {
+        match End::of(&self.source, document) {
+            End::Absent { .. } => return Ok(()),
+            End::Value { array: None } => {}
+            End::Value { array: Some(array) } => {
+                return Err(in_array("source", &self.source, &array, document));
+            }
+            End::Blocked { part, .. } => {
+                let path = self.source.parts().join(".");
+                let message =
+                    format!("cannot use the part ({part} of {path}) to traverse the element");
+                return Err(QueryError::new(Code::PathNotViable, message));
             }
         }
-        Ok(())
+        match End::of(&self.target, document) {
+            End::Value { array: Some(array) }
+            | End::Absent { array: Some(array) }
+            | End::Blocked { array: Some(array), .. } => {
+                Err(in_array("destination", &self.target, &array, document))
+            }
+            _ => Ok(()),
+        }
     }
+}
+
+fn in_array(side: &str, path: &Path, array: &str, document: Document<'_>) -> QueryError {
+    let path = path.parts().join(".");
+    let id = document.get("_id").map_or("no id".to_owned(), |id| text::field("_id", id));
+    QueryError::new(
+        Code::BadValue,
+        format!(
+            "The {side} field cannot be an array element, '{path}' in doc with {id} has an array \
+             field called '{array}'"
+        ),
+    )
 }
 
 /// `$rename: {source: "target"}`: an `$unset` and a modifier that finds the old value.
@@ -126,6 +161,15 @@ pub(super) fn rename(
         }
     }
     operators.root.insert(source, Modifier::Unset)?;
+    let lies_within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
+    };
+    if !target.is_empty() && (lies_within(target, source) || lies_within(source, target)) {
+        let shown = text::field(source, operand);
+        return refuse(format!(
+            "The source and target field for $rename must not be on the same path: {shown}"
+        ));
+    }
     operators.root.insert(target, Modifier::RenamedFrom(Path::new(source)))?;
     // The value may be as deep as a document can be, and lie deeper than before.
     operators.may_be_deep |= target.split('.').count() > source.split('.').count();

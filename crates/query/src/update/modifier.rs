@@ -98,6 +98,14 @@ impl Modifier {
         }
     }
 
+    /// Whether the modifier asks that its path could be made, though it makes nothing.
+    pub(super) fn needs_possible_path(&self) -> bool {
+        matches!(
+            self,
+            Modifier::Pull(_) | Modifier::PullAll(_) | Modifier::PopFirst | Modifier::PopLast
+        )
+    }
+
     /// Compares strings by `collation` where the modifier has a condition of its own.
     pub(super) fn collate(&mut self, collation: &Collation) {
         if let Modifier::Pull(condition) = self {
@@ -150,7 +158,8 @@ impl Modifier {
                 return push::apply_add_to_set(slot, values, scope.collation);
             }
             Modifier::Pull(condition) => {
-                return pull::apply_pull(slot, "$pull", &|value| condition.matches(value));
+                let is_unwanted = |value: Value<'_>| condition.matches(value, scope.collation);
+                return pull::apply_pull(slot, "$pull", &is_unwanted);
             }
             Modifier::PullAll(values) => {
                 return pull::apply_pull(slot, "$pullAll", &|value| {

@@ -1,6 +1,6 @@
 //! `$pull`, `$pullAll` and `$pop`: what leaves an array.
 
-use frond_doc::{Value, order};
+use frond_doc::{Value, ValueBuf, order};
 
 use super::modifier::{Modifier, Slot};
 use super::push::write_array;
@@ -8,7 +8,7 @@ use super::walk::Trail;
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::filter::{self, Filter, ValueFilter};
+use crate::filter::{Filter, ValueFilter};
 use crate::text;
 
 /// Which elements a `$pull` removes.
@@ -18,6 +18,8 @@ pub(super) enum PullCondition {
     Documents(Filter),
     /// Values that fulfil a condition.
     Values(ValueFilter),
+    /// Values that are equal.
+    Equal(ValueBuf),
 }
 
 impl PullCondition {
@@ -26,29 +28,31 @@ impl PullCondition {
         match self {
             PullCondition::Documents(filter) => *filter = filter.clone().with_collation(collation),
             PullCondition::Values(filter) => filter.collate(collation),
+            PullCondition::Equal(_) => {}
         }
     }
 
     /// Whether an element leaves.
-    pub(super) fn matches(&self, element: Value<'_>) -> bool {
+    pub(super) fn matches(&self, element: Value<'_>, collation: &Collation) -> bool {
         match (self, element) {
             (PullCondition::Documents(filter), Value::Document(document)) => {
                 filter.matches(document)
             }
             (PullCondition::Documents(_), _) => false,
             (PullCondition::Values(filter), _) => filter.matches(element),
+            (PullCondition::Equal(value), _) => collation.equal(value.as_value(), element),
         }
     }
 }
 
 /// `$pull`
 pub(super) fn pull(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryError> {
-    let condition = match operand {
-        Value::Document(document) if filter::begins_with_operator(document) => {
-            PullCondition::Values(ValueFilter::parse(document)?)
+    let condition = match (ValueFilter::parse(operand)?, operand) {
+        (Some(filter), _) => PullCondition::Values(filter),
+        (None, Value::Document(document)) => {
+            PullCondition::Documents(Filter::parse_inner(document)?)
         }
-        Value::Document(document) => PullCondition::Documents(Filter::parse(document)?),
-        _ => PullCondition::Values(ValueFilter::implicit(operand)?),
+        (None, _) => PullCondition::Equal(operand.to_buf()),
     };
     Ok(Modifier::Pull(condition))
 }

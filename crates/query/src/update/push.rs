@@ -10,7 +10,7 @@ use super::walk::{Scope, Trail};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::text;
+use crate::{number, text};
 
 /// A parsed `$push`.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub(super) fn push(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryErr
         match name {
             "$each" => push.values = each("$push", value)?,
             "$position" => {
-                push.position = Some(value.as_integer().ok_or_else(|| {
+                push.position = Some(number::whole(value).ok_or_else(|| {
                     bad_value(format!(
                         "The value for $position must be an integer value, not of type: {}",
                         value.element_type().alias()
@@ -56,7 +56,7 @@ pub(super) fn push(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryErr
                 })?);
             }
             "$slice" => {
-                push.slice = Some(value.as_integer().ok_or_else(|| {
+                push.slice = Some(number::whole(value).ok_or_else(|| {
                     bad_value(format!(
                         "The value for $slice must be an integer value but was given type: {}",
                         value.element_type().alias()
@@ -87,9 +87,19 @@ fn each(operator: &str, value: Value<'_>) -> Result<Vec<ValueBuf>, QueryError> {
 
 /// `$addToSet`
 pub(super) fn add_to_set(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryError> {
-    let first = operand.as_document().and_then(|document| document.iter().next());
-    let values = match first {
-        Some(("$each", values)) => each("$addToSet", values)?,
+    let document = operand.as_document();
+    let mut fields = document.iter().flat_map(|document| document.iter());
+    let values = match fields.next() {
+        Some(("$each", values)) => {
+            let values = each("$addToSet", values)?;
+            if fields.next().is_some() {
+                let shown = text::value(operand);
+                return Err(bad_value(format!(
+                    "Found unexpected fields after $each in $addToSet: {shown}"
+                )));
+            }
+            values
+        }
         _ => vec![operand.to_buf()],
     };
     Ok(Modifier::AddToSet(values))
@@ -104,7 +114,7 @@ impl PushSort {
                     .to_owned(),
             )
         };
-        let direction = |value: Value<'_>| match value.as_integer() {
+        let direction = |value: Value<'_>| match number::whole(value) {
             Some(1) => Ok(false),
             Some(-1) => Ok(true),
             _ => Err(refuse()),

@@ -13,7 +13,7 @@ use frond_doc::builder::position_name;
 use frond_doc::{Array, Document, DocumentBuilder, Value};
 
 use super::array_filters::ArrayFilters;
-use super::modifier::Slot;
+use super::modifier::{Modifier, Slot};
 use super::tree::{Branch, Node, Step, conflict};
 use super::{Occasion, UpdateContext};
 use crate::code::Code;
@@ -129,7 +129,8 @@ fn named_edits<'t>(
     Ok(edits)
 }
 
-fn position(scope: &Scope<'_>) -> Result<usize, QueryError> {
+/// What `$` stands for.
+pub(super) fn position(scope: &Scope<'_>) -> Result<usize, QueryError> {
     scope.context.position.ok_or_else(|| {
         QueryError::new(
             Code::BadValue,
@@ -204,7 +205,7 @@ fn value_on_trail(
             out.end();
         }
         Some(scalar) => {
-            if let Some(step) = first_created(&branches, scope) {
+            if let Some(step) = first_blocked(&branches, scope) {
                 return Err(not_viable(step, &edit.name, scalar, scope));
             }
             out.append(&edit.name, scalar);
@@ -221,13 +222,25 @@ fn value_on_trail(
 
 /// The first step below which something would be made where nothing is.
 fn first_created<'t>(branches: &[&'t Branch], scope: &Scope<'_>) -> Option<&'t Step> {
+    first_step(branches, &|modifier| modifier.creates(scope))
+}
+
+/// The first step that can't be taken from a value that has no parts.
+fn first_blocked<'t>(branches: &[&'t Branch], scope: &Scope<'_>) -> Option<&'t Step> {
+    first_step(branches, &|modifier| modifier.creates(scope) || modifier.needs_possible_path())
+}
+
+/// The first step below which a modifier is as `wanted`.
+fn first_step<'t>(branches: &[&'t Branch], wanted: &dyn Fn(&Modifier) -> bool) -> Option<&'t Step> {
+    let is_wanted = |node: &Node| match node {
+        Node::Leaf(modifier) => wanted(modifier),
+        Node::Branch(branch) => first_step(&[branch], wanted).is_some(),
+    };
     branches
         .iter()
         .flat_map(|branch| branch.steps())
-        .find(|(step, node)| {
-            // Array steps want an array: whether there is one is asked when they are taken.
-            matches!(step, Step::Every | Step::Filtered(_)) || creates(node, scope)
-        })
+        // Array steps want an array: whether there is one is asked when they are taken.
+        .find(|(step, node)| matches!(step, Step::Every | Step::Filtered(_)) || is_wanted(node))
         .map(|(step, _)| step)
 }
 
@@ -235,6 +248,13 @@ fn creates(node: &Node, scope: &Scope<'_>) -> bool {
     match node {
         Node::Leaf(modifier) => modifier.creates(scope),
         Node::Branch(branch) => first_created(&[branch], scope).is_some(),
+    }
+}
+
+fn is_blocked(node: &Node, scope: &Scope<'_>) -> bool {
+    match node {
+        Node::Leaf(modifier) => modifier.creates(scope) || modifier.needs_possible_path(),
+        Node::Branch(branch) => first_blocked(&[branch], scope).is_some(),
     }
 }
 
@@ -270,7 +290,7 @@ fn elements(
             Step::Number(number) => by_position.push((*number, node)),
             Step::Positional => by_position.push((position(scope)?, node)),
             Step::Every | Step::Filtered(_) => by_filter.push((step, node)),
-            Step::Name(_) if creates(node, scope) => {
+            Step::Name(_) if is_blocked(node, scope) => {
                 let name = trail.0.last().map_or("", String::as_str);
                 return Err(not_viable(step, name, Value::Array(array), scope));
             }

@@ -8,6 +8,8 @@ mod lookups;
 mod model;
 mod pipelines;
 mod spills;
+mod stage_cases;
 mod stages;
 mod updates;
+mod window_cases;
 mod windows;

@@ -150,7 +150,7 @@ fn gaps_are_filled() {
             (r#"{"$densify": {"field": "v", "range": {"step": 0, "bounds": "full"}}}"#, "!5733401"),
             (
                 r#"{"$densify": {"field": "v", "range": {"step": 1, "bounds": "partition"}}}"#,
-                "!5733402",
+                "!5733408",
             ),
             (
                 r#"{"$densify": {"field": "v", "range": {"step": 1, "unit": "day", "bounds": "full"}}}"#,

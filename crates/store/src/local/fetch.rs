@@ -26,6 +26,17 @@ pub(super) type Located = (Arc<Pack>, Location, ChunkHash);
 
 impl LocalStore {
     pub(super) fn fetch(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+        let (chunk, all) = self.fetch_frame(hash)?;
+        all.into_iter().for_each(|chunk| self.cache.insert(chunk));
+        Ok(chunk)
+    }
+
+    pub(super) fn fetch_past_cache(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+        Ok(self.fetch_frame(hash)?.0)
+    }
+
+    /// The chunk, and all that are in its frame.
+    fn fetch_frame(&self, hash: ChunkHash) -> Result<(Chunk, Vec<Chunk>), StoreError> {
         let (pack, location) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
         let offset = u64::from(location.place.offset);
         let chunks = self.buffers.with(location.place.bytes as usize, |stored: &mut [u8]| {
@@ -33,8 +44,7 @@ impl LocalStore {
             decode_frame(pack, offset, stored, Naming::ByChecksum)
         })?;
         let chunk = pick(pack, offset, &chunks, hash)?;
-        chunks.into_iter().for_each(|chunk| self.cache.insert(chunk));
-        Ok(chunk)
+        Ok((chunk, chunks))
     }
 
     /// Fetches `hashes` from the disk, in any order, and tells `take` of every chunk that was read on

@@ -201,3 +201,22 @@ fn counters_tell_what_was_read_and_written() {
     assert_eq!(after.chunks_fetched - before.chunks_fetched, 10, "then they come from the cache");
     assert_eq!((after.chunks_written, after.bytes_put), (0, 0));
 }
+
+#[test]
+fn a_chunk_that_is_replaced_is_not_kept_in_memory_unless_it_was() {
+    let disk = SimDisk::new(0);
+    let chunk = blob(b"to be replaced");
+    open(&disk).unwrap().put_many(std::slice::from_ref(&chunk)).unwrap();
+    let options = frond_store::local::LocalOptions::default();
+    let store = LocalStore::open(&disk.machine(), options).unwrap();
+    // How often the disk was asked by then.
+    let replace = || {
+        assert_eq!(store.get_to_replace(chunk.hash()).unwrap(), chunk);
+        store.counters().chunks_fetched
+    };
+    assert_eq!([replace(), replace()], [1, 2]);
+    assert_eq!(store.get(chunk.hash()).unwrap(), chunk);
+    assert_eq!([replace(), replace()], [3, 3]);
+    let absent = blob(b"absent").hash();
+    assert!(matches!(store.get_to_replace(absent), Err(StoreError::Missing(_))));
+}

@@ -92,7 +92,13 @@ impl Rewrite<'_> {
             if !has_edits && self.builder.levels.is_aligned(child_level) {
                 self.builder.levels.reuse(child_level, &node.child(position))?;
             } else {
-                self.node(&node.load_child(self.store, position)?, is_last)?;
+                let child = node.child_hash(position);
+                // A leaf that is rewritten is hardly read again. Interior nodes are few, and are kept.
+                let chunk = match child_level {
+                    0 => self.store.get_to_replace(child)?,
+                    _ => self.store.get(child)?,
+                };
+                self.node(&node.open_child(chunk)?, is_last)?;
             }
         }
         Ok(())

@@ -2,12 +2,13 @@
 //!
 //! The search is the one that `aggregate` makes: by the conditions that moved to the front, in the order of a leading
 //! `$sort`, for as many documents as a `$limit` wants, and of these only for what a `$group` needs, so that an index
-//! may cover it.
+//! may cover it. A leading `$geoNear` is a search for the nearest.
 
 use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value};
 use frond_query::pipeline::{Pipeline, told};
 
 use super::{Effort, Purpose};
+use crate::collection::aggregate::geo_path;
 use crate::collection::find::{Query, Search, collation_of};
 use crate::collection::plan::{self, Order};
 use crate::collection::{AggregateRequest, FindRequest};
@@ -30,11 +31,21 @@ impl Database {
         let variables = self.parse_variables(request.variables.as_ref())?;
         let variables = variables.with_collation(collation.clone());
         let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
-        let filter = pipeline.take_filter().with_variables(variables);
-        let (order, limit) = pipeline.leading_order();
-        let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
-        let order = order.with_collation(&collation);
-        let needs = pipeline.needs();
+        let near = pipeline.take_geo_near();
+        let filter = match &near {
+            Some(near) => {
+                let path = geo_path(found.as_deref(), near, &self.namespace(collection))?;
+                near.filter(&path, &variables)
+            }
+            None => pipeline.take_filter().with_variables(variables),
+        };
+        let (sorted, limit) = pipeline.leading_order();
+        let order = match (filter.distance(), sorted) {
+            (Some(distance), _) => Order::Near(distance),
+            (None, Some(order)) => Order::By(order.clone()).with_collation(&collation),
+            (None, None) => Order::Any,
+        };
+        let needs = if near.is_some() { None } else { pipeline.needs() };
         let search = || Search {
             order: &order,
             limit: limit.and_then(|limit| u64::try_from(limit).ok()),
@@ -72,7 +83,10 @@ fn split(
         }
         found
     };
-    let filter = document_of("$match");
+    let filter = match document_of("$geoNear") {
+        Some(near) => near.get("query").and_then(|query| query.as_document()).map(|q| q.to_buf()),
+        None => document_of("$match"),
+    };
     let sort = if sorts { document_of("$sort") } else { None };
     let limit = stages.peek().and_then(|stage| stage.get("$limit")?.as_integer());
     let limit = limit.and_then(|limit| u64::try_from(limit).ok());

@@ -7,6 +7,7 @@ use super::super::evaluated::Evaluated;
 use super::super::failure;
 use super::super::node::Answer;
 use super::failed;
+use super::target::Subtype;
 use crate::error::QueryError;
 
 /// The subtype of UUIDs.
@@ -46,10 +47,10 @@ impl Format {
         })
     }
 
-    /// The format for a subtype.
-    fn chosen(self, subtype: u8) -> Format {
+    /// The format for bytes.
+    fn chosen(self, value: Binary<'_>) -> Format {
         match self {
-            Format::Auto if subtype == UUID => Format::Uuid,
+            Format::Auto if is_uuid(value) => Format::Uuid,
             Format::Auto => Format::Base64,
             other => other,
         }
@@ -77,13 +78,16 @@ impl ByteOrder {
     }
 }
 
+fn is_uuid(value: Binary<'_>) -> bool {
+    value.subtype == UUID && value.bytes.len() == 16
+}
+
 fn binary(subtype: u8, bytes: &[u8]) -> Answer<'static> {
     Ok(Evaluated::copy(Value::Binary(Binary { subtype, bytes })))
 }
 
 /// The bytes that a string stands for.
 pub(super) fn from_string(text: &str, subtype: u8, format: Format) -> Answer<'static> {
-    let format = format.chosen(subtype);
     if (format == Format::Uuid) != (subtype == UUID) {
         let message = format!(
             "Input string in $convert with no onError value: the uuid format goes with subtype \
@@ -96,7 +100,9 @@ pub(super) fn from_string(text: &str, subtype: u8, format: Format) -> Answer<'st
         Format::Hex => from_hex(text),
         Format::Uuid => from_uuid(text),
         Format::Base64Url => from_base64(text, b"-_", false),
-        _ => from_base64(text, b"+/", true),
+        Format::Base64 => from_base64(text, b"+/", true),
+        // What a string may be isn't guessed.
+        Format::Auto => None,
     };
     let bytes = bytes.ok_or_else(|| {
         failed(format!("Input string '{text}' is not valid in $convert with no onError value"))
@@ -107,12 +113,12 @@ pub(super) fn from_string(text: &str, subtype: u8, format: Format) -> Answer<'st
 /// The string that stands for bytes.
 pub(super) fn to_string(value: Binary<'_>, format: Format) -> Answer<'static> {
     let refuse = |why: &str| failed(format!("{why} in $convert with no onError value"));
-    Evaluated::string(match format.chosen(value.subtype) {
+    Evaluated::string(match format.chosen(value) {
         Format::Utf8 => std::str::from_utf8(value.bytes)
             .map_err(|_| refuse("BinData does not represent a valid UTF-8 string"))?
             .to_owned(),
         Format::Hex => hex(value.bytes).to_uppercase(),
-        Format::Uuid if value.subtype == UUID && value.bytes.len() == 16 => {
+        Format::Uuid if is_uuid(value) => {
             let digits = hex(value.bytes);
             let (a, rest) = digits.split_at(8);
             let (b, rest) = rest.split_at(4);
@@ -127,12 +133,15 @@ pub(super) fn to_string(value: Binary<'_>, format: Format) -> Answer<'static> {
 }
 
 /// The bytes of a number.
-pub(super) fn from_number(value: Value<'_>, subtype: u8, order: ByteOrder) -> Answer<'static> {
+pub(super) fn from_number(value: Value<'_>, subtype: Subtype, order: ByteOrder) -> Answer<'static> {
+    // No number is a UUID.
+    let subtype = subtype.number()?;
     let mut bytes = match value {
+        _ if subtype == UUID => return Err(super::unsupported(value, Some(ElementType::Binary))),
         Value::Int32(number) => number.to_le_bytes().to_vec(),
         Value::Int64(number) => number.to_le_bytes().to_vec(),
         Value::Double(number) => number.to_le_bytes().to_vec(),
-        _ => return Err(super::unsupported(value, ElementType::Binary)),
+        _ => return Err(super::unsupported(value, Some(ElementType::Binary))),
     };
     if order == ByteOrder::Big {
         bytes.reverse();

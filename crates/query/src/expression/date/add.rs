@@ -87,6 +87,10 @@ impl Operation for Shift {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let operator = &self.operator;
         let start = self.start.evaluate(scope)?;
+        // A constant that is no unit is an error, whatever the date is.
+        if start.is_nullish() && self.unit.constant().is_none() {
+            return Ok(Evaluated::NULL);
+        }
         let unit = self.unit.evaluate(scope)?;
         let unit = match unit.value() {
             None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),

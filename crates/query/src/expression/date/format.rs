@@ -19,19 +19,25 @@ const ISO_FORMAT: &str = "%Y-%m-%dT%H:%M:%S.%LZ";
 /// Of other zones than UTC, whose offset MongoDB doesn't print.
 const LOCAL_FORMAT: &str = "%Y-%m-%dT%H:%M:%S.%L";
 
-/// A date as `$toString` prints it.
-pub(in crate::expression) fn iso_text(millis: i64) -> String {
+/// A date as C's `ctime` prints it, without its weekday and year.
+pub(in crate::expression) fn short_text(millis: i64) -> String {
     let moment = Moment::new(millis);
     format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
-        moment.year,
-        moment.month,
+        "{} {:2} {:02}:{:02}:{:02}",
+        short_month(&moment),
         moment.day,
         moment.hour(),
         moment.minute(),
-        moment.second(),
-        moment.millisecond()
+        moment.second()
     )
+}
+
+/// A date as `$toString` prints it.
+///
+/// # Errors
+/// 18537 beyond the years 0 to 9999.
+pub(in crate::expression) fn utc_text(millis: i64) -> Result<String, QueryError> {
+    format_with(None, millis, &Zone::Utc)
 }
 
 /// Prints a date as `$dateToString` does.
@@ -127,14 +133,21 @@ fn write_date(format: &str, moment: &Moment, offset: i64) -> Result<String, Quer
     Ok(out)
 }
 
+fn month(moment: &Moment) -> &'static str {
+    let position = usize::try_from(moment.month - 1).ok();
+    position.and_then(|position| MONTHS.get(position)).copied().unwrap_or_default()
+}
+
+fn short_month(moment: &Moment) -> &'static str {
+    month(moment).get(..3).unwrap_or_default()
+}
+
 fn write_part(
     out: &mut String,
     specifier: char,
     moment: &Moment,
     offset: i64,
 ) -> Result<(), QueryError> {
-    let month = usize::try_from(moment.month - 1).ok().and_then(|month| MONTHS.get(month));
-    let month = month.copied().unwrap_or_default();
     let (number, width) = match specifier {
         'Y' => (moment.year, 4),
         'm' => (moment.month, 2),
@@ -158,11 +171,11 @@ fn write_part(
             return Ok(());
         }
         'b' => {
-            out.push_str(&month[..3.min(month.len())]);
+            out.push_str(short_month(moment));
             return Ok(());
         }
         'B' => {
-            out.push_str(month);
+            out.push_str(month(moment));
             return Ok(());
         }
         '%' => {

@@ -7,7 +7,7 @@ use super::super::evaluated::Evaluated;
 use super::super::failure;
 use super::super::node::{Answer, Node, Operation};
 use super::super::number::Number;
-use super::super::parse::{Parser, named};
+use super::super::parse::{Parser, has_names, named};
 use super::super::scope::Scope;
 use super::calendar::{DAY_MILLIS, Moment, days_from_civil, days_from_iso, month_of};
 use super::zone::{ZoneArgument, not_a_zone};
@@ -25,6 +25,10 @@ struct Part {
 impl Operation for Part {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let date = self.date.evaluate(scope)?;
+        if date.is_nullish() && !self.zone.is_constant() {
+            return Ok(Evaluated::NULL);
+        }
+        let moment = if date.is_nullish() { None } else { Some(millis(&date)?) };
         let zone = self.zone.evaluate(scope, |value| {
             let (name, type_name, text) = (&self.name, value.type_name(), value.text());
             let message = format!(
@@ -33,10 +37,8 @@ impl Operation for Part {
             );
             failure(40533, message)
         })?;
-        let Some(zone) = zone.filter(|_| !date.is_nullish()) else {
-            return Ok(Evaluated::NULL);
-        };
-        let moment = Moment::new(zone.local(millis(&date)?));
+        let (Some(zone), Some(millis)) = (zone, moment) else { return Ok(Evaluated::NULL) };
+        let moment = Moment::new(zone.local(millis));
         let part = match self.name.as_str() {
             "$year" => moment.year,
             "$month" => moment.month,
@@ -62,10 +64,7 @@ pub(in crate::expression) fn part(
     argument: Value<'_>,
     parser: &mut Parser,
 ) -> Result<Node, QueryError> {
-    let is_named = argument
-        .as_document()
-        .is_some_and(|document| document.iter().all(|(name, _)| !name.starts_with('$')));
-    let (date, zone) = if is_named {
+    let (date, zone) = if has_names(argument) {
         let codes = (Code::Location(40535), Code::Location(40535));
         let [date, zone] = named(operator, argument, ["date", "timezone"], codes)?;
         let date =
@@ -93,7 +92,9 @@ struct ToParts {
 impl Operation for ToParts {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let date = self.date.evaluate(scope)?;
-        let zone = self.zone.evaluate(scope, not_a_zone)?;
+        let Some(zone) = self.zone.evaluate(scope, not_a_zone)? else {
+            return Ok(Evaluated::NULL);
+        };
         let iso = match &self.iso {
             None => Some(false),
             Some(iso) => {
@@ -109,9 +110,7 @@ impl Operation for ToParts {
                 }
             }
         };
-        let (Some(zone), Some(iso), false) = (zone, iso, date.is_nullish()) else {
-            return Ok(Evaluated::NULL);
-        };
+        let (Some(iso), false) = (iso, date.is_nullish()) else { return Ok(Evaluated::NULL) };
         let moment = Moment::new(zone.local(millis(&date)?));
         let (names, parts) = if iso {
             let (year, week) = moment.iso_week();
@@ -217,9 +216,8 @@ impl Operation for FromParts {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let rules = if self.is_iso { &ISO } else { &CIVIL };
         let mut numbers = [0; 7];
-        let all = rules.iter().chain(&TIMES).enumerate();
-        // The times come first, as errors are met.
-        for (position, rule) in all.clone().skip(3).chain(all.take(3)) {
+        // In the order in which errors and nulls are met: times, zone, date.
+        for (rule, position) in TIMES.iter().zip(3..) {
             match self.number(position, rule, scope)? {
                 Some(number) => numbers[position] = number,
                 None => return Ok(Evaluated::NULL),
@@ -228,6 +226,12 @@ impl Operation for FromParts {
         let Some(zone) = self.zone.evaluate(scope, not_a_zone)? else {
             return Ok(Evaluated::NULL);
         };
+        for (position, rule) in rules.iter().enumerate() {
+            match self.number(position, rule, scope)? {
+                Some(number) => numbers[position] = number,
+                None => return Ok(Evaluated::NULL),
+            }
+        }
         let [year, second, third, hours, minutes, seconds, millis] = numbers;
         if !(1..=9999).contains(&year) {
             let (name, code) = if self.is_iso { ("isoWeekYear", 31095) } else { ("year", 40523) };

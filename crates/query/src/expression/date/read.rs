@@ -53,7 +53,7 @@ impl Read {
             _ if has_time => return Err(incomplete()),
             _ => (0, 0, 0),
         };
-        if 24 < hour || 59 < minute || 59 < second {
+        if 23 < hour || 59 < minute || 59 < second {
             return Err(unreadable(text, "the time is out of range"));
         }
         let day = self.date(text)?.ok_or_else(incomplete)?;

@@ -43,7 +43,9 @@ fn truncated(
         let bin =
             bin.checked_mul(unit).ok_or_else(|| failure(5_439_002, "dateTrunc overflowed"))?;
         let distance = millis.checked_sub(reference).ok_or_else(overflowed)?;
-        return millis.checked_sub(distance.rem_euclid(bin)).ok_or_else(overflowed);
+        return millis
+            .checked_sub(distance.rem_euclid(bin))
+            .ok_or_else(|| failure(5_439_001, "dateTrunc overflowed"));
     }
     if BIN_MAX < bin {
         return Err(failure(5_439_006, "dateTrunc unsupported binSize value"));
@@ -84,8 +86,12 @@ impl Operation for Truncate {
             Some(bin) => bin.evaluate(scope)?,
             None => Evaluated::from(1),
         };
+        if value.is_nullish() || bin.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        let bin = bin_size(&bin)?;
         let unit_value = self.unit.evaluate(scope)?;
-        if value.is_nullish() || bin.is_nullish() || unit_value.is_nullish() {
+        if unit_value.is_nullish() {
             return Ok(Evaluated::NULL);
         }
         let unit = unit(OPERATOR, &unit_value)?;
@@ -106,21 +112,25 @@ impl Operation for Truncate {
             let found = value.type_name();
             failure(5_439_012, format!("{OPERATOR} requires 'date' to be a date, but got {found}"))
         })?;
-        let bin = Number::of(bin.or_null()).and_then(Number::whole).ok_or_else(|| {
-            let (text, found) = (bin.text(), bin.type_name());
-            let message = format!(
-                "{OPERATOR} requires 'binSize' to be a 64-bit integer, but got value '{text}' \
-                 of type {found}"
-            );
-            failure(5_439_017, message)
-        })?;
-        if bin <= 0 {
-            let message =
-                format!("{OPERATOR} requires 'binSize' to be greater than 0, but got value {bin}");
-            return Err(failure(5_439_018, message));
-        }
         Ok(date(truncated(millis, unit, bin, &zone, first_day)?))
     }
+}
+
+fn bin_size(value: &Evaluated<'_>) -> Result<i64, QueryError> {
+    let bin = Number::of(value.or_null()).and_then(Number::whole).ok_or_else(|| {
+        let (text, found) = (value.text(), value.type_name());
+        let message = format!(
+            "{OPERATOR} requires 'binSize' to be a 64-bit integer, but got value '{text}' of type \
+             {found}"
+        );
+        failure(5_439_017, message)
+    })?;
+    if bin <= 0 {
+        let message =
+            format!("{OPERATOR} requires 'binSize' to be greater than 0, but got value {bin}");
+        return Err(failure(5_439_018, message));
+    }
+    Ok(bin)
 }
 
 /// `$dateTrunc`

@@ -43,11 +43,11 @@ fn within_reach(millis: i64) -> i64 {
 impl Zone {
     /// Finds a zone by its name or offset: `Europe/Oslo`, `+05:30`, `+0530`, `+05`.
     pub(in crate::expression) fn parse(name: &str) -> Result<Zone, QueryError> {
-        if matches!(name, "UTC" | "Z") {
+        if name == "UTC" {
             return Ok(Zone::Utc);
         }
         if let Some(minutes) = fixed_offset(name) {
-            return Ok(Zone::Fixed(minutes * 60_000));
+            return Ok(if minutes == 0 { Zone::Utc } else { Zone::Fixed(minutes * 60_000) });
         }
         // The database takes any case of letters, MongoDB only the right one.
         match jiff::tz::db().get(name) {
@@ -56,7 +56,7 @@ impl Zone {
         }
     }
 
-    /// Whether this is UTC by name.
+    /// Whether this is UTC by that name, or without any offset.
     pub(in crate::expression) fn is_utc(&self) -> bool {
         matches!(self, Zone::Utc)
     }
@@ -140,6 +140,14 @@ impl ZoneArgument {
         Ok(ZoneArgument::Computed(node))
     }
 
+    /// Whether it is the same for all documents.
+    pub(in crate::expression) fn is_constant(&self) -> bool {
+        match self {
+            ZoneArgument::Absent | ZoneArgument::Constant(_) => true,
+            ZoneArgument::Computed(node) => node.constant().is_some(),
+        }
+    }
+
     /// The zone: UTC where there is none, `None` where it is null. `describe` makes the error for
     /// what is no string.
     pub(in crate::expression) fn evaluate<'a>(
@@ -192,10 +200,12 @@ mod tests {
 
     #[test]
     fn zones_have_names_and_offsets() {
-        for name in ["UTC", "Z", "GMT", "Etc/UTC", "America/New_York", "+01", "-0130", "+05:45"] {
+        for name in ["UTC", "GMT", "Etc/UTC", "America/New_York", "+01", "-0130", "+05:45"] {
             assert!(Zone::parse(name).is_ok(), "{name}");
         }
-        for name in ["", "x", "europe/berlin", "+1", "+1:00", "+01:0", "+010", "+a1", "Mars/City"] {
+        for name in
+            ["", "x", "Z", "europe/berlin", "+1", "+1:00", "+01:0", "+010", "+a1", "Mars/City"]
+        {
             assert_eq!(Zone::parse(name).unwrap_err().code.number(), 40485, "{name}");
         }
     }

@@ -150,7 +150,7 @@ fn text<'v>(keyword: &str, value: Value<'v>) -> Result<&'v str, QueryError> {
 }
 
 fn count(keyword: &str, value: Value<'_>) -> Result<u64, QueryError> {
-    let whole = value.as_integer().and_then(|number| u64::try_from(number).ok());
+    let whole = crate::number::whole(value).and_then(|number| u64::try_from(number).ok());
     whole.ok_or_else(|| match value.is_number() {
         true => failed(format!("Expected a non-negative integer in: {keyword}")),
         false => wrong_type(keyword, "a number"),

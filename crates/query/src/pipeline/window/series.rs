@@ -35,6 +35,17 @@ pub(super) fn ordinate(value: &Evaluated<'_>) -> Result<f64, QueryError> {
     })
 }
 
+/// What is wrong with a point of a `$derivative`, in the codes of `$integral`.
+pub(super) fn of_integral(error: QueryError) -> QueryError {
+    let code = match error.code {
+        Code::Location(5_624_900) => 5_423_901,
+        Code::Location(5_624_901) => 5_423_902,
+        Code::Location(5_624_902 | 5_624_903) => 5_423_900,
+        _ => return error,
+    };
+    failure(code, error.message)
+}
+
 /// An input of `$linearFill` as a number; `None` where it is to be filled.
 pub(super) fn fixed(value: &Evaluated<'_>) -> Result<Option<f64>, QueryError> {
     if value.is_nullish() {
@@ -111,7 +122,7 @@ pub(super) fn integral(
     unit: Option<TimeUnit>,
     bounds: &Bounds,
 ) -> Result<Column, QueryError> {
-    let points = points(partition, input, unit)?;
+    let points = points(partition, input, unit).map_err(of_integral)?;
     // The area from the first document to each.
     let mut areas = vec![0.0; points.len()];
     for position in 1..points.len() {

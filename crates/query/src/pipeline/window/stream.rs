@@ -158,7 +158,9 @@ impl Stream {
             }
             (Kind::Integral { input, unit }, State::Trails(trails)) => {
                 let (leading, trailing) = &mut **trails;
-                let ends = place.move_trails(leading, trailing, input, *unit)?;
+                let ends = place
+                    .move_trails(leading, trailing, input, *unit)
+                    .map_err(series::of_integral)?;
                 let area = ends.map(|(from, _)| leading.area() - trailing.area_to(from));
                 Ok(area.map_or(Evaluated::NULL, Evaluated::from))
             }
