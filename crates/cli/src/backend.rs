@@ -80,8 +80,8 @@ fn visit_batch(
 }
 
 /// The caches of whoever reads each chunk once: a document of a gigabyte goes in and out in 64 MB of memory.
-const STREAMING_CACHE_BYTES: u64 = 8 << 20;
-const STREAMING_INDEX_CACHE_BYTES: u64 = 4 << 20;
+const STREAMING_CACHE_BYTES: u64 = 4 << 20;
+const STREAMING_INDEX_CACHE_BYTES: u64 = 2 << 20;
 
 /// A data directory that this process has opened.
 pub struct Embedded {

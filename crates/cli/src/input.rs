@@ -64,7 +64,9 @@ impl Read for Text {
     }
 }
 
-/// Bits of a text, of some 256 KB each, that wait between two threads.
+/// What is read of a file at once; of a long text also a bit that goes from one thread to another.
+const BIT_BYTES: usize = 64 << 10;
+/// Bits of a text that wait between two threads.
 const BITS_WAITING: usize = 4;
 /// Documents whose text is longer are streamed.
 pub const STREAMED_TEXT_BYTES_MIN: usize = 8 << 20;
@@ -90,7 +92,7 @@ pub fn open(
     format: Format,
     blanks: csv::Blanks,
 ) -> Result<Source, Failure> {
-    let mut reader = std::io::BufReader::with_capacity(256 << 10, reader);
+    let mut reader = std::io::BufReader::with_capacity(BIT_BYTES, reader);
     let first = skip_byte_order_mark(&mut reader)?;
     let format = match format {
         Format::Auto => guess(name, first)?,

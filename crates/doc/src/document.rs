@@ -10,8 +10,8 @@ use std::hash::{Hash, Hasher};
 use bytes::Bytes;
 
 use crate::error::DocError;
-use crate::field_index::shape::ShapeRegistry;
-use crate::field_index::{Attached, FieldIndex, Known};
+use crate::field_index::shape::{Remembered, ShapeRegistry};
+use crate::field_index::{Attached, FieldIndex, Known, Spot};
 use crate::field_scan;
 use crate::raw::{RawElement, RawElements};
 use crate::validate::validate;
@@ -88,29 +88,51 @@ impl<'a> Document<'a> {
     }
 
     /// The field at a dotted path through documents alone (arrays are not entered), undecoded.
-    #[inline]
+    #[inline(always)]
     pub fn field_at(&self, dotted: &str) -> Option<RawElement<'a>> {
-        match self.index().map(|index| index.at_dotted(self.bytes, dotted)) {
-            Some(Known::At(spot)) => spot.element(self.bytes),
-            Some(Known::Absent) => None,
-            Some(Known::Unindexed) | None => self.walk_to(dotted),
-        }
+        // No closure, which might become a call, and hand what it finds on through memory.
+        let known = match self.index() {
+            Some(index) => index.at_dotted(self.bytes, dotted),
+            None => Known::Unindexed,
+        };
+        let spot = match known {
+            Known::At(spot) => spot,
+            Known::Absent => return None,
+            Known::Unindexed => walk_to_dotted(self.bytes, self.index, dotted)?,
+        };
+        spot.element(self.bytes)
     }
 
-    #[inline(never)]
-    fn walk_to(&self, dotted: &str) -> Option<RawElement<'a>> {
-        let mut parts = dotted.split('.');
+    /// Where the field lies to which `parts` lead through documents, name by name.
+    pub(crate) fn walk_to<'p>(&self, mut parts: impl Iterator<Item = &'p str>) -> Option<Spot> {
         let mut found = self.field(parts.next()?.as_bytes())?;
         for part in parts {
             found = found.decode()?.as_document()?.field(part.as_bytes())?;
         }
-        Some(found)
+        Spot::of(self.bytes, &found)
+    }
+
+    /// What it is made of: calls take a view's parts in registers, and the view by its address.
+    #[inline(always)]
+    pub(crate) fn into_parts(self) -> (&'a [u8], Option<&'a Attached>) {
+        (self.bytes, self.index)
+    }
+
+    /// The document that was taken apart by [`Document::into_parts`].
+    pub(crate) fn from_parts(bytes: &'a [u8], index: Option<&'a Attached>) -> Document<'a> {
+        Document { bytes, index }
     }
 
     /// Whether fields are found without a scan.
     #[inline]
     pub fn is_indexed(&self) -> bool {
         self.index().is_some()
+    }
+
+    /// As [`Attached::at_remembered`].
+    #[inline(always)]
+    pub(crate) fn at_remembered(&self, remembered: Remembered) -> Known {
+        self.index.map_or(Known::Unindexed, |index| index.at_remembered(remembered))
     }
 
     #[inline(always)]
@@ -127,6 +149,11 @@ impl<'a> Document<'a> {
     pub fn to_buf(&self) -> DocumentBuf {
         DocumentBuf::from_validated(Bytes::copy_from_slice(self.bytes))
     }
+}
+
+#[inline(never)]
+fn walk_to_dotted(bytes: &[u8], index: Option<&Attached>, dotted: &str) -> Option<Spot> {
+    Document { bytes, index }.walk_to(dotted.split('.'))
 }
 
 impl<'a> Array<'a> {

@@ -28,7 +28,7 @@ use crate::path::Path;
 use crate::raw::{RawElement, element_at};
 use buckets::Buckets;
 use cache::LazyIndex;
-use shape::{Offset, Place, Shape, ShapeRegistry};
+use shape::{Offset, Place, Remembered, Shape, ShapeRegistry};
 
 /// Documents below are scanned.
 pub const INDEXED_BYTES_MIN: usize = 1 << 8;
@@ -57,6 +57,23 @@ pub(crate) enum Attached {
 const _: () = assert!(size_of::<Option<Attached>>() == 32); // With its bytes one cache line.
 
 impl Attached {
+    /// Where a field lies whose place in a shape is remembered: [`Known::Unindexed`] if the document has another
+    /// shape, or isn't known to have it.
+    #[inline(always)]
+    pub(crate) fn at_remembered(&self, remembered: Remembered) -> Known {
+        if let Attached::Ready(FieldIndex(Kind::Short { number, offsets, .. })) = self
+            && *number == remembered.number
+        {
+            return known(offsets, remembered.place);
+        }
+        if let Attached::Ready(FieldIndex(Kind::Long { number, offsets, .. })) = self
+            && *number == remembered.number
+        {
+            return known(offsets, remembered.place);
+        }
+        Known::Unindexed
+    }
+
     #[inline(always)]
     pub(crate) fn get(&self, document: &[u8]) -> Option<&FieldIndex> {
         match self {
@@ -113,39 +130,48 @@ impl FieldIndex {
     /// Where the first of `document`'s outermost fields lies that has this name.
     #[inline]
     pub(crate) fn field(&self, document: &[u8], name: &[u8]) -> Known {
-        match &self.0 {
-            Kind::Long { shape, offsets, .. } => known(offsets, shape.find_name(name)),
-            Kind::Short { shape, offsets, .. } => known(offsets, shape.find_name(name)),
-            Kind::Buckets(buckets) => Known::of(buckets.find(document, name)),
+        match self.shape() {
+            Ok(shape) => self.at(shape.find_name(name)),
+            Err(buckets) => Known::of(buckets.find(document, name)),
         }
     }
 
     /// Where the field lies that `path` names through documents alone.
-    #[inline(always)]
     pub(crate) fn at_path(&self, document: &[u8], path: &Path) -> Known {
-        match &self.0 {
-            Kind::Long { number, shape, offsets } => known(offsets, path.place_in(*number, shape)),
-            Kind::Short { number, shape, offsets } => known(offsets, path.place_in(*number, shape)),
-            Kind::Buckets(buckets) => match path.parts() {
-                [name] => Known::of(buckets.find(document, name.as_bytes())),
-                _ => Known::Unindexed,
-            },
+        match (self.shape(), path.parts()) {
+            (Ok(shape), _) => self.at(path.place_in(shape)),
+            (Err(buckets), [name]) => Known::of(buckets.find(document, name.as_bytes())),
+            (Err(_), _) => Known::Unindexed,
         }
     }
 
     /// As [`FieldIndex::at_path`], of a path that is not compiled.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn at_dotted(&self, document: &[u8], dotted: &str) -> Known {
         let path = dotted.as_bytes();
+        match self.shape() {
+            Ok(shape) => self.at(shape.find_dotted(path, shape::hash(path))),
+            Err(_) if path.contains(&shape::SEPARATOR) => Known::Unindexed,
+            Err(buckets) => Known::of(buckets.find(document, path)),
+        }
+    }
+
+    /// The document's shape, or what it has instead.
+    #[inline(always)]
+    fn shape(&self) -> Result<&Shape, &Buckets> {
         match &self.0 {
-            Kind::Long { shape, offsets, .. } => {
-                known(offsets, shape.find_dotted(path, shape::hash(path)))
-            }
-            Kind::Short { shape, offsets, .. } => {
-                known(offsets, shape.find_dotted(path, shape::hash(path)))
-            }
-            Kind::Buckets(_) if path.contains(&shape::SEPARATOR) => Known::Unindexed,
-            Kind::Buckets(buckets) => Known::of(buckets.find(document, path)),
+            Kind::Long { shape, .. } | Kind::Short { shape, .. } => Ok(shape),
+            Kind::Buckets(buckets) => Err(buckets),
+        }
+    }
+
+    /// Where the field at a place of the document's shape lies.
+    #[inline(always)]
+    fn at(&self, place: Place) -> Known {
+        match &self.0 {
+            Kind::Long { offsets, .. } => known(offsets, place),
+            Kind::Short { offsets, .. } => known(offsets, place),
+            Kind::Buckets(_) => Known::Unindexed,
         }
     }
 }
@@ -163,11 +189,12 @@ pub(crate) enum Known {
     Unindexed,
 }
 
-/// Where an element begins in its document, and how long its name is.
+/// Where an element begins in its document, and how long its name is. So narrow that their sum fits into a `usize`
+/// without being looked at.
 #[derive(Clone, Copy)]
 pub(crate) struct Spot {
-    offset: usize,
-    name_bytes: usize,
+    offset: u32,
+    name_bytes: u32,
 }
 
 impl Known {
@@ -178,18 +205,24 @@ impl Known {
 }
 
 impl Spot {
+    /// Of an element that lies in `document`, or in a document inside of it.
+    pub(crate) fn of(document: &[u8], element: &RawElement<'_>) -> Option<Spot> {
+        // Behind the type, which is one byte.
+        let name_offset = element.name.as_ptr().addr().checked_sub(document.as_ptr().addr())?;
+        let offset = u32::try_from(name_offset.checked_sub(1)?).ok()?;
+        Some(Spot { offset, name_bytes: u32::try_from(element.name.len()).ok()? })
+    }
+
     /// The element there.
     #[inline(always)]
     pub(crate) fn element(self, document: &[u8]) -> Option<RawElement<'_>> {
-        element_at(document, self.offset, self.name_bytes)
+        element_at(document, self.offset as usize, self.name_bytes as usize)
     }
 }
 
 /// Where the field at a place of the shape lies, given its document's offsets.
 #[inline(always)]
-fn known<O: Offset>(offsets: &[O], place: Option<Place>) -> Known {
-    let Some(Place { ordinal, name_bytes }) = place else { return Known::Absent };
-    let Some(offset) = offsets.get(usize::from(ordinal)) else { return Known::Absent };
-    let offset: u32 = (*offset).into();
-    Known::At(Spot { offset: offset as usize, name_bytes: usize::from(name_bytes) })
+fn known<O: Offset>(offsets: &[O], place: Place) -> Known {
+    let Some(offset) = offsets.get(usize::from(place.ordinal)) else { return Known::Absent };
+    Known::At(Spot { offset: (*offset).into(), name_bytes: place.name_bytes.into() })
 }

@@ -5,7 +5,7 @@
 //! on from there when the next one is asked for: never more than one walk, and never further than
 //! needed. A name is read as two numbers: finding its end and comparing it with those that are
 //! wanted costs a few instructions for names of less than sixteen bytes, which most are. Where documents
-//! have the same fields in the same order, a walk compares names with those that it expects ([`layout`]).
+//! have the same fields in the same order, a walk compares names with those that it expects (`layout`).
 
 mod layout;
 
@@ -14,7 +14,7 @@ use std::fmt;
 use crate::document::Document;
 use crate::raw::{RawElement, array_at, element_at, kind_of, split_name, value_bytes};
 use crate::value::{ElementType, Value};
-use layout::{Layout, Learnt};
+use layout::{Layout, Learnt, Left, Met, Progress};
 
 /// Names of at most so many fields are collected; others are looked for by themselves.
 pub const SCANNED_NAMES_MAX: usize = 8;
@@ -38,10 +38,11 @@ struct Head {
 /// A walk over one document.
 pub struct FieldScan<'a> {
     names: &'a ScannedNames,
+    /// From where on nothing is expected.
     walk: Walk<'a>,
     /// What to expect of the next element, as long as all were as expected, and how many were.
     layout: Option<&'a Layout>,
-    passed: usize,
+    progress: Progress,
     /// By number: where the first field of that name begins; 0 if the walk has not passed it. Small,
     /// since one is made for each document.
     found: [u32; SCANNED_NAMES_MAX],
@@ -120,9 +121,28 @@ impl<'a> FieldScan<'a> {
     /// Begins a walk over `document` for `names`.
     pub fn new(document: Document<'a>, names: &'a ScannedNames) -> FieldScan<'a> {
         let bytes = document.as_bytes();
-        let layout = names.learnt.layout(bytes, names);
-        let found = [0; SCANNED_NAMES_MAX];
-        FieldScan { names, walk: Walk::over(bytes), layout, passed: 0, found }
+        FieldScan {
+            names,
+            walk: Walk::over(bytes),
+            layout: names.learnt.layout(bytes, names),
+            progress: Progress::START,
+            found: [0; SCANNED_NAMES_MAX],
+        }
+    }
+
+    /// Shows each field that is asked for to `meet`, in the document's order, until it says `true`: its number, its
+    /// type and its value's bytes. Returns whether it did; if not, what wasn't shown isn't there. To be called
+    /// before any field is asked for.
+    #[inline]
+    pub fn meet_all(&mut self, mut meet: impl FnMut(u8, ElementType, &'a [u8]) -> bool) -> bool {
+        let mut open = self.names.names.len();
+        let mut is_stopped = false;
+        self.meet(|met| {
+            open -= 1;
+            is_stopped = meet(met.number, met.kind, met.value);
+            is_stopped || open == 0
+        });
+        is_stopped
     }
 
     /// The first field with the name of that number, undecoded.
@@ -138,53 +158,51 @@ impl<'a> FieldScan<'a> {
     }
 
     /// Where the first field with the name of that number begins.
-    #[inline]
     fn walk_to(&mut self, number: usize) -> Option<u32> {
+        self.meet(|met| usize::from(met.number) == number);
+        self.found.get(number).copied().filter(|offset| *offset != 0)
+    }
+
+    /// Walks on, and shows each field that is asked for and is the first of its name to `meet`, until it says `true`.
+    #[inline(always)]
+    fn meet(&mut self, mut meet: impl FnMut(Met<'a>) -> bool) {
+        let found = &mut self.found;
+        let mut meet = |met: Met<'a>| {
+            let place = &mut found[usize::from(met.number) % SCANNED_NAMES_MAX];
+            let is_first = *place == 0;
+            if is_first {
+                *place = met.offset as u32;
+            }
+            is_first && meet(met)
+        };
         if let Some(layout) = self.layout {
-            let found = &mut self.found;
-            let meet = |met: u8, offset: u32| {
-                let place = &mut found[usize::from(met) % SCANNED_NAMES_MAX];
-                // The first field of a name counts.
-                let is_first = *place == 0;
-                if is_first {
-                    *place = offset;
-                }
-                is_first && usize::from(met) == number
-            };
-            let Walk { bytes, offset } = &mut self.walk;
-            if layout.follow(bytes, offset, &mut self.passed, meet) {
-                return self.found.get(number).copied();
+            match layout.follow(self.walk.bytes, &mut self.progress, &mut meet) {
+                Left::Stopped => return,
+                Left::Unexpected(offset) => self.walk.offset = offset,
             }
             self.layout = None;
         }
-        self.search(number)
+        search(self.names, &mut self.walk, &mut meet);
     }
+}
 
-    /// As `walk_to`, from where nothing is expected.
-    fn search(&mut self, number: usize) -> Option<u32> {
-        let names = self.names;
-        // A copy stays in registers.
-        let mut walk = self.walk.clone();
-        let mut answer = None;
-        loop {
-            let offset = walk.offset;
-            let Some(met) = walk.next() else { break };
-            if !names.heads.contains(&met.head) {
-                continue;
-            }
-            let Some(position) = names.position(met.head, met.name) else { continue };
-            // The first field of a name counts.
-            if self.found[position] == 0 {
-                self.found[position] = offset as u32;
-                if position == number {
-                    answer = Some(offset as u32);
-                    break;
-                }
-            }
+/// Walks on from where nothing is expected, until `meet` says `true`.
+fn search<'a>(names: &ScannedNames, walk: &mut Walk<'a>, meet: &mut dyn FnMut(Met<'a>) -> bool) {
+    // A copy stays in registers.
+    let mut here = walk.clone();
+    loop {
+        let offset = here.offset;
+        let Some(met) = here.next() else { break };
+        if !names.heads.contains(&met.head) {
+            continue;
         }
-        self.walk = walk;
-        answer
+        let Some(position) = names.position(met.head, met.name) else { continue };
+        let met = Met { number: position as u8, offset, kind: met.kind, value: met.value };
+        if meet(met) {
+            break;
+        }
     }
+    *walk = here;
 }
 
 impl ScannedNames {
@@ -218,7 +236,7 @@ struct Walk<'a> {
     offset: usize,
 }
 
-struct Met<'a> {
+struct Walked<'a> {
     kind: ElementType,
     head: Head,
     name: &'a [u8],
@@ -231,7 +249,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Met<'a>> {
+    fn next(&mut self) -> Option<Walked<'a>> {
         let rest = self.bytes.get(self.offset..)?;
         let (&kind, rest) = rest.split_first()?;
         let kind = kind_of(kind)?;
@@ -251,7 +269,7 @@ impl<'a> Walk<'a> {
         let (_, rest) = rest.split_first()?;
         let value = rest.get(..value_bytes(kind, rest)?)?;
         self.offset += 2 + name_bytes + value.len();
-        Some(Met { kind, head, name, value })
+        Some(Walked { kind, head, name, value })
     }
 }
 

@@ -17,8 +17,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::document::{Array, Document};
-use crate::field_index::Known;
-use crate::field_index::shape::{self, Place, Shape};
+use crate::field_index::shape::{self, Place, Remembered, Shape};
+use crate::field_index::{Attached, Known, Spot};
 use crate::raw::RawElement;
 use crate::value::{ElementType, Value};
 
@@ -31,9 +31,8 @@ pub struct Path {
     memo: Memo,
 }
 
-/// The number of the shape met last, the name's length, and one more than the field's ordinal in
-/// the shape (0 where there is no such field). One word, so that threads that share a path never
-/// see halves of two.
+/// The number of the shape met last, the name's length, and the field's ordinal in the shape. One word, so that
+/// threads that share a path never see halves of two.
 struct Memo(AtomicU64);
 
 const MEMO_ORDINAL_BITS: u32 = 16;
@@ -41,10 +40,28 @@ const MEMO_NAME_BITS: u32 = 16;
 const MEMO_NUMBER_SHIFT: u32 = MEMO_ORDINAL_BITS + MEMO_NAME_BITS;
 const _: () = assert!(shape::FIELD_COUNT_MAX < 1 << MEMO_ORDINAL_BITS);
 
+impl Memo {
+    #[inline(always)]
+    fn get(&self) -> Remembered {
+        let memo = self.0.load(Ordering::Relaxed);
+        let number = (memo >> MEMO_NUMBER_SHIFT) as u32;
+        let name_bytes = (memo >> MEMO_ORDINAL_BITS) as u16;
+        Remembered { number, place: Place { ordinal: memo as u16, name_bytes } }
+    }
+
+    fn set(&self, Remembered { number, place }: Remembered) {
+        let name = u64::from(place.name_bytes) << MEMO_ORDINAL_BITS;
+        let memo = u64::from(number) << MEMO_NUMBER_SHIFT | name | u64::from(place.ordinal);
+        self.0.store(memo, Ordering::Relaxed);
+    }
+}
+
 impl Default for Memo {
     /// Of no shape.
     fn default() -> Memo {
-        Memo(AtomicU64::new(u64::from(shape::NUMBER_END) << MEMO_NUMBER_SHIFT))
+        let memo = Memo(AtomicU64::new(0));
+        memo.set(Remembered { number: shape::NUMBER_END, place: Place::ABSENT });
+        memo
     }
 }
 
@@ -73,27 +90,12 @@ impl Path {
         Path { hash: shape::hash(&joined), joined, parts, memo: Memo::default() }
     }
 
-    /// The field of `shape`, which has that number, to which the path leads through documents.
-    #[inline(always)]
-    pub(crate) fn place_in(&self, number: u32, shape: &Shape) -> Option<Place> {
-        let memo = self.memo.0.load(Ordering::Relaxed);
-        if (memo >> MEMO_NUMBER_SHIFT) as u32 != number {
-            return self.find_in(shape);
-        }
-        let ordinal = (memo as u16).checked_sub(1)?;
-        Some(Place { ordinal, name_bytes: (memo >> MEMO_ORDINAL_BITS) as u16 })
-    }
-
-    #[cold]
-    fn find_in(&self, shape: &Shape) -> Option<Place> {
+    /// The field of `shape` to which the path leads through documents; remembers it.
+    pub(crate) fn place_in(&self, shape: &Shape) -> Place {
         let number = shape.number();
         let place = shape.find_dotted(&self.joined, self.hash);
         if number != shape::NO_NUMBER {
-            let (ordinal, name_bytes) =
-                place.map_or((0, 0), |place| (u64::from(place.ordinal) + 1, place.name_bytes));
-            let name = u64::from(name_bytes) << MEMO_ORDINAL_BITS;
-            let memo = u64::from(number) << MEMO_NUMBER_SHIFT | name | ordinal;
-            self.memo.0.store(memo, Ordering::Relaxed);
+            self.memo.set(Remembered { number, place });
         }
         place
     }
@@ -109,24 +111,29 @@ impl Path {
         self.find(document)?.decode()
     }
 
-    /// As [`Path::get`], undecoded.
-    #[inline]
+    /// As [`Path::get`], undecoded. All of the short way is here, and the long one a call that takes and gives
+    /// registers alone: an element that is handed on through memory costs more than the rest.
+    #[inline(always)]
     pub fn find<'a>(&self, document: Document<'a>) -> Option<RawElement<'a>> {
-        match document.index().map(|index| index.at_path(document.as_bytes(), self)) {
-            Some(Known::At(spot)) => spot.element(document.as_bytes()),
-            Some(Known::Absent) => None,
-            Some(Known::Unindexed) | None => self.walk(document),
-        }
+        let (bytes, attached) = document.into_parts();
+        let spot = match document.at_remembered(self.memo.get()) {
+            Known::At(spot) => spot,
+            Known::Absent => return None,
+            Known::Unindexed => self.look_up(bytes, attached)?,
+        };
+        spot.element(bytes)
     }
 
     #[inline(never)]
-    fn walk<'a>(&self, document: Document<'a>) -> Option<RawElement<'a>> {
-        let (last, before) = self.parts.split_last()?;
-        let mut document = document;
-        for part in before {
-            document = document.get(part)?.as_document()?;
+    fn look_up(&self, bytes: &[u8], attached: Option<&Attached>) -> Option<Spot> {
+        let document = Document::from_parts(bytes, attached);
+        match document.index().map(|index| index.at_path(bytes, self)) {
+            Some(Known::At(spot)) => Some(spot),
+            Some(Known::Absent) => None,
+            Some(Known::Unindexed) | None => {
+                document.walk_to(self.parts.iter().map(String::as_str))
+            }
         }
-        document.field(last.as_bytes())
     }
 
     /// Calls `visit` with every value that a query's path reaches, as MongoDB fans out: through
@@ -149,11 +156,10 @@ impl Path {
         document: Document<'a>,
         visit: &mut dyn FnMut(Reached<'a>) -> bool,
     ) -> bool {
-        if let Some(index) = document.index()
-            && let Known::At(spot) = index.at_path(document.as_bytes(), self)
+        if document.is_indexed()
+            && let Some(found) = self.find(document)
         {
-            let found = spot.element(document.as_bytes());
-            return visit_end(found.and_then(|found| found.decode()), None, visit);
+            return visit_end(found.decode(), None, visit);
         }
         // Absent, or below an array: only a walk tells.
         walk_document(document, &self.parts, None, visit)

@@ -71,17 +71,23 @@ pub(crate) fn element_at(
     offset: usize,
     name_bytes: usize,
 ) -> Option<RawElement<'_>> {
-    let value_offset = offset.checked_add(name_bytes)?.checked_add(2)?;
-    let rest = document.get(value_offset..)?;
-    let (&kind, name) = document.get(offset..value_offset - 1)?.split_first()?;
+    // Both are of things in memory: their sum doesn't overflow. In this order, one look at the length is enough.
+    let name_end = offset + (name_bytes + 1);
+    let rest = document.get(name_end + 1..)?;
+    let (&kind, name) = document.get(offset..name_end)?.split_first()?;
     // A branch that is foretold doesn't wait for the tables, and most values are strings.
-    if kind == ElementType::String as u8 {
-        let value = rest.get(..string_bytes(rest)?)?;
-        return Some(RawElement { kind: ElementType::String, name, value });
-    }
-    let kind = kind_of(kind)?;
-    let value = rest.get(..value_bytes(kind, rest)?)?;
-    Some(RawElement { kind, name, value })
+    let (kind, bytes) = match kind == ElementType::String as u8 {
+        // A length below zero is longer than any document.
+        true => {
+            let stated = u32::from_le_bytes(array_at(rest, 0)?) as usize;
+            (ElementType::String, stated.saturating_add(size_of::<i32>()))
+        }
+        false => {
+            let kind = kind_of(kind)?;
+            (kind, value_bytes(kind, rest)?)
+        }
+    };
+    Some(RawElement { kind, name, value: rest.get(..bytes)? })
 }
 
 /// Splits a zero-terminated name from the front.
@@ -178,7 +184,7 @@ const fn kinds() -> [Option<ElementType>; 256] {
 
 /// How a type tells how long its values are.
 #[derive(Clone, Copy)]
-enum Size {
+pub(crate) enum ValueSize {
     /// All are that long.
     Fixed(u8),
     /// A length in front, and that many bytes more than it says.
@@ -188,26 +194,26 @@ enum Size {
 }
 
 /// By type byte: a load instead of a jump, which scans feel.
-static SIZES: [Size; 256] = sizes();
+static SIZES: [ValueSize; 256] = sizes();
 
-const fn sizes() -> [Size; 256] {
-    let mut sizes = [Size::Fixed(0); 256]; // Undefined, null, and the smallest and largest key.
+const fn sizes() -> [ValueSize; 256] {
+    let mut sizes = [ValueSize::Fixed(0); 256]; // Undefined, null, and the smallest and largest key.
     let mut byte = 0;
     while byte < sizes.len() {
         use ElementType::*;
         if let Some(kind) = ElementType::from_byte(byte as u8) {
             sizes[byte] = match kind {
-                Double | DateTime | Timestamp | Int64 => Size::Fixed(8),
-                Int32 => Size::Fixed(4),
-                ObjectId => Size::Fixed(12),
-                Boolean => Size::Fixed(1),
-                Decimal128 => Size::Fixed(16),
-                Undefined | Null | MinKey | MaxKey => Size::Fixed(0),
-                String | JavaScript | Symbol => Size::Prefixed(4),
-                Document | Array | JavaScriptWithScope => Size::Prefixed(0),
-                Binary => Size::Prefixed(5),
-                DbPointer => Size::Prefixed(16),
-                Regex => Size::Regex,
+                Double | DateTime | Timestamp | Int64 => ValueSize::Fixed(8),
+                Int32 => ValueSize::Fixed(4),
+                ObjectId => ValueSize::Fixed(12),
+                Boolean => ValueSize::Fixed(1),
+                Decimal128 => ValueSize::Fixed(16),
+                Undefined | Null | MinKey | MaxKey => ValueSize::Fixed(0),
+                String | JavaScript | Symbol => ValueSize::Prefixed(4),
+                Document | Array | JavaScriptWithScope => ValueSize::Prefixed(0),
+                Binary => ValueSize::Prefixed(5),
+                DbPointer => ValueSize::Prefixed(16),
+                Regex => ValueSize::Regex,
             };
         }
         byte += 1;
@@ -222,11 +228,17 @@ pub(crate) fn value_bytes(kind: ElementType, rest: &[u8]) -> Option<usize> {
     if kind == ElementType::String {
         return string_bytes(rest);
     }
-    match SIZES[usize::from(kind as u8)] {
-        Size::Fixed(bytes) => Some(usize::from(bytes)),
-        Size::Prefixed(more) => length_at(rest, 0)?.checked_add(usize::from(more)),
-        Size::Regex => regex_bytes(rest),
+    match size_of_value(kind) {
+        ValueSize::Fixed(bytes) => Some(usize::from(bytes)),
+        ValueSize::Prefixed(more) => length_at(rest, 0)?.checked_add(usize::from(more)),
+        ValueSize::Regex => regex_bytes(rest),
     }
+}
+
+/// How values of that type tell how long they are.
+#[inline(always)]
+pub(crate) fn size_of_value(kind: ElementType) -> ValueSize {
+    SIZES[usize::from(kind as u8)]
 }
 
 /// As [`value_bytes`], of a type byte.

@@ -13,6 +13,7 @@
 mod allowed;
 mod array;
 mod compare;
+mod conjunction;
 mod equalities;
 mod evaluate;
 mod explain;
@@ -39,6 +40,7 @@ use crate::expression::Variables;
 use crate::geometry::near::{Distance, Near};
 use crate::metadata::Metadata;
 use crate::search::{TextMatcher, TextSearch};
+use conjunction::Conjunction;
 use evaluate::Run;
 use tree::{Condition, Node};
 
@@ -56,6 +58,8 @@ pub(crate) fn features() -> impl Iterator<Item = crate::reference::Feature> {
 #[derive(Clone, Debug)]
 pub struct Filter {
     root: Arc<Node>,
+    /// What of it is asked while a document is walked over.
+    conjunction: Arc<Conjunction>,
     /// The names of outermost fields that `root` asks for: one walk over a document finds them all.
     names: Arc<ScannedNames>,
     /// Whether it asks for no others.
@@ -104,6 +108,7 @@ impl Filter {
         let mut names = ScannedNames::default();
         let asks_names_only = root.number_names(&mut names);
         Ok(Filter {
+            conjunction: Conjunction::of(&root).into(),
             root: root.into(),
             names: names.into(),
             asks_names_only,
@@ -116,6 +121,7 @@ impl Filter {
     pub fn all() -> Filter {
         Filter {
             root: Arc::new(Node::And(Vec::new())),
+            conjunction: Arc::default(),
             names: Arc::default(),
             asks_names_only: true,
             variables: Variables::default(),
@@ -187,9 +193,7 @@ impl Filter {
     /// # Errors
     /// What evaluating `$expr` failed with.
     pub fn try_matches(&self, document: Document<'_>) -> Result<bool, QueryError> {
-        let run = Run::over(document, &self.names, &self.variables);
-        let passes = evaluate::node(&self.root, document, &run);
-        run.finish(passes)
+        self.conjunction.passes(&self.root, &self.names, document, &self.variables)
     }
 
     /// Why `document` doesn't pass, as MongoDB tells it of a document that fails a validator.
@@ -235,7 +239,13 @@ impl Filter {
     fn with_root(&self, mut root: Node) -> Filter {
         let mut names = ScannedNames::default();
         let asks_names_only = root.number_names(&mut names);
-        Filter { root: root.into(), names: names.into(), asks_names_only, ..self.clone() }
+        Filter {
+            conjunction: Conjunction::of(&root).into(),
+            root: root.into(),
+            names: names.into(),
+            asks_names_only,
+            ..self.clone()
+        }
     }
 
     /// Whether every document passes.

@@ -14,6 +14,9 @@ use crate::raw::RawElements;
 const BUCKET_FIELDS: usize = 10;
 /// Buckets are made for seven fields each: 9 bytes a field, and few fields lie in the next one.
 const BUCKET_FIELDS_EXPECTED: usize = 7;
+/// A document whose fields are mostly not in their own bucket, nor in one of these behind it, has no index: whoever
+/// makes names with equal hashes makes it slow, not its neighbours.
+const STEPS_MAX: usize = 8;
 /// Documents with more outermost fields have no index.
 pub const FIELD_COUNT_MAX: usize = 1 << 18;
 
@@ -48,10 +51,12 @@ impl Buckets {
         }
         let count = fields.len() / BUCKET_FIELDS_EXPECTED + 1;
         let mut buckets = vec![Bucket::default(); count];
+        let mut steps_left = fields.len() * STEPS_MAX;
         for (hash, offset) in fields {
             let mut position = first_bucket(hash, count);
             while usize::from(buckets[position].count) == BUCKET_FIELDS {
                 position = (position + 1) % count;
+                steps_left = steps_left.checked_sub(1)?;
             }
             let bucket = &mut buckets[position];
             let free = usize::from(bucket.count);
@@ -75,9 +80,9 @@ impl Buckets {
             let bucket = &self.buckets[position];
             let count = usize::from(bucket.count).min(BUCKET_FIELDS);
             for (tag_there, offset) in bucket.tags[..count].iter().zip(&bucket.offsets) {
-                let offset = *offset as usize;
-                if *tag_there == tag(hash) && is_named(document, offset, name) {
-                    return Some(Spot { offset, name_bytes: name.len() });
+                if *tag_there == tag(hash) && is_named(document, *offset as usize, name) {
+                    let name_bytes = u32::try_from(name.len()).ok()?;
+                    return Some(Spot { offset: *offset, name_bytes });
                 }
             }
             if count < BUCKET_FIELDS {
@@ -100,4 +105,47 @@ fn is_named(document: &[u8], offset: usize, name: &[u8]) -> bool {
     let rest = document.get(offset + 1..).unwrap_or(&[]);
     // A name asked for with a zero in it is no field's, though the bytes may stand there.
     rest.starts_with(name) && rest.get(name.len()) == Some(&0) && !name.contains(&0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builder::DocumentBuilder;
+    use crate::field_index::shape::{SHAPES_BYTES_MAX, ShapeRegistry};
+    use crate::value::Value;
+
+    /// Names whose hashes are equal: in the middle what makes one factor zero.
+    fn colliding(count: usize) -> Vec<String> {
+        let beginning = (0..1 << 20).find_map(|turn| {
+            let front = format!("{turn:016}");
+            let front_bytes = front.as_bytes().first_chunk().expect("it has sixteen bytes");
+            let middle = shape::zero_behind(front_bytes, 32).to_le_bytes();
+            let is_name = middle.iter().all(|byte| (1..0x80).contains(byte));
+            is_name.then(|| front + str::from_utf8(&middle).expect("it is ASCII"))
+        });
+        let beginning = beginning.expect("one of some hundred");
+        (0..count).map(|position| format!("{beginning}{position:08}")).collect()
+    }
+
+    #[test]
+    fn names_that_collide_cost_no_more_than_others() {
+        let names = colliding(3_000);
+        assert!(
+            names
+                .iter()
+                .all(|name| shape::hash(name.as_bytes()) == shape::hash(names[0].as_bytes()))
+        );
+        let mut builder = DocumentBuilder::new();
+        for (position, name) in names.iter().enumerate() {
+            builder.append(name, Value::Int32(position as i32));
+        }
+        let document = builder.build();
+        assert!(Buckets::of(document.view()).is_none());
+        let shapes = ShapeRegistry::new(SHAPES_BYTES_MAX);
+        for _ in 0..3 {
+            let document = document.clone().indexed(&shapes);
+            assert!(!document.view().is_indexed() && shapes.count() == 0);
+            assert_eq!(document.get(&names[2_999]), Some(Value::Int32(2_999)));
+        }
+    }
 }

@@ -18,8 +18,6 @@ use std::iter::repeat_n;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::document::{DEPTH_MAX, Document};
 use crate::raw::{RawElements, array_at, kind_of, length_at, split_name, value_bytes};
 use crate::value::ElementType;
@@ -40,6 +38,8 @@ const NAME_END: u8 = 0;
 pub(crate) const SEPARATOR: u8 = b'.';
 /// Signatures that were met once: their number bounds what is remembered of them.
 const MET_ONCE_SLOTS: usize = 1 << 10;
+/// A table in which more than so many slots are passed over for each has colliding names, and is none.
+const STEPS_MAX: usize = 4;
 /// How many names at the front choose the shapes that are tried first.
 const FRONT_FIELDS: usize = 4;
 
@@ -51,10 +51,55 @@ pub(crate) const NO_NUMBER: u32 = 0;
 /// No shape has this number.
 pub(crate) const NUMBER_END: u32 = u32::MAX;
 
-/// The hash of a name, or of a dotted path.
-#[inline]
+/// The hash of a name, or of a dotted path: sixteen bytes at a time, the last ones perhaps twice, multiplied
+/// and folded as wyhash does. Names are that short that a call would cost as much as all of it.
+#[inline(always)]
 pub(crate) fn hash(name: &[u8]) -> u64 {
-    xxh3_64(name)
+    let mut hash = name.len() as u64;
+    let mut rest = name;
+    while let Some((front, after)) = rest.split_first_chunk::<16>()
+        && !after.is_empty()
+    {
+        let front = u128::from_le_bytes(*front);
+        hash = fold(front as u64 ^ hash, (front >> u64::BITS) as u64);
+        rest = after;
+    }
+    let (low, high) = match name.last_chunk::<16>() {
+        Some(last) => {
+            let last = u128::from_le_bytes(*last);
+            (last as u64, (last >> u64::BITS) as u64)
+        }
+        None => ends(name),
+    };
+    fold(low ^ hash, high)
+}
+
+const ODD: [u64; 2] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db];
+
+#[inline(always)]
+fn fold(low: u64, high: u64) -> u64 {
+    let product = u128::from(low ^ ODD[0]) * u128::from(high ^ ODD[1]);
+    product as u64 ^ (product >> u64::BITS) as u64
+}
+
+/// What eight bytes behind `front` hash to nothing, whatever follows, in names of so many bytes.
+#[cfg(test)]
+pub(super) fn zero_behind(front: &[u8; 16], name_bytes: u64) -> u64 {
+    let front = u128::from_le_bytes(*front);
+    ODD[0] ^ fold(front as u64 ^ name_bytes, (front >> u64::BITS) as u64)
+}
+
+/// Less than sixteen bytes as two numbers, which together have each of them.
+#[inline(always)]
+fn ends(name: &[u8]) -> (u64, u64) {
+    let wide = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
+    if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        return (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+    }
+    if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        return (wide(first), wide(last));
+    }
+    (name.iter().fold(0, |before, byte| before << u8::BITS | u64::from(*byte)), 0)
 }
 
 /// One list of names.
@@ -66,7 +111,7 @@ pub struct Shape {
     field_count: usize,
     /// Paths, one after the other.
     names: Box<[u8]>,
-    /// Open addressing by the path's hash; a power of two, at most half full.
+    /// Open addressing by the path's hash; a power of two, at most a third full.
     table: Box<[Slot]>,
 }
 
@@ -90,7 +135,6 @@ enum StepKind {
     /// Of the nested document that the field of that ordinal is; the step's name is the field's.
     End(u16),
 }
-const _: () = assert!(FIELD_COUNT_MAX <= u16::MAX as usize);
 
 /// Where an element of a document begins: two bytes in documents that are that short.
 pub(super) trait Offset: Copy + Default + Into<u32> {
@@ -141,6 +185,19 @@ pub struct Place {
     pub(crate) name_bytes: u16,
 }
 
+impl Place {
+    /// Behind the last field of any shape.
+    pub(crate) const ABSENT: Place = Place { ordinal: u16::MAX, name_bytes: 0 };
+}
+const _: () = assert!(FIELD_COUNT_MAX < u16::MAX as usize);
+
+/// Where a path leads in the shape of that number.
+#[derive(Clone, Copy)]
+pub(crate) struct Remembered {
+    pub(crate) number: u32,
+    pub(crate) place: Place,
+}
+
 impl Shape {
     /// A number that no other shape of the process has, or [`NO_NUMBER`].
     pub(crate) fn number(&self) -> u32 {
@@ -154,30 +211,29 @@ impl Shape {
 
     /// The outermost field of that name.
     #[inline]
-    pub(crate) fn find_name(&self, name: &[u8]) -> Option<Place> {
+    pub(crate) fn find_name(&self, name: &[u8]) -> Place {
         self.find(name, hash(name), |slot| slot.depth == 1)
     }
 
     /// The field at a dotted path through documents, whose hash that is.
     #[inline]
-    pub(crate) fn find_dotted(&self, path: &[u8], hash: u64) -> Option<Place> {
+    pub(crate) fn find_dotted(&self, path: &[u8], hash: u64) -> Place {
         self.find(path, hash, |slot| slot.is_plain)
     }
 
     #[inline(always)]
-    fn find(&self, path: &[u8], hash: u64, fits: impl Fn(&Slot) -> bool) -> Option<Place> {
+    fn find(&self, path: &[u8], hash: u64, fits: impl Fn(&Slot) -> bool) -> Place {
         let mask = self.table.len() - 1;
         let mut position = hash as usize & mask;
         loop {
-            let slot = self.table.get(position)?;
-            if slot.depth == 0 {
-                return None;
-            }
+            let Some(slot) = self.table.get(position).filter(|slot| slot.depth != 0) else {
+                return Place::ABSENT;
+            };
             if slot.tag == tag(hash) && fits(slot) {
                 let offset = slot.path_offset as usize;
                 let there = self.names.get(offset..offset + usize::from(slot.path_bytes));
                 if there.is_some_and(|there| is_same_name(there, path)) {
-                    return Some(Place { ordinal: slot.ordinal, name_bytes: slot.name_bytes });
+                    return Place { ordinal: slot.ordinal, name_bytes: slot.name_bytes };
                 }
             }
             position = (position + 1) & mask;
@@ -191,13 +247,14 @@ impl Shape {
             + size_of_val(&*self.table)
     }
 
-    /// Makes a shape; `None` if its paths are too long.
+    /// Makes a shape; `None` if its paths are too long, or have equal hashes.
     fn of(signature: &[u8]) -> Option<Shape> {
         let fields = fields_of(signature)?;
-        let slot_count = (fields.len() * 2).next_power_of_two().max(2);
+        let slot_count = (fields.len() * 3).next_power_of_two().max(2);
         let mut table = vec![Slot::default(); slot_count].into_boxed_slice();
         let mut names = Vec::new();
         let field_count = fields.len();
+        let mut steps_left = slot_count * STEPS_MAX;
         for (ordinal, field) in fields.into_iter().enumerate() {
             let Some(path) = field.path else { continue };
             if NAME_BYTES_MAX < names.len() + path.len() {
@@ -207,6 +264,7 @@ impl Shape {
             let mut position = hash as usize & (slot_count - 1);
             let mut is_known = false;
             while table[position].depth != 0 {
+                steps_left = steps_left.checked_sub(1)?;
                 let slot = &table[position];
                 let offset = slot.path_offset as usize;
                 is_known |= slot.depth == field.depth
@@ -349,13 +407,21 @@ fn steps_of(signature: &[u8]) -> Option<Box<[Step]>> {
     Some(steps.into())
 }
 
-/// Whether two names are equal. Most have some ten bytes: two words of each, without a call.
+/// Whether two names are equal. Most have some ten bytes, and paths some thirty: two numbers of each, without
+/// a call.
 #[inline(always)]
 fn is_same_name(left: &[u8], right: &[u8]) -> bool {
-    let words = (left.first_chunk::<8>(), left.last_chunk::<8>());
-    match (words, right.first_chunk::<8>(), right.last_chunk::<8>()) {
-        ((Some(first), Some(last)), Some(other_first), Some(other_last)) if left.len() <= 16 => {
-            left.len() == right.len() && first == other_first && last == other_last
+    if left.len() != right.len() {
+        return false;
+    }
+    match left.len() {
+        8..=16 => {
+            left.first_chunk::<8>() == right.first_chunk()
+                && left.last_chunk::<8>() == right.last_chunk()
+        }
+        17..=32 => {
+            left.first_chunk::<16>() == right.first_chunk()
+                && left.last_chunk::<16>() == right.last_chunk()
         }
         _ => left == right,
     }

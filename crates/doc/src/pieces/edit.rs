@@ -3,7 +3,8 @@
 //! 1. The container's sequence is spliced; its length in BSON follows from the items that went and
 //!    came (an array's also from the digits of its positions).
 //! 2. The item that refers to it in the container around it gets its new hash and length, and so on
-//!    outward. A container that became short enough to lie in its item does.
+//!    outward. A container that became short enough to lie in its item does. The way down has met these items:
+//!    they aren't looked for again.
 //! 3. A document that became short is given back whole: it is stored as such again.
 //!
 //! So the result is what `build` makes of the same content.
@@ -13,6 +14,7 @@ use frond_store::ChunkStore;
 
 use super::build::{Builder, has_long_name, is_large};
 use super::item::{Body, Item, ItemRef, Layout, digits_of_names, refers};
+use super::read::Level;
 use super::{Container, Found, ITEM_VALUE_BYTES_MAX, LargeDocument, NAME_BYTES_MAX, PiecesError};
 use crate::document::DocumentBuf;
 use crate::error::DocError;
@@ -88,14 +90,18 @@ impl LargeDocument {
         items: &[Item],
     ) -> Result<Edited, PiecesError> {
         let builder = Builder { store, format: self.root.sequence.format };
-        let (container, _) = *found.levels.last().expect("a path begins in the outermost");
-        let mut changed = self.splice_items(store, &container, position, removed, items)?;
-        for (around, position) in found.levels.iter().rev().skip(1) {
-            let old = around.sequence.get(store, *position)?;
-            let old = old.ok_or_else(|| PiecesError::damaged("an item is gone"))?;
-            let old = ItemRef::decode(&old, around.layout)?.to_item();
-            let item = self.item_of(store, &old, &changed)?;
-            changed = self.splice_items(store, around, *position, 1, &[item])?;
+        let container = found.container();
+        let gone_bytes = match &found.item {
+            Some((at, item)) if *at == position && removed == 1 => item.view().element_bytes(),
+            _ => bytes_of_items(store, &container, position, removed)?,
+        };
+        let mut changed =
+            self.splice_items(store, &container, position, removed, gone_bytes, items)?;
+        for Level { container: around, item } in found.levels.iter().rev().skip(1) {
+            let (position, old) = item.as_ref().expect("it leads to the container that changed");
+            let item = self.item_of(store, old, &changed)?;
+            let gone_bytes = old.view().element_bytes();
+            changed = self.splice_items(store, around, *position, 1, gone_bytes, &[item])?;
         }
         if i32::MAX as u64 <= changed.bytes {
             let bytes = usize::try_from(changed.bytes).unwrap_or(usize::MAX);
@@ -108,31 +114,19 @@ impl LargeDocument {
         head.read(store).map(Edited::Small)
     }
 
+    /// Replaces items that take `gone_bytes` as elements.
     fn splice_items(
         &self,
         store: &dyn ChunkStore,
         container: &Container,
         position: u64,
         removed: u64,
+        gone_bytes: u64,
         items: &[Item],
     ) -> Result<Container, PiecesError> {
-        let mut gone_bytes = 0_u64;
-        let mut failure = None;
-        if removed > 0 {
-            container.sequence.visit(store, position, &mut |at, item| {
-                match ItemRef::decode(item, container.layout) {
-                    Ok(item) => gone_bytes = gone_bytes.saturating_add(item.element_bytes()),
-                    Err(error) => failure = Some(error),
-                }
-                failure.is_some() || position + removed <= at + 1
-            })?;
-        }
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
         let come_bytes: u64 = items.iter().map(|item| item.view().element_bytes()).sum();
         let mut bytes = container.bytes.saturating_sub(gone_bytes).saturating_add(come_bytes);
-        if container.layout == Layout::Array {
+        if container.layout == Layout::Array && removed != items.len() as u64 {
             let before = container.sequence.count(store)?;
             let after = before.saturating_sub(removed) + items.len() as u64;
             bytes = bytes
@@ -164,4 +158,25 @@ impl LargeDocument {
         let body = Body::Elsewhere { layout: Some(changed.layout), bytes, root };
         Ok(Item { kind, name, body })
     }
+}
+
+/// How long so many items are as elements, see [`ItemRef::element_bytes`].
+fn bytes_of_items(
+    store: &dyn ChunkStore,
+    container: &Container,
+    position: u64,
+    count: u64,
+) -> Result<u64, PiecesError> {
+    let (mut bytes, mut failure) = (0_u64, None);
+    if count == 0 {
+        return Ok(0);
+    }
+    container.sequence.visit(store, position, &mut |at, item| {
+        match ItemRef::decode(item, container.layout) {
+            Ok(item) => bytes = bytes.saturating_add(item.element_bytes()),
+            Err(error) => failure = Some(error),
+        }
+        failure.is_some() || position + count <= at + 1
+    })?;
+    failure.map_or(Ok(bytes), Err)
 }

@@ -17,18 +17,25 @@ const SHORT_COUNT_MAX: u64 = 24;
 /// How far a path leads through containers.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// From the outermost container on, and in each but the last the position of the item that leads
-    /// to the next.
-    pub(super) levels: Vec<(Container, u64)>,
+    /// From the outermost container on.
+    pub(super) levels: Vec<Level>,
     /// How many parts of the path were used up to come to the last container.
     pub part_count: usize,
     /// The item that the next part names there; `None` if there is none.
     pub item: Option<(u64, Item)>,
 }
 
+/// A container that a path leads through.
+#[derive(Clone, Debug)]
+pub(super) struct Level {
+    pub(super) container: Container,
+    /// The item that leads to the next one, and its position; of the last one none.
+    pub(super) item: Option<(u64, Item)>,
+}
+
 impl Found {
     pub(super) fn container(&self) -> Container {
-        self.levels.last().expect("a path begins in the outermost container").0
+        self.levels.last().expect("a path begins in the outermost container").container
     }
 
     /// Whether the last container is an array whose elements are named by their positions.
@@ -38,7 +45,7 @@ impl Found {
 
     /// Whether the way to the last container, and that itself, are documents.
     pub fn is_in_documents(&self) -> bool {
-        self.levels.iter().all(|(container, _)| container.layout == Layout::Document)
+        self.levels.iter().all(|level| level.container.layout == Layout::Document)
     }
 
     /// Whether it is such an array or a document, and no array with other names.
@@ -133,22 +140,23 @@ impl LargeDocument {
     /// # Errors
     /// As [`LargeDocument::read`].
     pub fn find(&self, store: &dyn ChunkStore, parts: &[&str]) -> Result<Found, PiecesError> {
-        let mut found = Found { levels: vec![(self.root, 0)], part_count: 0, item: None };
+        let outermost = Level { container: self.root, item: None };
+        let mut found = Found { levels: vec![outermost], part_count: 0, item: None };
         for part in parts {
             let container = found.container();
             found.item = self.child(store, &container, part)?;
-            let Some((position, item)) = &found.item else { break };
+            let Some((_, item)) = &found.item else { break };
             let Body::Elsewhere { layout: Some(layout), bytes, root } = item.body else { break };
             if found.part_count + 1 == parts.len() || DEPTH_MAX <= found.levels.len() {
                 break;
             }
             let sequence = Sequence { root, format: container.sequence.format };
             if let Some(last) = found.levels.last_mut() {
-                last.1 = *position;
+                last.item = found.item.take();
             }
-            found.levels.push((Container { sequence, layout, bytes }, 0));
+            let container = Container { sequence, layout, bytes };
+            found.levels.push(Level { container, item: None });
             found.part_count += 1;
-            found.item = None;
         }
         Ok(found)
     }

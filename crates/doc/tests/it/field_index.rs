@@ -7,7 +7,7 @@ use frond_doc::field_index::cache::FieldIndexes;
 use frond_doc::field_index::shape::{FIELD_COUNT_MAX, NAME_BYTES_MAX, ShapeRegistry};
 use frond_doc::field_scan::{FieldScan, SCANNED_NAMES_MAX, ScannedNames};
 use frond_doc::path::Path;
-use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_testkit::random::{Random, for_seeds};
 
 use crate::generate;
@@ -85,7 +85,7 @@ fn indexed_documents_equal_scanned_ones() {
 }
 
 /// Names of all lengths around eight and sixteen bytes, which end differently, in documents of which most have
-/// the names that the walk has learnt to expect, and some have others in between.
+/// the names, the types and the lengths that the walk has learnt to expect, and some have others in between.
 #[test]
 fn one_walk_finds_what_a_walk_a_field_finds() {
     for_seeds(200, |mut random| {
@@ -101,12 +101,16 @@ fn one_walk_finds_what_a_walk_a_field_finds() {
             all.iter().filter_map(|name| Some((names.add(name)?, name.as_str()))).collect();
         assert!(numbers.iter().all(|(number, _)| usize::from(*number) < SCANNED_NAMES_MAX));
         let count = if random.one_in(10) { 80 } else { random.below(12) };
-        let usual: Vec<String> = (0..count).map(|_| random.choose(&all).clone()).collect();
-        for _ in 0..8 {
+        let usual: Vec<(String, ValueBuf)> = (0..count)
+            .map(|_| (random.choose(&all).clone(), generate::value(&mut random, 2)))
+            .collect();
+        let varies = *random.choose(&[2, 10, 100]);
+        for _ in 0..12 {
             let mut builder = DocumentBuilder::new();
-            for name in &usual {
+            for (name, value) in &usual {
                 let other = random.one_in(30).then(|| random.choose(&all).clone());
-                let value = generate::value(&mut random, 2);
+                let new = random.one_in(varies).then(|| generate::value(&mut random, 2));
+                let value = new.as_ref().unwrap_or(value);
                 builder.append(other.as_ref().unwrap_or(name), value.as_value());
             }
             check_walk(&mut random, &builder.build(), &names, &numbers);
@@ -123,6 +127,7 @@ fn check_walk(
     numbers: &[(u8, &str)],
 ) {
     let mut scan = FieldScan::new(document.view(), names);
+    check_meetings(random, document, names, numbers);
     let places = names.places(document.view()).expect("names, and no index");
     for _ in 0..12 {
         let (number, name) = *random.choose(numbers);
@@ -134,6 +139,38 @@ fn check_walk(
             assert_eq!(format!("{found:?}"), expected, "{name:?} of {document:?}");
         }
     }
+}
+
+/// The first field of each name, in the document's order, up to where it is enough; then any one.
+fn check_meetings(
+    random: &mut Random,
+    document: &DocumentBuf,
+    names: &ScannedNames,
+    numbers: &[(u8, &str)],
+) {
+    let mut expected: Vec<u8> = Vec::new();
+    for (name, _) in document.iter() {
+        if let Some((number, _)) = numbers.iter().find(|known| known.1 == name)
+            && !expected.contains(number)
+        {
+            expected.push(*number);
+        }
+    }
+    let wanted = 1 + random.below(expected.len() + 1);
+    expected.truncate(wanted);
+    let mut scan = FieldScan::new(document.view(), names);
+    let mut met = Vec::new();
+    let is_stopped = scan.meet_all(|number, kind, value| {
+        let name = numbers.iter().find(|known| known.0 == number).expect("a number of theirs").1;
+        let field = document.view().field(name.as_bytes()).expect("it was met");
+        assert_eq!((field.kind, field.value), (kind, value));
+        met.push(number);
+        met.len() == wanted
+    });
+    assert_eq!((&met, is_stopped), (&expected, expected.len() == wanted), "of {document:?}");
+    let (number, name) = *random.choose(numbers);
+    let found = scan.get(number).and_then(|it| it.decode());
+    assert_eq!(format!("{found:?}"), format!("{:?}", document.get(name)));
 }
 
 /// Many names, most of them once, some twice: the first counts, in each kind of index.

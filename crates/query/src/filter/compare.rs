@@ -8,7 +8,6 @@
 
 use std::cmp::Ordering;
 
-use frond_doc::raw::RawElement;
 use frond_doc::{ElementType, Value, ValueBuf, order};
 
 use crate::collation::Collation;
@@ -99,12 +98,10 @@ impl Comparison {
         self.operand.as_value()
     }
 
-    /// Whether an element's value fulfils the comparison, where its bytes tell; `None` if it must be
-    /// decoded.
+    /// Whether a value fulfils the comparison, where its bytes tell; `None` if it must be decoded.
     #[inline]
-    pub(crate) fn matches_element(&self, element: &RawElement<'_>) -> Option<bool> {
-        let value = element.value;
-        let ordering = match (&self.plain, element.kind) {
+    pub(crate) fn matches_bytes(&self, kind: ElementType, value: &[u8]) -> Option<bool> {
+        let ordering = match (&self.plain, kind) {
             (Plain::None, _) | (_, ElementType::Array) => return None,
             (Plain::Text(operand), ElementType::String) if self.collation.is_simple() => {
                 let text = value.get(size_of::<i32>()..value.len().checked_sub(1)?)?;

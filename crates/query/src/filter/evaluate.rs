@@ -4,16 +4,17 @@
 //! 2. A path fans out (`Path::visit_reached`); a test is asked for each value that it reaches, for `None`
 //!    where the path ends early, and, where the value is an array, for each of its elements too,
 //!    unless the test is about arrays as a whole.
-//! 3. A document without an index is walked once for all the paths' first names (`FieldScan`).
+//! 3. A document without an index is walked once for all the paths' first names (`FieldScan`), and conditions
+//!    that must all hold are asked as it comes to their fields (`conjunction`).
 //! 4. A field that is reached through documents alone, and is no array, is compared as it lies where
-//!    that can be done ([`on_element`]): most filters ask nothing else.
+//!    that can be done ([`on_value`]): most filters ask nothing else.
 
 use std::cell::RefCell;
 
 use frond_doc::field_scan::{FieldScan, ScannedNames};
 use frond_doc::path::{Path, Reached};
 use frond_doc::raw::RawElement;
-use frond_doc::{Document, Value};
+use frond_doc::{Document, ElementType, Value};
 
 use super::pattern::Pattern;
 use super::tree::{Condition, Field, Node, Test};
@@ -41,6 +42,11 @@ impl<'a> Run<'a> {
     ) -> Run<'a> {
         let scan = (!document.is_indexed()).then(|| FieldScan::new(document, names).into());
         Run { variables, scan, failure: RefCell::new(None) }
+    }
+
+    /// As `over`, where the walk was begun.
+    pub(super) fn after(scan: FieldScan<'a>, variables: &'a Variables) -> Run<'a> {
+        Run { variables, scan: Some(scan.into()), failure: RefCell::new(None) }
     }
 
     /// Where the field's path begins in `document`.
@@ -120,7 +126,8 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
         Node::Field(field) => {
             let start = run.start(field, document);
             let element = start.element(&field.path);
-            match element.and_then(|element| on_element(&field.condition, &element)) {
+            let answer = element.and_then(|it| on_value(&field.condition, it.kind, it.value));
+            match answer {
                 Some(answer) => answer,
                 None => condition(&field.condition, &field.path, start, run),
             }
@@ -132,19 +139,19 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
     }
 }
 
-/// Whether an element fulfils `condition`, where its bytes tell; `None` if it must be decoded.
-fn on_element(condition: &Condition, element: &RawElement<'_>) -> Option<bool> {
+/// Whether a value fulfils `condition`, where its bytes tell; `None` if it must be decoded.
+pub(super) fn on_value(condition: &Condition, kind: ElementType, value: &[u8]) -> Option<bool> {
     match condition {
         Condition::All(inner) => {
             for condition in inner {
-                if !on_element(condition, element)? {
+                if !on_value(condition, kind, value)? {
                     return Some(false);
                 }
             }
             Some(true)
         }
-        Condition::Not(inner) => on_element(inner, element).map(|holds| !holds),
-        Condition::Test(Test::Compare(comparison)) => comparison.matches_element(element),
+        Condition::Not(inner) => on_value(inner, kind, value).map(|holds| !holds),
+        Condition::Test(Test::Compare(comparison)) => comparison.matches_bytes(kind, value),
         Condition::Test(Test::Exists) => Some(true),
         Condition::Test(_) => None,
     }

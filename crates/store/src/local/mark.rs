@@ -26,7 +26,10 @@ use crate::pack::{Pack, PackNumber};
 use crate::session::Notes;
 
 /// Chunks that are read together. Bounds memory: each may push as many as it refers to.
-const BATCH_COUNT: usize = 1024;
+const BATCH_COUNT: usize = 256;
+/// Chunks that are searched together: what is known of each takes some hundred bytes meanwhile, and with fewer a
+/// page of an index is read more often.
+const SEARCHED_COUNT: usize = 8 << 10;
 
 /// What is done with a reference to a chunk that isn't there.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -215,6 +218,15 @@ impl<'a> Marks<'a> {
     }
 
     fn push(&mut self, hashes: &[ChunkHash], absent: Absent, current: bool) -> Result<(), Halt> {
+        hashes.chunks(SEARCHED_COUNT).try_for_each(|some| self.push_some(some, absent, current))
+    }
+
+    fn push_some(
+        &mut self,
+        hashes: &[ChunkHash],
+        absent: Absent,
+        current: bool,
+    ) -> Result<(), Halt> {
         let found: Vec<Option<Found>> = self.store.find_many(hashes)?;
         for (hash, found) in hashes.iter().zip(found) {
             let Some((_, at)) = found else {
