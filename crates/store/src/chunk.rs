@@ -256,10 +256,14 @@ impl Chunk {
         self.0.mark.fetch_or(bits, Ordering::Relaxed);
     }
 
-    /// What whoever reads payloads of this kind has derived from this one, made when it is first asked
-    /// for and kept with the chunk. Like the mark it is no part of it. A cache allows for one byte in
-    /// [`DERIVED_SHARE`] of the chunk's.
-    pub fn derived(&self, make: impl FnOnce() -> Vec<u8>) -> &[u8] {
+    /// What whoever reads payloads of this kind has derived from this one, on any clone.
+    pub fn derived(&self) -> Option<&[u8]> {
+        self.0.derived.get().map(|derived| &**derived)
+    }
+
+    /// Keeps what is derived from this chunk, or what was kept already. Like the mark it is no part of the
+    /// chunk. A cache allows for one byte in [`DERIVED_SHARE`] of the chunk's.
+    pub fn derive(&self, make: impl FnOnce() -> Vec<u8>) -> &[u8] {
         self.0.derived.get_or_init(|| make().into())
     }
 }

@@ -58,6 +58,7 @@ const TAG_SEQUENCE: u8 = 2;
 // What a chunk's mark says of a map's node: bits, the level and the number of entries.
 const MARK_TABLE_CHECKED: u64 = 1;
 const MARK_ENTRIES_CHECKED: u64 = 2;
+const MARK_SEARCHED: u64 = 4;
 const MARK_LEVEL_SHIFT: u32 = 8;
 const MARK_ENTRY_COUNT_SHIFT: u32 = 32;
 
@@ -352,11 +353,21 @@ impl MapNode {
         self.keys().lower_bound(key, positions)
     }
 
-    /// The heads of this node's keys, if they are worth their memory.
+    /// The heads of this node's keys, if they are worth their memory. They are derived when a node is
+    /// searched for the second time: many are read for one key.
     fn heads(&self) -> Option<Heads<'_>> {
-        let is_worth = !self.is_leaf() || heads::are_worth(self.entry_count, self.payload().len());
-        let keys = |positions: Range<usize>| positions.map(|position| self.key(position));
-        is_worth.then(|| Heads::new(self.chunk.derived(|| heads::of(keys(0..self.entry_count)))))
+        if let Some(derived) = self.chunk.derived() {
+            return Some(Heads::new(derived));
+        }
+        if self.is_leaf() && !heads::are_worth(self.entry_count, self.payload().len()) {
+            return None;
+        }
+        if self.chunk.mark() & MARK_SEARCHED == 0 {
+            self.chunk.set_mark(MARK_SEARCHED);
+            return None;
+        }
+        let keys = (0..self.entry_count).map(|position| self.key(position));
+        Some(Heads::new(self.chunk.derive(|| heads::of(keys))))
     }
 
     /// As `lower_bound`, where no key before `start` is looked for: cheap if the answer is near.
