@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
-use crate::chunk::{Chunk, ChunkHash};
+use crate::chunk::{Chunk, ChunkHash, DERIVED_SHARE};
 use crate::index::NameHasherBuilder;
 use crate::lane::{LANE_COUNT, Lane, lane};
 
@@ -50,7 +50,8 @@ struct ByBytes;
 
 impl Weighter<ChunkHash, Chunk> for ByBytes {
     fn weight(&self, _hash: &ChunkHash, chunk: &Chunk) -> u64 {
-        chunk.encoded().len() as u64 + ENTRY_BYTES
+        let bytes = chunk.encoded().len();
+        (bytes + bytes / DERIVED_SHARE) as u64 + ENTRY_BYTES
     }
 }
 

@@ -15,8 +15,8 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -30,6 +30,8 @@ pub const HASH_BYTES: usize = 32;
 /// us allocate.
 pub const CHUNK_BYTES_MAX: usize = 256 << 20;
 const _: () = assert!(OFFSET_REFERENCES == 8); // Stored: change only with a new version.
+/// What is derived from most chunks takes less than such a part of their bytes.
+pub const DERIVED_SHARE: usize = 32;
 
 /// The BLAKE3 hash of a chunk's encoded bytes: its name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,7 +86,9 @@ struct Inner {
     payload_offset: usize,
     kind: ChunkKind,
     /// See [`Chunk::mark`].
-    mark: AtomicU8,
+    mark: AtomicU64,
+    /// See [`Chunk::derived`].
+    derived: OnceLock<Arc<[u8]>>,
 }
 
 impl PartialEq for Chunk {
@@ -133,16 +137,22 @@ impl Chunk {
     }
 
     fn with_name(hash: ChunkHash, encoded: Bytes, payload_offset: usize, kind: ChunkKind) -> Chunk {
-        Chunk(Arc::new(Inner { hash, encoded, payload_offset, kind, mark: AtomicU8::new(0) }))
+        let (mark, derived) = (AtomicU64::new(0), OnceLock::new());
+        Chunk(Arc::new(Inner { hash, encoded, payload_offset, kind, mark, derived }))
     }
 
     /// The same chunk with a count of its own: clones of it don't touch that of `self`, so that
     /// processors that both read it don't wait for each other.
     pub(crate) fn detached(&self) -> Chunk {
-        let Inner { hash, encoded, payload_offset, kind, mark } = &*self.0;
-        let mark = AtomicU8::new(mark.load(Ordering::Relaxed));
-        let (encoded, payload_offset) = (encoded.clone(), *payload_offset);
-        Chunk(Arc::new(Inner { hash: *hash, encoded, payload_offset, kind: *kind, mark }))
+        let Inner { hash, encoded, payload_offset, kind, mark, derived } = &*self.0;
+        Chunk(Arc::new(Inner {
+            hash: *hash,
+            encoded: encoded.clone(),
+            payload_offset: *payload_offset,
+            kind: *kind,
+            mark: AtomicU64::new(mark.load(Ordering::Relaxed)),
+            derived: derived.clone(),
+        }))
     }
 
     /// Reads a chunk back from its encoded bytes and names it by what they hash to; the caller
@@ -235,14 +245,25 @@ impl Chunk {
         &self.0.encoded
     }
 
-    /// The greatest number that `set_mark` was given, on any clone; 0 before. For whoever reads
-    /// payloads of this kind, to remember what of this one has been checked.
-    pub fn mark(&self) -> u8 {
+    /// All bits that `set_mark` was given, on any clone; 0 before. For whoever reads payloads of this
+    /// kind, to remember what of this one was checked and found: without going to the payload's memory.
+    pub fn mark(&self) -> u64 {
         self.0.mark.load(Ordering::Relaxed)
     }
 
-    /// Raises the mark. It is not part of the chunk: neither stored nor compared.
-    pub fn set_mark(&self, mark: u8) {
-        self.0.mark.fetch_max(mark, Ordering::Relaxed);
+    /// Adds bits to the mark. It is not part of the chunk: neither stored nor compared.
+    pub fn set_mark(&self, bits: u64) {
+        self.0.mark.fetch_or(bits, Ordering::Relaxed);
+    }
+
+    /// What whoever reads payloads of this kind has derived from this one, on any clone.
+    pub fn derived(&self) -> Option<&[u8]> {
+        self.0.derived.get().map(|derived| &**derived)
+    }
+
+    /// Keeps what is derived from this chunk, or what was kept already. Like the mark it is no part of the
+    /// chunk. A cache allows for one byte in [`DERIVED_SHARE`] of the chunk's.
+    pub fn derive(&self, make: impl FnOnce() -> Vec<u8>) -> &[u8] {
+        self.0.derived.get_or_init(|| make().into())
     }
 }

@@ -14,6 +14,7 @@ mod build;
 mod check;
 mod cursor;
 mod diff;
+mod heads;
 mod load;
 mod merge;
 mod node;

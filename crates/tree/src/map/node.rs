@@ -16,6 +16,7 @@ use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
 
 use crate::error::TreeError;
 use crate::format::KEY_BYTES_MAX;
+use crate::map::heads::{self, Heads};
 use crate::map::{Entry, Summary};
 use crate::value::{Content, Value};
 
@@ -54,15 +55,19 @@ const TAG_INLINE: u8 = 0;
 const TAG_CHUNK: u8 = 1;
 const TAG_SEQUENCE: u8 = 2;
 
-// What a chunk's mark says of a map's node.
-const MARK_TABLE_CHECKED: u8 = 1;
-const MARK_ENTRIES_CHECKED: u8 = 2;
+// What a chunk's mark says of a map's node: bits, the level and the number of entries.
+const MARK_TABLE_CHECKED: u64 = 1;
+const MARK_ENTRIES_CHECKED: u64 = 2;
+const MARK_SEARCHED: u64 = 4;
+const MARK_LEVEL_SHIFT: u32 = 8;
+const MARK_ENTRY_COUNT_SHIFT: u32 = 32;
 
 /// An opened node. Cloning shares the bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct MapNode {
     chunk: Chunk,
     entry_count: usize,
+    level: u8,
 }
 
 /// The keys of a node, for searching: its layout taken apart once.
@@ -225,7 +230,7 @@ impl MapNode {
     /// Checks the layout of a chunk (invariant 1).
     pub(crate) fn open(chunk: Chunk) -> Result<MapNode, TreeError> {
         let node = MapNode::open_unchecked_entries(chunk)?;
-        if node.chunk.mark() < MARK_ENTRIES_CHECKED {
+        if !node.are_entries_checked() {
             node.check_entries().map_err(|what| node.damaged(what))?;
             node.chunk.set_mark(MARK_ENTRIES_CHECKED);
         }
@@ -235,17 +240,25 @@ impl MapNode {
     /// Checks the header and the offset table of a chunk, not its entries: until they are, only
     /// what `SearchNode` uses can't fail.
     pub(super) fn open_unchecked_entries(chunk: Chunk) -> Result<MapNode, TreeError> {
-        if chunk.mark() < MARK_TABLE_CHECKED {
+        if chunk.mark() & MARK_TABLE_CHECKED == 0 {
             check_table(&chunk).map_err(|what| TreeError::damaged(chunk.hash(), what))?;
-            chunk.set_mark(MARK_TABLE_CHECKED);
+            let level = u64::from(chunk.payload()[OFFSET_LEVEL]) << MARK_LEVEL_SHIFT;
+            let entry_count = u64::from(u32_at(chunk.payload(), OFFSET_ENTRY_COUNT));
+            let entry_count = entry_count << MARK_ENTRY_COUNT_SHIFT;
+            chunk.set_mark(MARK_TABLE_CHECKED | level | entry_count);
         }
-        let entry_count = u32_at(chunk.payload(), OFFSET_ENTRY_COUNT) as usize;
-        Ok(MapNode { chunk, entry_count })
+        let mark = chunk.mark();
+        let entry_count = (mark >> MARK_ENTRY_COUNT_SHIFT) as usize;
+        Ok(MapNode { chunk, entry_count, level: (mark >> MARK_LEVEL_SHIFT) as u8 })
+    }
+
+    fn are_entries_checked(&self) -> bool {
+        self.chunk.mark() & MARK_ENTRIES_CHECKED != 0
     }
 
     /// Checks the entry at `position` of a leaf.
     pub(super) fn check_entry(&self, position: usize) -> Result<(), TreeError> {
-        if self.chunk.mark() >= MARK_ENTRIES_CHECKED {
+        if self.are_entries_checked() {
             return Ok(());
         }
         match check_entry(&self.payload()[self.entry_range(position)], 0) {
@@ -287,7 +300,7 @@ impl MapNode {
     }
 
     pub(crate) fn level(&self) -> u8 {
-        self.payload()[OFFSET_LEVEL]
+        self.level
     }
 
     pub(crate) fn is_leaf(&self) -> bool {
@@ -333,7 +346,28 @@ impl MapNode {
 
     /// The position of the first key that is not less than `key`; `entry_count` if there is none.
     pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
-        self.keys().lower_bound(key, 0..self.entry_count)
+        let positions = match self.heads() {
+            Some(heads) => heads.around(key),
+            None => 0..self.entry_count,
+        };
+        self.keys().lower_bound(key, positions)
+    }
+
+    /// The heads of this node's keys, if they are worth their memory. They are derived when a node is
+    /// searched for the second time: many are read for one key.
+    fn heads(&self) -> Option<Heads<'_>> {
+        if let Some(derived) = self.chunk.derived() {
+            return Some(Heads::new(derived));
+        }
+        if self.is_leaf() && !heads::are_worth(self.entry_count, self.payload().len()) {
+            return None;
+        }
+        if self.chunk.mark() & MARK_SEARCHED == 0 {
+            self.chunk.set_mark(MARK_SEARCHED);
+            return None;
+        }
+        let keys = (0..self.entry_count).map(|position| self.key(position));
+        Some(Heads::new(self.chunk.derive(|| heads::of(keys))))
     }
 
     /// As `lower_bound`, where no key before `start` is looked for: cheap if the answer is near.
@@ -353,7 +387,7 @@ impl MapNode {
         let payload = self.payload();
         let table_end = HEADER_BYTES + self.entry_count * OFFSET_TABLE_ENTRY_BYTES;
         let (offsets, _) = payload[HEADER_BYTES..table_end].as_chunks();
-        let key_offset = if payload[OFFSET_LEVEL] == 0 { LEAF_KEY } else { CHILD_KEY };
+        let key_offset = if self.is_leaf() { LEAF_KEY } else { CHILD_KEY };
         Keys { payload, offsets, key_offset }
     }
 
