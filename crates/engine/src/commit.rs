@@ -59,7 +59,9 @@ impl Shared {
         if record.bases.iter().any(|(_, base)| base.is_some()) {
             self.store_synced(self.store.sync())?;
         }
-        let pending = PendingRecord::new(record.encode());
+        let pending = PendingRecord::new(
+            self.recycler.share(record.encode_into(|bytes| self.recycler.payload(bytes))),
+        );
         let footprint = Footprint::new(self.conflict_seed, &record, validated);
         watch.lap(Stage::Prepare);
 
@@ -163,7 +165,7 @@ impl Shared {
 
     /// Closes the active memtable and its log segment, and has them flushed.
     pub fn seal(&self, queue: &mut Queue) {
-        let active = Arc::new(Memtable::default());
+        let active = Arc::new(Memtable::new(&self.recycler));
         let memtable = std::mem::replace(&mut queue.active, Arc::clone(&active));
         queue.segment = queue.segment.next();
         queue.segment_bytes = 0;

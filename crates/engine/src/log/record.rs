@@ -54,9 +54,15 @@ pub(crate) struct Record {
 
 impl Record {
     /// The payload.
+    #[cfg(test)]
     pub fn encode(&self) -> Vec<u8> {
+        self.encode_into(Vec::with_capacity)
+    }
+
+    /// The payload, in an empty buffer that `make` makes for so many bytes.
+    pub fn encode_into(&self, make: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
         // As large as it gets: the memtable keeps it.
-        let mut out = Vec::with_capacity(self.encoded_bytes());
+        let mut out = make(self.encoded_bytes());
         out.extend_from_slice(&self.next_tree_id.to_le_bytes());
         put_count(&mut out, self.bases.len());
         for (tree, base) in &self.bases {
