@@ -144,6 +144,7 @@ impl SimDisk {
 impl Disk for SimDisk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.state();
+        state.check_alive()?;
         if state.names.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -167,6 +168,7 @@ impl Disk for SimDisk {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state();
+        state.check_alive()?;
         if !state.names.contains_key(from) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -175,6 +177,7 @@ impl Disk for SimDisk {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut state = self.state();
+        state.check_alive()?;
         if !state.names.contains_key(name) {
             return Err(io::ErrorKind::NotFound.into());
         }

@@ -30,8 +30,8 @@ struct Notes {
     last_sequence: Sequence,
     /// Runs written, steps of passes, merges.
     work: [u64; 3],
-    /// Whether the power had failed when all steps were done. The engine is dropped later: that writes,
-    /// too, and tells nobody what fails.
+    /// Whether the power had failed when all steps were done, and nothing told. The engine is dropped
+    /// later: that writes, too, and tells nobody what fails.
     lost_power: bool,
 }
 
@@ -70,7 +70,12 @@ fn run(
         }
     }
     notes.work = add_work(notes.work, &engine);
-    notes.lost_power = disk.is_dead();
+    if disk.is_dead() {
+        // What failed in the background (an opening of many segments has them flushed there) is told
+        // by the next flush.
+        engine.flush()?;
+        notes.lost_power = true;
+    }
     Ok(())
 }
 
