@@ -416,7 +416,8 @@ fn moved(sparse_count: usize, options: CollectOptions) -> (u64, u64) {
     let chunks: Vec<Chunk> =
         (0..10 * PACK_CHUNKS).map(|_| blob(&random.bytes(4000 - 50))).collect();
     chunks.iter().for_each(|chunk| store.put_many(std::slice::from_ref(chunk)).unwrap());
-    let is_live = |position: &usize| sparse_count * PACK_CHUNKS <= *position || position % 4 == 0;
+    let is_live =
+        |position: &usize| sparse_count * PACK_CHUNKS <= *position || position.is_multiple_of(4);
     let live: Vec<ChunkHash> =
         (0..chunks.len()).filter(is_live).map(|position| chunks[position].hash()).collect();
     let collected = collect_with(&*store, &live, options).unwrap();
