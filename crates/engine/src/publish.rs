@@ -107,6 +107,7 @@ impl Shared {
             }
         });
         self.unpublished().extend(later);
+        self.logged_bases().retain(|(sequence, _)| horizon < *sequence);
         drop(publisher);
         self.signalled.notify_all();
         self.remove_segments(begun, advance.segment)?;
