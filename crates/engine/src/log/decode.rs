@@ -227,6 +227,7 @@ mod tests {
 
     use super::super::record::{ChunkPatch, Patches};
     use super::*;
+    use crate::overlay::memtable::OverlayEntry;
     use crate::overlay::stored::writes_of;
 
     const OLD: [u8; 300] = [7; 300];
@@ -294,7 +295,7 @@ mod tests {
     }
 
     /// What the memtable would find in a payload.
-    fn entries_of(payload: &Bytes) -> Vec<(TreeId, Vec<(Bytes, Option<Value>)>)> {
+    fn entries_of(payload: &Bytes) -> Vec<(TreeId, Vec<OverlayEntry>)> {
         let writes = writes_of(payload).into_iter();
         writes.map(|it| (it.tree, it.iter().map(|stored| stored.entry()).collect())).collect()
     }

@@ -23,7 +23,7 @@ const AGREE_BYTES: usize = 16;
 const CUT_BYTES_MAX: usize = 64;
 /// So many cuts on each way at most, and one between.
 const CUT_COUNT_MAX: usize = 64;
-const _: () = assert!(2 * CUT_COUNT_MAX + 1 <= u8::MAX as usize);
+const _: () = assert!(2 * CUT_COUNT_MAX < u8::MAX as usize);
 /// Length, hash, count.
 const HEAD_BYTES: usize = size_of::<u32>() + size_of::<u64>() + 1;
 /// A cut before what it inserts.
