@@ -53,7 +53,8 @@ pub(crate) fn open(
         replayed.apply(sequence, &payload)
     })?;
     replayed.put_chunks()?;
-    let (parts, publisher) = (replayed.parts, Publisher { root, published });
+    let (parts, publisher) =
+        (replayed.parts, Publisher { root, published, first_segment: published.segment });
     Ok(assemble(machine, store, options, publisher, parts, &end))
 }
 

@@ -23,6 +23,7 @@ use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::intents::Intents;
+use crate::log::format::SegmentNumber;
 use crate::log::spares::Spares;
 use crate::open_transactions::OpenTransactions;
 use crate::overlay::memtable::Memtable;
@@ -87,6 +88,8 @@ pub(crate) struct Shared {
 pub(crate) struct Publisher {
     pub root: ChunkHash,
     pub published: EngineState,
+    /// Log segments below this one are gone. It trails `published.segment`.
+    pub first_segment: SegmentNumber,
 }
 
 /// What the background threads are told, and what they tell.

@@ -64,6 +64,7 @@ pub(crate) struct BoundaryRule {
     is_leaf: bool,
     bytes_min: u64,
     bytes_forced: u64,
+    window_bytes: u64,
     /// `L^4`.
     scale: u128,
 }
@@ -77,6 +78,7 @@ impl BoundaryRule {
             is_leaf,
             bytes_min: target / 8,
             bytes_forced: target * 2,
+            window_bytes: target / 4,
             scale: (u128::from(target).pow(4) * SCALE_FOURTH) >> SCALE_FOURTH_SHIFT,
         }
     }
@@ -88,6 +90,11 @@ impl BoundaryRule {
             || entry_count >= INTERIOR_ENTRIES_FREE
             || entry_count >= INTERIOR_ENTRIES_MIN && hash & 1 == 0;
         may_end && self.ends(hash, before, after)
+    }
+
+    /// How many bytes of items a window takes in a sequence.
+    pub(crate) fn window_bytes(&self) -> u64 {
+        self.window_bytes
     }
 
     /// Whether a node of so many bytes may end at all, whatever the hash: saves hashing.

@@ -4,14 +4,14 @@
 //! `splice`, `check`.
 //!
 //! *Invariants*: 1. Each node but the last of its level ends where the boundary rule says, given
-//! its size and the window: the hashes of the level's last 16 items, from whichever node. 2. A
+//! its size and the hash of its last item: its own, or that of the window, the last items of the level. 2. A
 //! level has one node only if it is the root's. 3. An interior entry has the count and the bytes of
 //! its subtree. So the items alone decide every byte ([`Sequence::check`] verifies this).
 //!
 //! What may be surprising: a map's boundary depends on one key, since keys differ. Items may all be
-//! alike, and then one item's hash would either end every node or none; the window tells places in
-//! data of low entropy apart. Where even windows are alike (constant data) nodes are alike too, and
-//! the store keeps one of them.
+//! alike, and then one item's hash would either end every node or none; so an item that was there shortly before
+//! has the hash of its window, which tells places in data of low entropy apart. Where even windows are alike
+//! (constant data) nodes are alike too, and the store keeps one of them.
 
 mod check;
 mod node;

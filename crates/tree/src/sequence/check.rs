@@ -3,7 +3,7 @@
 use frond_store::ChunkStore;
 use frond_store::chunk::HASH_BYTES;
 
-use crate::boundary::{self, BoundaryRule, Seeded};
+use crate::boundary::BoundaryRule;
 use crate::error::TreeError;
 use crate::format::TreeFormat;
 use crate::sequence::Sequence;
@@ -21,9 +21,7 @@ impl Sequence {
         if !root.is_leaf() && root.entry_count() < 2 {
             return Err(TreeError::damaged(self.root, "a root with a single child"));
         }
-        let windows = (0..=root.level())
-            .map(|level| Window::new(boundary::seed(&self.format, Seeded::Sequence, level)))
-            .collect();
+        let windows = (0..=root.level()).map(|level| Window::new(&self.format, level)).collect();
         Check { store, format: self.format, windows }.node(&root, true)
     }
 }

@@ -16,7 +16,7 @@ use frond_store::ChunkStore;
 
 use crate::error::TreeError;
 use crate::sequence::node::SequenceNode;
-use crate::sequence::window::WINDOW_ITEMS;
+use crate::sequence::window::Window;
 use crate::sequence::writer::SequenceBuilder;
 use crate::sequence::{Refers, Sequence};
 
@@ -150,37 +150,44 @@ impl Splice<'_> {
 
     /// Fills the window of `level` with the items before the node that the walk goes into.
     fn fill_window(&mut self, level: u8) -> Result<(), TreeError> {
-        let mut before = Vec::new();
+        let window = &mut self.builder.levels.writer(usize::from(level)).window;
+        let mut before = Before { store: self.store, level, window, items: Vec::new(), bytes: 0 };
         for (node, entry) in self.path.iter().rev() {
-            collect_before(self.store, node, *entry, level, &mut before)?;
+            before.collect(node, *entry)?;
         }
-        let writer = self.builder.levels.writer(usize::from(level));
-        for item in before.iter().rev() {
-            writer.window.push(item, true);
+        for item in before.items.iter().rev() {
+            before.window.push(item, true);
         }
         Ok(())
     }
 }
 
-/// Appends the items of `level` under the entries of `node` before `end`, from the last one
-/// backwards, until there are as many as a window needs beside the newest item.
-fn collect_before(
-    store: &dyn ChunkStore,
-    node: &SequenceNode,
-    end: usize,
+/// The items of a level that stand before a node, the last one first: those that a window needs beside its
+/// newest item.
+struct Before<'a> {
+    store: &'a dyn ChunkStore,
     level: u8,
-    before: &mut Vec<Bytes>,
-) -> Result<(), TreeError> {
-    for entry in (0..end).rev() {
-        if before.len() == WINDOW_ITEMS - 1 {
-            break;
+    window: &'a mut Window,
+    items: Vec<Bytes>,
+    bytes: u64,
+}
+
+impl Before<'_> {
+    /// Collects those under the entries of `node` before `end`.
+    fn collect(&mut self, node: &SequenceNode, end: usize) -> Result<(), TreeError> {
+        for entry in (0..end).rev() {
+            if self.window.is_filled_by(self.items.len(), self.bytes) {
+                break;
+            }
+            if node.level() == self.level {
+                let item = node.entry_content(entry);
+                self.bytes += item.len() as u64;
+                self.items.push(item);
+            } else {
+                let child = node.load_child(self.store, entry)?;
+                self.collect(&child, child.entry_count())?;
+            }
         }
-        if node.level() == level {
-            before.push(node.entry_content(entry));
-        } else {
-            let child = node.load_child(store, entry)?;
-            collect_before(store, &child, child.entry_count(), level, before)?;
-        }
+        Ok(())
     }
-    Ok(())
 }

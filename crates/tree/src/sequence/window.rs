@@ -1,52 +1,113 @@
-//! The hash of a level's last 16 items, which decides where a sequence's nodes end.
+//! The hash that an item of a sequence has for the boundary rule: its own, or that of the items around it.
 //!
-//! Each item is hashed; the hashes are combined by a cyclic polynomial (Cohen, *Recursive hashing
-//! functions for n-grams*, 1997): rotate by one, remove the oldest, add the newest. The window
-//! runs on across nodes, so that a boundary doesn't depend on where the node began.
+//! The authority is docs/format/boundary.md. The *window* of an item is the fewest last items of its level, itself
+//! included, that together have a quarter of the node's target in bytes, but [`WINDOW_ITEMS`] at most.
+//!
+//! 1. An item with no equal in its window has its own hash. So of a change nothing behind the changed item is
+//!    decided anew, but where that makes or ends a repetition.
+//! 2. One that has an equal there has the hash of the whole window: of few kinds of items, each of which would
+//!    otherwise end every node or none, windows differ. It combines the items' hashes by a cyclic
+//!    polynomial (Cohen, *Recursive hashing functions for n-grams*, 1997).
+//!
+//! The window runs on across nodes, so that a boundary doesn't depend on where the node began.
 
-use crate::boundary;
+use std::collections::VecDeque;
 
-/// How many items a boundary depends on: even of items that are single bits the window has 2^16
+use crate::boundary::{self, BoundaryRule, Seeded};
+use crate::format::TreeFormat;
+
+/// How many items a boundary depends on at most: even of items that are single bits the window has 2^16
 /// contents, more than a node has items.
-pub(super) const WINDOW_ITEMS: usize = 16;
+const WINDOW_ITEMS: usize = 16;
 
 /// The window of one level.
 pub(super) struct Window {
     seed: u64,
-    /// The last items' hashes; `next` is the oldest, which goes next. Zero before there are items.
-    hashes: [u64; WINDOW_ITEMS],
-    next: usize,
+    /// A window with so many bytes needs no further item; above zero, so that it has one.
+    bytes_wanted: u64,
+    /// The hash and the bytes of each item, the newest last.
+    items: VecDeque<(u64, u64)>,
+    bytes: u64,
     combined: u64,
-    /// How many of the last items followed each other in the old sequence too; saturates.
-    unchanged: usize,
+    unchanged: Extent,
+}
+
+/// How far a window's last items reach back that followed each other in the old sequence too.
+#[derive(Clone, Copy)]
+enum Extent {
+    /// To the beginning of the level, or further than any window.
+    Whole,
+    Some {
+        count: usize,
+        bytes: u64,
+    },
 }
 
 impl Window {
     /// The window before a level's first item.
-    pub(super) fn new(seed: u64) -> Window {
-        let hashes = [0; WINDOW_ITEMS];
-        Window { seed, hashes, next: 0, combined: 0, unchanged: WINDOW_ITEMS }
+    pub(super) fn new(format: &TreeFormat, level: u8) -> Window {
+        Window {
+            seed: boundary::seed(format, Seeded::Sequence, level),
+            bytes_wanted: BoundaryRule::new(format, level).window_bytes(),
+            items: VecDeque::with_capacity(WINDOW_ITEMS + 1),
+            bytes: 0,
+            combined: 0,
+            unchanged: Extent::Whole,
+        }
     }
 
     /// Takes an item in; `old` if it stood after the one before it in the old sequence too. Returns
     /// the hash for the boundary rule.
     pub(super) fn push(&mut self, item: &[u8], old: bool) -> u64 {
-        let hash = boundary::hash(item, self.seed);
-        let oldest = std::mem::replace(&mut self.hashes[self.next], hash);
-        self.next = (self.next + 1) % WINDOW_ITEMS;
-        self.combined =
-            self.combined.rotate_left(1) ^ oldest.rotate_left(WINDOW_ITEMS as u32) ^ hash;
-        self.unchanged = if old { (self.unchanged + 1).min(WINDOW_ITEMS) } else { 0 };
-        self.combined
+        let (hash, bytes) = (boundary::hash(item, self.seed), item.len() as u64);
+        self.items.push_back((hash, bytes));
+        self.bytes += bytes;
+        self.combined = self.combined.rotate_left(1) ^ hash;
+        while let Some((oldest, bytes)) = self.items.front().copied()
+            && (WINDOW_ITEMS < self.items.len() || self.bytes_wanted <= self.bytes - bytes)
+        {
+            self.items.pop_front();
+            self.bytes -= bytes;
+            self.combined ^= oldest.rotate_left(self.items.len() as u32);
+        }
+        self.note(old, bytes);
+        let newest = self.items.len() - 1;
+        match self.items.range(..newest).any(|(other, _)| *other == hash) {
+            true => self.combined,
+            false => hash,
+        }
+    }
+
+    fn note(&mut self, old: bool, item_bytes: u64) {
+        self.unchanged = match self.unchanged {
+            _ if !old => Extent::Some { count: 0, bytes: 0 },
+            Extent::Some { count, bytes } => {
+                let (count, bytes) = (count + 1, bytes + item_bytes);
+                match is_full(count, bytes, self.bytes_wanted) {
+                    true => Extent::Whole,
+                    false => Extent::Some { count, bytes },
+                }
+            }
+            Extent::Whole => Extent::Whole,
+        };
     }
 
     /// Notes that items of the old sequence are left out here.
     pub(super) fn note_gap(&mut self) {
-        self.unchanged = 0;
+        self.unchanged = Extent::Some { count: 0, bytes: 0 };
     }
 
     /// Tells whether the next item of the old sequence would see the window that it saw there.
     pub(super) fn is_in_step(&self) -> bool {
-        self.unchanged >= WINDOW_ITEMS - 1
+        matches!(self.unchanged, Extent::Whole)
     }
+
+    /// Whether so many items fill the window of the next one, whatever that is.
+    pub(super) fn is_filled_by(&self, count: usize, bytes: u64) -> bool {
+        is_full(count, bytes, self.bytes_wanted)
+    }
+}
+
+fn is_full(count: usize, bytes: u64, bytes_wanted: u64) -> bool {
+    WINDOW_ITEMS <= count + 1 || bytes_wanted <= bytes
 }

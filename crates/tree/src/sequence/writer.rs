@@ -3,7 +3,7 @@
 use frond_store::chunk::HASH_BYTES;
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
 
-use crate::boundary::{self, BoundaryRule, Seeded};
+use crate::boundary::BoundaryRule;
 use crate::error::TreeError;
 use crate::format::TreeFormat;
 use crate::levels::{Levels, NodeWriter};
@@ -64,7 +64,7 @@ impl NodeWriter for SequenceWriter {
         SequenceWriter {
             rule: BoundaryRule::new(format, level),
             level,
-            window: Window::new(boundary::seed(format, Seeded::Sequence, level)),
+            window: Window::new(format, level),
             items: Vec::new(),
             ends: Vec::new(),
             children: Vec::new(),

@@ -224,6 +224,14 @@ fn sequences_of_low_entropy_have_small_chunks_and_cheap_splices() {
         ("period of 100", (0..count).map(|n| bit(n % 100)).collect()),
         ("random bits", (0..count).map(|_| bit(random.below(2))).collect()),
         ("long random bits", (0..2000).map(|_| bit(random.below(2)).repeat(1000).into()).collect()),
+        (
+            "few kinds of 64 bytes",
+            (0..20_000).map(|_| bit(random.below(3)).repeat(64).into()).collect(),
+        ),
+        (
+            "twenty kinds of 40 bytes",
+            (0..20_000).map(|_| bit(random.below(20)).repeat(40).into()).collect(),
+        ),
         ("runs", (0..count).map(|n| bit((n / 5000) % 3)).collect()),
         ("numbers", (0..count).map(|n| Bytes::from(n.to_string())).collect()),
         ("4 KB", (0..1000).map(|_| random.bytes(4096).into()).collect()),
@@ -256,5 +264,32 @@ fn sequences_of_low_entropy_have_small_chunks_and_cheap_splices() {
         println!("{name}: {} chunks, {levels} levels, {mean} {worst}", sizes.len());
         assert!(mean <= 3.0 * levels as f64, "{name}: {mean} chunks a splice, {levels} levels");
         assert!(worst <= 10 * levels, "{name}: {worst} chunks for one splice, {levels} levels");
+    }
+}
+
+/// Items that differ are decided by themselves: of a change the nodes around it stay as they were.
+#[test]
+fn a_changed_item_rewrites_one_node_a_level() {
+    let mut random = Random::new(5);
+    for item_bytes in [45, 300, 1100] {
+        let store = MemoryStore::new();
+        let format =
+            TreeFormat { chunk_bytes_target: 4096, inline_bytes_max: 2048, salt: random.next() };
+        let count = (4 << 20) / item_bytes;
+        let mut items = (0..count).map(|_| Ok(random.bytes(item_bytes).into()));
+        let sequence = Sequence::build(&*store, format, &mut items).unwrap();
+        drop(items);
+        let levels = u64::from(store.get(sequence.root).unwrap().payload()[0]) + 1;
+        let (turns, mut all_written) = (200, 0);
+        for _ in 0..turns {
+            let position = random.below(count) as u64;
+            let item = [Bytes::from(random.bytes(item_bytes))];
+            let (_, _, written) =
+                cost(&store, || sequence.splice(&*store, position, 1, &item).unwrap());
+            all_written += written;
+        }
+        let mean = all_written as f64 / f64::from(turns) / levels as f64;
+        println!("{item_bytes} bytes: {levels} levels, {mean} chunks a level");
+        assert!(mean < 1.3, "{item_bytes} bytes: {mean} chunks a level");
     }
 }

@@ -29,20 +29,20 @@ const ROOTS: &[(usize, usize, &str, &str)] = &[
     (
         0,
         20000,
-        "1f0187065bd625af32098a015211be258e10cbfa2f47e09d5da9691f2a0e5bfa",
-        "72ef60c48696ae0d45b891e34f7cf174d58ead8987641d9520c63f5836d76b88",
+        "3a8a60b23609662d8a3214719272a23c8d5b4b60c7b7c97eae61ff02fbd99ffd",
+        "01d55902630f360ee481a7e96c577f53fa80e8ae0ef41fb65de80a1bb7784baa",
     ),
     (
         1,
         100,
-        "73e5ec4b0788cf2fcc7100668fb01840e786bfb05c9f57db9cab1078176dcb04",
+        "429899324fa139c823dcda2939fcf13b792e4b914d3642a5b39a5867c0e40924",
         "0ec0d8c2f0a057fb55844ee4bd19151af738c78a55fe32b115553df01761e4c6",
     ),
     (
         1,
         20000,
-        "4dc83e9f986647c784d3d6becbdb458022ec1e4eac1165213d32e0cd43a1037b",
-        "44c7f02ce3344d7dba12c63e37e1b60de4d5e9aa18a7b03c8280b374e47e8f74",
+        "ad56b2bfd676601c7e7524778ff9dba6fcba25bb0434d81ec7ea18bbed2ca6f0",
+        "73564b295ae94ea97bc6433d1f4fed12d0e42f307a03d25d1e33bb9d9bb3d196",
     ),
 ];
 
