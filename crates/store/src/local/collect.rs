@@ -7,7 +7,7 @@
 //! 3. Take what is dead out of the index, a few chunks at a time. Within the same lock, look whether
 //!    one of them was touched meanwhile: it lives then, with all it refers to. What is out of the
 //!    index doesn't exist: putting it again writes it again.
-//! 4. Packs without live chunks go. Packs with few are moved elsewhere ([`super::repack`]), a round at a
+//! 4. Packs without live chunks go. Packs with few are moved elsewhere ([`super::repack`]) as far as space demands, a round at a
 //!    time, so that a round's packs are gone before the next needs room.
 //! 5. A pack goes by publishing a manifest without it, after the packs with its chunks were synced.
 //!    Then its file is deleted; readers that hold it read on.
