@@ -21,6 +21,7 @@ mod index;
 pub mod lane;
 mod layer;
 mod manifest;
+mod near;
 mod pack;
 mod session;
 
