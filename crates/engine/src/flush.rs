@@ -3,7 +3,7 @@
 //! 1. Fix a horizon: the last Sequence of the sealed memtables. All up to it is made durable.
 //! 2. For each tree that they touch: write the newest edits up to the horizon as a run, or fold them
 //!    (with all older runs) into the tree at once, where that writes little more.
-//! 3. Publish (see `publish`), which takes the memtables out and removes their log segments.
+//! 3. Publish (see `publish`), which takes the memtables out, and remove their log segments.
 //!
 //! *Run or fold*: a run is read and written again by a later fold, so a direct fold is better where
 //! it rewrites not much more than the edits themselves: where the part of the tree between the least
@@ -51,6 +51,7 @@ impl Shared {
         let Some((last, segment)) =
             state.sealed.last().map(|sealed| (sealed.last, sealed.segment_end))
         else {
+            self.remove_segments()?;
             return Ok(false);
         };
         let sealed_count = state.sealed.len();
@@ -89,6 +90,7 @@ impl Shared {
         // The flushing thread frees them, whoever flushed.
         self.signal(|signals| signals.flush_wanted = true);
         self.note_runs(&outcomes);
+        self.remove_segments()?;
         Ok(true)
     }
 

@@ -4,7 +4,7 @@
 //!    chunk that names it; sync the log as far as any of these bases reaches.
 //! 2. Swap the root `engine`, which syncs everything first.
 //! 3. Lay the results over the State (again: a version commit may have come between) and, for a
-//!    flush, take the flushed memtables out.
+//!    flush, take the flushed memtables out. Their log segments go last: that can fail, and be tried again.
 //!
 //! One publication at a time; the work before it needs no lock. What a restart finds and what
 //! readers use need not be the same: both are bases that obey `state::base`, and the log has
@@ -73,7 +73,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Publishes what a flush made, and removes the log segments that are not needed any more.
+    /// Publishes what a flush made. Log segments below `advance.segment` are not needed any more then.
     pub fn publish_flush(
         &self,
         outcomes: &[Outcome],
@@ -97,7 +97,6 @@ impl Shared {
             );
         }
         assert!(outcomes_left.peek().is_none(), "outcomes stand in the order of their trees");
-        let begun = publisher.published.segment;
         self.swap(&mut publisher, &bases, horizon, advance.segment)?;
         self.change_state(|state, _| {
             state.sealed.drain(..advance.sealed_count);
@@ -107,9 +106,9 @@ impl Shared {
             }
         });
         self.unpublished().extend(later);
+        self.logged_bases().retain(|(sequence, _)| horizon < *sequence);
         drop(publisher);
         self.signalled.notify_all();
-        self.remove_segments(begun, advance.segment)?;
         Ok(())
     }
 
@@ -154,13 +153,18 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives up log segments that are not needed any more.
-    fn remove_segments(&self, begun: SegmentNumber, end: SegmentNumber) -> Result<(), StoreError> {
-        let mut number = begun;
+    /// Gives up log segments that are not needed any more; where it fails, the next call goes on. One
+    /// thread at a time.
+    pub fn remove_segments(&self) -> Result<(), StoreError> {
+        let (mut number, end) = {
+            let publisher = self.publisher();
+            (publisher.first_segment, publisher.published.segment)
+        };
         while number < end {
             let given = self.spares.give(number);
             given.map_err(|error| StoreError::io(number.file_name(), error))?;
             number = number.next();
+            self.publisher().first_segment = number;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
 //! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`,
-//! `group` (its own), `transactions` (a lane's), `intents` (two of its own), `current`, `unpublished`, `work`, `signals`. None but the first two is
+//! `group` (its own), `transactions` (a lane's), `intents` (two of its own), `current`, `unpublished`, `logged_bases`, `work`, `signals`. None but the first two is
 //! held across a write or sync; these only keep two flushes, and two publications, apart, and no
 //! writer or reader waits for them.
 //!
@@ -23,6 +23,7 @@ use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::intents::Intents;
+use crate::log::format::SegmentNumber;
 use crate::log::spares::Spares;
 use crate::open_transactions::OpenTransactions;
 use crate::overlay::memtable::Memtable;
@@ -65,6 +66,9 @@ pub(crate) struct Shared {
     /// Trees that got another base, or were dropped, and whose published base is not that yet. A
     /// tree that was only written to is found in the memtables.
     pub unpublished: Mutex<BTreeSet<TreeId>>,
+    /// The bases that trees got by records of the log which a restart would read, whatever became of these
+    /// trees since: it may lay what differs over them.
+    pub logged_bases: Mutex<Vec<(Sequence, ChunkHash)>>,
     /// Which trees have runs, and who works on them; see `work`.
     pub work: Mutex<Work>,
     pub signals: Mutex<Signals>,
@@ -84,6 +88,8 @@ pub(crate) struct Shared {
 pub(crate) struct Publisher {
     pub root: ChunkHash,
     pub published: EngineState,
+    /// Log segments below this one are gone. It trails `published.segment`.
+    pub first_segment: SegmentNumber,
 }
 
 /// What the background threads are told, and what they tell.
@@ -211,6 +217,11 @@ impl Shared {
     /// Locks the set of trees that are to be published.
     pub fn unpublished(&self) -> MutexGuard<'_, BTreeSet<TreeId>> {
         self.unpublished.lock().expect(NO_PANIC)
+    }
+
+    /// Locks the list of bases that the log names.
+    pub fn logged_bases(&self) -> MutexGuard<'_, Vec<(Sequence, ChunkHash)>> {
+        self.logged_bases.lock().expect(NO_PANIC)
     }
 
     /// Locks what is published.

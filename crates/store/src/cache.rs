@@ -27,7 +27,7 @@ const CHUNK_BYTES_TYPICAL: u64 = 8 << 10;
 const REFERENCES_MIN: usize = 8;
 /// All fronts together hold about so much of the cache's bytes, if their chunks are as large as this.
 const FRONT_SHARE: u64 = 16;
-const FRONT_CHUNK_BYTES: u64 = 16 << 10;
+const FRONT_CHUNK_BYTES: u64 = 4 << 10;
 const FRONT_SLOTS_MAX: u64 = 64;
 /// Of a front's hits, one in so many is told to the cache proper.
 const HITS_A_TOUCH: u32 = 64;

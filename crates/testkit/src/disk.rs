@@ -82,6 +82,11 @@ impl SimDisk {
         state.power_fails_at = Some(state.operations + operations);
     }
 
+    /// Whether the power has failed.
+    pub fn is_dead(&self) -> bool {
+        self.state().dead
+    }
+
     /// Lets `writes` more succeed; the next one writes a part and fails, once.
     pub fn fail_write_after(&self, writes: u64) {
         self.state().writes_until_failure = Some(writes);
@@ -90,6 +95,12 @@ impl SimDisk {
     /// Lets `syncs` more succeed (of files and of the directory); the next one fails, once.
     pub fn fail_sync_after(&self, syncs: u64) {
         self.state().syncs_until_failure = Some(syncs);
+    }
+
+    /// Lets `changes` of names more succeed (creating, renaming, removing); the next one fails, once, and
+    /// changes nothing.
+    pub fn fail_name_change_after(&self, changes: u64) {
+        self.state().name_changes_until_failure = Some(changes);
     }
 
     /// Lets files grow by `bytes` more in all; after that writes fail with `StorageFull`.
@@ -133,6 +144,7 @@ impl SimDisk {
 impl Disk for SimDisk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.state();
+        state.check_alive()?;
         if state.names.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -156,6 +168,7 @@ impl Disk for SimDisk {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state();
+        state.check_alive()?;
         if !state.names.contains_key(from) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -164,6 +177,7 @@ impl Disk for SimDisk {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut state = self.state();
+        state.check_alive()?;
         if !state.names.contains_key(name) {
             return Err(io::ErrorKind::NotFound.into());
         }

@@ -13,22 +13,24 @@ pub(crate) const ENTRY_OVERHEAD_BYTES_MAX: u64 = 128;
 /// boundary rule.
 const TARGET_MIN: u32 = 256;
 const TARGET_MAX: u32 = 1 << 20;
-/// A leaf of the target's size holds so many of the longest inline values.
-const INLINE_DIVISOR: u32 = 4;
+/// A leaf of the target's size holds so many of the longest inline values, or items of a sequence.
+const INLINE_DIVISOR: u32 = 2;
+/// A leaf of long values' slices is so many times as large as the longest inline value.
+const VALUES_FACTOR: u32 = 4;
 /// What parts the target of a leaf from that of an interior node, which is this large at least if
 /// leaves are.
 const INTERIOR_DIVISOR: u32 = 4;
 const INTERIOR_TARGET_MIN: u32 = 4 << 10;
 /// See [`TreeFormat::for_scattered_edits`].
-const SCATTERED_DIVISOR: u32 = 4;
+const SCATTERED_DIVISOR: u32 = 2;
+const SCATTERED_INLINE_DIVISOR: u32 = 4;
 /// See [`TreeFormat::for_passing`].
 const PASSING_FACTOR: u32 = 4;
 const PASSING_TARGET_MAX: u32 = 16 << 10;
 
 /// The parameters that, with the content, decide a tree's chunks and so its root hash.
 ///
-/// *Invariants*: 1. `inline_bytes_max <= chunk_bytes_target / 4` in a map; a sequence's items, of which any
-/// number makes a node, may have half the target. 2. The hard maximum of a chunk is
+/// *Invariants*: 1. `inline_bytes_max <= chunk_bytes_target / 2`. 2. The hard maximum of a chunk is
 /// four times the target (see [`TreeFormat::chunk_bytes_max`]), the minimum an eighth.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TreeFormat {
@@ -42,13 +44,13 @@ pub struct TreeFormat {
 }
 
 impl TreeFormat {
-    /// 16 KB leaves, 4 KB inline.
+    /// 8 KB leaves, 4 KB inline.
     pub fn new(salt: u64) -> TreeFormat {
-        TreeFormat { chunk_bytes_target: 16 << 10, inline_bytes_max: 4 << 10, salt }
+        TreeFormat { chunk_bytes_target: 8 << 10, inline_bytes_max: 4 << 10, salt }
     }
 
     /// No chunk of a tree is larger than this: four times the target. Only where the target is so
-    /// small (below 9 KB) that four of the longest keys exceed that, they are the limit: an
+    /// small (below 9 KB, as the default is) that four of the longest keys exceed that, they are the limit: an
     /// interior node has at least two entries, and its boundaries want a choice.
     pub fn chunk_bytes_max(&self) -> u64 {
         let target = u64::from(self.target());
@@ -59,7 +61,7 @@ impl TreeFormat {
 
     /// Longest item of a sequence: `inline_bytes_max`, but at least 64 bytes, and half the target at most.
     pub fn item_bytes_max(&self) -> usize {
-        self.inline_bytes_max.min(self.target() / 2).max(TARGET_MIN / 4) as usize
+        self.inline_bytes_max().max(TARGET_MIN / 4) as usize
     }
 
     /// The longest value that becomes one chunk when it lies out of line.
@@ -68,11 +70,12 @@ impl TreeFormat {
     }
 
     /// The format of a map beside one of this format whose entries are small and whose edits lie far
-    /// from each other, as those of an index: each rewrites a leaf of its own, so leaves are a quarter as
+    /// from each other, as those of an index: each rewrites a leaf of its own, so leaves are half as
     /// large.
     pub fn for_scattered_edits(&self) -> TreeFormat {
         let chunk_bytes_target = self.target() / SCATTERED_DIVISOR;
-        let inline_bytes_max = self.inline_bytes_max().min(chunk_bytes_target / INLINE_DIVISOR);
+        let inline_bytes_max =
+            self.inline_bytes_max().min(chunk_bytes_target / SCATTERED_INLINE_DIVISOR);
         TreeFormat { chunk_bytes_target, inline_bytes_max, salt: self.salt }
     }
 
@@ -89,7 +92,7 @@ impl TreeFormat {
     /// that maps that differ only in their nodes have equal values in the same place.
     pub(crate) fn of_values(&self) -> TreeFormat {
         let inline_bytes_max = self.inline_bytes_max();
-        let chunk_bytes_target = inline_bytes_max * INLINE_DIVISOR;
+        let chunk_bytes_target = inline_bytes_max * VALUES_FACTOR;
         TreeFormat { chunk_bytes_target, inline_bytes_max, salt: self.salt }
     }
 
@@ -127,16 +130,19 @@ mod tests {
 
     #[test]
     fn targets_follow_from_a_format() {
-        check(16 << 10, 4 << 10, [4 << 10, 4 << 10, 16 << 10], 1 << 10);
-        check(4 << 10, 1 << 10, [4 << 10, 1 << 10, 16 << 10], 256);
-        check(64 << 10, 100, [16 << 10, 16 << 10, 64 << 10], 100);
-        check(512, 400, [512, 128, 2 << 10], 32);
+        check(8 << 10, 4 << 10, [4 << 10, 4 << 10, 16 << 10], 1 << 10);
+        check(4 << 10, 1 << 10, [4 << 10, 2 << 10, 16 << 10], 512);
+        check(64 << 10, 100, [16 << 10, 32 << 10, 64 << 10], 100);
+        check(512, 400, [512, 256, 2 << 10], 64);
     }
 
-    /// A value of any length lies where it did before runs had nodes of their own.
+    /// Where a long value lies doesn't depend on the nodes of its map.
     #[test]
     fn values_lie_by_the_inline_limit() {
-        assert_eq!(TreeFormat::new(7).of_values(), TreeFormat::new(7));
-        assert_eq!(TreeFormat::new(7).blob_bytes_max(), 64 << 10);
+        let format = TreeFormat::new(7);
+        let larger = TreeFormat { chunk_bytes_target: 64 << 10, ..format };
+        assert_eq!(larger.of_values(), format.of_values());
+        assert_eq!(format.of_values().of_values(), format.of_values());
+        assert_eq!(format.blob_bytes_max(), 64 << 10);
     }
 }

@@ -1,5 +1,5 @@
 //! What only Frond does: branch, version commit of 100 random edits, diff of 10 edits, at two sizes, in a tree as
-//! collections have for documents (leaves of 16 KB) and one as they have for indexes (4 KB).
+//! collections have for documents (leaves of 8 KB) and one as they have for indexes (4 KB).
 //!
 //! A tree of entries of 116 bytes is loaded. *Branch*: a new tree with the same base, in a synced
 //! transaction. *Commit*: 100 edits at random keys are written in a synced transaction, then folded

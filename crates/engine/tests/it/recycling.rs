@@ -67,6 +67,31 @@ fn what_old_segments_left_in_a_file_is_not_read() {
     });
 }
 
+/// What fails behind a publication is told, and is done by the next flush.
+#[test]
+fn a_segment_that_could_not_be_given_up_is_given_up_later() {
+    let mut went_on = 0;
+    for changes in 0..12 {
+        let disk = SimDisk::new(changes);
+        let engine = open(&disk, churning(20)).unwrap();
+        let tree = make_trees(&engine, 1).unwrap()[0];
+        write(&engine, tree, 1, 2);
+        disk.fail_name_change_after(changes);
+        // Where the manifest or a pack got no name the engine is closed, or has its memtables still.
+        if engine.flush().is_ok() || engine.flush().is_err() {
+            continue;
+        }
+        let names = disk.list().unwrap();
+        let segments = names.iter().filter(|name| name.starts_with("log-")).count();
+        assert_eq!(segments, 0, "{names:?}");
+        went_on += 1;
+        write(&engine, tree, 3, 2);
+        engine.close().unwrap();
+        assert_eq!(found(&open(&disk.crash(), churning(20)).unwrap(), tree), 4);
+    }
+    assert!(went_on > 0);
+}
+
 /// An opening reads the log in windows of a megabyte, and cuts off what a file has beyond its records: whatever both
 /// lengths are.
 #[test]

@@ -312,7 +312,7 @@ fn commit(salt: u64, catalog: ChunkHash, parents: &[ChunkHash], generation: i64)
         .append("generation", Value::Int64(generation))
         .append("parents", Value::Int64(parents.len() as i64))
         .begin_document("format")
-        .append("chunkBytesTarget", Value::Int64(16 << 10))
+        .append("chunkBytesTarget", Value::Int64(8 << 10))
         .append("inlineBytesMax", Value::Int64(4 << 10))
         .append("salt", Value::Int64(salt as i64))
         .end();

@@ -134,6 +134,8 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
     }
     let stages = server.frond.stages_memory_bytes() as u64;
     answer.append("stagesBytes", Value::Int64(reply::long(stages)));
+    let temporary = server.frond.temporary_disk_bytes();
+    answer.append("temporaryDiskBytes", Value::Int64(reply::long(temporary)));
     answer.end().end();
 }
 

@@ -132,6 +132,7 @@ pub(super) struct State {
     pub(super) power_fails_at: Option<u64>,
     pub(super) writes_until_failure: Option<u64>,
     pub(super) syncs_until_failure: Option<u64>,
+    pub(super) name_changes_until_failure: Option<u64>,
     pub(super) bytes_free: Option<u64>,
     pub(super) dead: bool,
     pub(super) locked: bool,
@@ -150,6 +151,7 @@ impl State {
             power_fails_at: None,
             writes_until_failure: None,
             syncs_until_failure: None,
+            name_changes_until_failure: None,
             bytes_free: None,
             dead: false,
             locked: false,
@@ -190,6 +192,9 @@ impl State {
 
     pub(super) fn change_name(&mut self, change: NameChange) -> io::Result<()> {
         let power_fails = self.begin_operation()?;
+        if countdown(&mut self.name_changes_until_failure) {
+            return Err(io::Error::other("simulated failure of a change of names"));
+        }
         change.apply(&mut self.names);
         self.names_pending.push(change);
         if power_fails { Err(no_power()) } else { Ok(()) }

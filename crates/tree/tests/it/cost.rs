@@ -48,7 +48,7 @@ fn reads_and_edits_follow_the_change() {
     let entries: Vec<Entry> =
         (0..200_000).map(|number| entry(key(number), random.bytes(60))).collect();
     let tree = build(&store, format, &entries);
-    assert!((700..1400).contains(&store.chunk_count()), "{} chunks", store.chunk_count());
+    assert!((1_400..2_800).contains(&store.chunk_count()), "{} chunks", store.chunk_count());
 
     let (_, read, _) = cost(&store, || tree.get(&*store, &key(77_777)).unwrap().unwrap());
     assert!(read <= 3, "a get read {read} chunks");
@@ -164,7 +164,8 @@ fn no_data_set_makes_giant_chunks_or_costly_edits() {
     for (name, entries) in hard_data_sets(attackers_salt) {
         for format in [
             TreeFormat::new(SALT),
-            TreeFormat { chunk_bytes_target: 4096, inline_bytes_max: 1024, salt: SALT },
+            TreeFormat::new(SALT).for_scattered_edits(),
+            TreeFormat { chunk_bytes_target: 16 << 10, ..TreeFormat::new(SALT) },
         ] {
             let store = MemoryStore::new();
             let tree = build(&store, format, &entries);

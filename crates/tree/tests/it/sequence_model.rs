@@ -16,7 +16,7 @@ fn build(store: &dyn ChunkStore, format: TreeFormat, items: &[Bytes]) -> Sequenc
 }
 
 /// How items are made: each kind defeats another naive boundary rule.
-const KINDS: usize = 6;
+const KINDS: usize = 8;
 
 fn random_item(random: &mut Random, kind: usize, position: usize) -> Bytes {
     match kind {
@@ -28,6 +28,9 @@ fn random_item(random: &mut Random, kind: usize, position: usize) -> Bytes {
         2 => vec![(position % 7) as u8; 5].into(),
         3 => vec![random.below(2) as u8].into(),
         4 => Bytes::new(),
+        5 => vec![random.below(20) as u8; 30].into(),
+        6 if random.one_in(20) => vec![7; 110].into(),
+        6 => vec![random.below(3) as u8; random.below(5)].into(),
         _ => vec![random.below(2) as u8; 60].into(),
     }
 }
