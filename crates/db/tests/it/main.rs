@@ -14,6 +14,7 @@ mod geo;
 mod index_kinds;
 mod indexes;
 mod large;
+mod logged;
 mod metadata;
 mod queries;
 mod support;
