@@ -35,6 +35,9 @@ pub struct FrondOptions {
     pub stage_memory_bytes_max: Option<usize>,
     /// Bytes that the stages of all queries together keep in memory at most. `None` is 1 GB.
     pub stages_memory_bytes_max: Option<usize>,
+    /// Bytes of disk that temporary files of all queries take together at most: sorts and groups that exceed
+    /// their memory. `None` is 10 GB.
+    pub temporary_disk_bytes_max: Option<u64>,
     /// The largest document that is stored, in bytes of BSON. `None` is what BSON can be, 2 GiB: who
     /// serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
     pub document_bytes_max: Option<u64>,
@@ -49,6 +52,8 @@ const STAGE_SHARE: u64 = 16;
 const STAGES_SHARE: u64 = 8;
 /// What they keep together where there is no such budget.
 const STAGES_BYTES_MAX: usize = 1 << 30;
+/// What temporary files take together: a sort of so much, or some thousand cursors that were forgotten.
+const TEMPORARY_DISK_BYTES_MAX: u64 = 10 << 30;
 /// With less, sorts would write more than they read.
 const STAGE_BYTES_MIN: u64 = 1 << 20;
 
@@ -133,7 +138,8 @@ impl Frond {
     /// Opens the data directory that is `machine`'s disk.
     pub fn open_on(machine: &Machine, options: FrondOptions) -> Result<Frond, Error> {
         let engine = Engine::open(machine, options.engine)?;
-        let spill = SpillSpace::open(&machine.disk).map_err(|error| {
+        let temporary = options.temporary_disk_bytes_max.unwrap_or(TEMPORARY_DISK_BYTES_MAX);
+        let spill = SpillSpace::open(&machine.disk, temporary).map_err(|error| {
             let message = format!("temporary files can't be removed: {error}");
             Error::from(QueryError::new(Code::InternalError, message))
         })?;
@@ -294,6 +300,11 @@ impl Frond {
     /// Bytes that the stages of all queries keep in memory now.
     pub fn stages_memory_bytes(&self) -> usize {
         self.inner.stages_memory.bytes()
+    }
+
+    /// How many bytes temporary files of queries have now.
+    pub fn temporary_disk_bytes(&self) -> u64 {
+        self.inner.spill.bytes()
     }
 
     /// The index builds that are under way, the oldest first.

@@ -3,6 +3,9 @@
 //! They lie in the data directory under names of their own (`spill-` and a number), are never
 //! synced, and are removed when the query is done with them; what a crash left is removed when the
 //! directory is opened. Nothing else reads them.
+//!
+//! All of them together take no more than a limit: a cursor that its client forgot keeps its files for minutes, and thousands
+//! of them would fill the disk that the data need.
 
 use std::io;
 use std::sync::Arc;
@@ -19,18 +22,51 @@ const NAME_PREFIX: &str = "spill-";
 pub(crate) struct SpillSpace {
     disk: Arc<dyn Disk>,
     next: AtomicU64,
+    room: Arc<Room>,
+}
+
+/// What all files may take together.
+struct Room {
+    bytes_max: u64,
+    bytes: AtomicU64,
+}
+
+impl Room {
+    fn take(&self, bytes: u64) -> Result<(), QueryError> {
+        let after = |taken: u64| taken.checked_add(bytes).filter(|after| *after <= self.bytes_max);
+        let taken = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
+        taken.map(drop).map_err(|taken| {
+            let max = self.bytes_max;
+            let message = format!(
+                "temporary files of sorts and groups take {taken} bytes, and {bytes} more exceed \
+                 what they may take together, {max} bytes"
+            );
+            QueryError::new(Code::OutOfDiskSpace, message)
+        })
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
 }
 
 impl SpillSpace {
-    /// Removes what was left over. The directory is this process's alone: it is locked.
+    /// Removes what was left over; all files together may take `bytes_max`. The directory is this process's
+    /// alone: it is locked.
     ///
     /// # Errors
     /// What the disk says.
-    pub fn open(disk: &Arc<dyn Disk>) -> io::Result<SpillSpace> {
+    pub fn open(disk: &Arc<dyn Disk>, bytes_max: u64) -> io::Result<SpillSpace> {
         for name in disk.list()?.iter().filter(|name| name.starts_with(NAME_PREFIX)) {
             disk.remove(name)?;
         }
-        Ok(SpillSpace { disk: disk.clone(), next: AtomicU64::new(0) })
+        let room = Arc::new(Room { bytes_max, bytes: AtomicU64::new(0) });
+        Ok(SpillSpace { disk: disk.clone(), next: AtomicU64::new(0), room })
+    }
+
+    /// How many bytes the files have.
+    pub fn bytes(&self) -> u64 {
+        self.room.bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -39,7 +75,8 @@ impl Spill for SpillSpace {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{NAME_PREFIX}{number:016x}");
         let file = self.disk.create(&name).map_err(|error| failed(&name, &error))?;
-        Ok(Box::new(OpenFile { disk: self.disk.clone(), file, name, bytes: 0 }))
+        let room = Arc::clone(&self.room);
+        Ok(Box::new(OpenFile { disk: self.disk.clone(), file, name, bytes: 0, room }))
     }
 }
 
@@ -49,12 +86,18 @@ struct OpenFile {
     file: Arc<dyn DiskFile>,
     name: String,
     bytes: u64,
+    room: Arc<Room>,
 }
 
 impl SpillFile for OpenFile {
     fn append(&mut self, bytes: &[u8]) -> Result<(), QueryError> {
-        self.file.write_all_at(self.bytes, bytes).map_err(|error| failed(&self.name, &error))?;
-        self.bytes += bytes.len() as u64;
+        let more = bytes.len() as u64;
+        self.room.take(more)?;
+        self.file.write_all_at(self.bytes, bytes).map_err(|error| {
+            self.room.give_back(more);
+            failed(&self.name, &error)
+        })?;
+        self.bytes += more;
         Ok(())
     }
 
@@ -67,6 +110,7 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         // A file that can't be removed now is removed when the directory is opened again.
         let _ = self.disk.remove(&self.name);
+        self.room.give_back(self.bytes);
     }
 }
 

@@ -33,7 +33,7 @@ use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Content, Sequence, TreeError, TreeFormat, Value};
 
 pub use build::build;
-pub use edit::{Edited, Element};
+pub use edit::{Edited, Element, Splice};
 pub use input::read_bson;
 pub use item::Item;
 pub use read::Found;

@@ -21,6 +21,8 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
+use bytes::Bytes;
+
 use crate::conflict::{Beginning, Footprint};
 use crate::error::EngineError;
 use crate::group::{Call, Group, Insertion, Outcome};
@@ -28,11 +30,12 @@ use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
 use crate::overlay::memtable::Memtable;
+use crate::overlay::recycle::Recycler;
 use crate::own_writes::OwnWrites;
 use crate::queue::{Queue, Refusal};
 use crate::shared::{Counters, Shared};
 use crate::slow::{Stage, Stopwatch};
-use crate::state::{Base, Era, Sealed};
+use crate::state::{Era, Sealed};
 use crate::transaction::Durability;
 
 /// Relaxed transactions are written (not synced) once so many bytes wait.
@@ -59,7 +62,7 @@ impl Shared {
         if record.bases.iter().any(|(_, base)| base.is_some()) {
             self.store_synced(self.store.sync())?;
         }
-        let pending = PendingRecord::new(record.encode());
+        let payloads = Payloads::of(&record, &self.recycler);
         let footprint = Footprint::new(self.conflict_seed, &record, validated);
         watch.lap(Stage::Prepare);
 
@@ -76,7 +79,8 @@ impl Shared {
                 return Err(EngineError::Conflict { tree, key: key.to_vec() });
             }
         }
-        let (sequence, member) = self.line_up(&mut queue, &record, &footprint, pending, durability);
+        let (sequence, member) =
+            self.line_up(&mut queue, &record, &footprint, payloads, durability);
         if let Some(member) = member {
             let writer = queue.writer.take();
             drop(queue);
@@ -115,9 +119,10 @@ impl Shared {
         queue: &mut Queue,
         record: &Record,
         footprint: &Footprint,
-        pending: PendingRecord,
+        payloads: Payloads,
         durability: Durability,
     ) -> (Sequence, Option<Member>) {
+        let Payloads { logged, for_memtable } = payloads;
         let sequence = queue.last.following(self.machine.clock.now_micros());
         if queue.conflicts.is_forgetting_due() {
             queue.conflicts.forget(self.oldest_transaction());
@@ -128,21 +133,21 @@ impl Shared {
         }
         let all_visible = queue.found < queue.durable && queue.visible == queue.last_live;
         let member = if durability == Durability::Relaxed && all_visible {
-            queue.active.insert(sequence, &pending.payload);
+            queue.active.insert(sequence, &for_memtable);
             queue.visible = sequence;
             self.make_visible(sequence);
             None
         } else {
             let memtable = Arc::clone(&queue.active);
-            let insertion = Arc::new(Insertion::new(memtable, sequence, pending.payload.clone()));
+            let insertion = Arc::new(Insertion::new(memtable, sequence, for_memtable));
             let group = queue.join(&insertion);
             Some(Member { insertion, group })
         };
         queue.last = sequence;
         queue.last_live = sequence;
-        queue.pending_bytes += pending.payload.len();
-        queue.segment_bytes += pending.payload.len() as u64;
-        queue.pending.push(PendingRecord { sequence, segment: queue.segment, ..pending });
+        queue.pending_bytes += logged.payload.len();
+        queue.segment_bytes += logged.payload.len() as u64;
+        queue.pending.push(PendingRecord { sequence, segment: queue.segment, ..logged });
         if queue.active.bytes().max(queue.segment_bytes) >= self.options.memtable_bytes_max {
             self.seal(queue);
         }
@@ -152,18 +157,18 @@ impl Shared {
     fn begin_eras(&self, record: &Record, sequence: Sequence) {
         self.change_state(|state, visible| {
             for (tree, base) in &record.bases {
-                // The transaction's own writes lie over the base: they have its Sequence.
-                let base = base.map(|tree| Base::whole(tree, sequence.preceding()));
-                state.begin_era(*tree, Era { from: sequence, base }, visible);
+                state.begin_era(*tree, Era::begun(sequence, *base), visible);
             }
         });
+        let roots = record.bases.iter().filter_map(|(_, base)| Some((sequence, (*base)?.root)));
+        self.logged_bases().extend(roots);
         // After the State: a flush that takes the tree from the list finds the era.
         self.unpublished().extend(record.bases.iter().map(|(tree, _)| *tree));
     }
 
     /// Closes the active memtable and its log segment, and has them flushed.
     pub fn seal(&self, queue: &mut Queue) {
-        let active = Arc::new(Memtable::default());
+        let active = Arc::new(Memtable::new(&self.recycler));
         let memtable = std::mem::replace(&mut queue.active, Arc::clone(&active));
         queue.segment = queue.segment.next();
         queue.segment_bytes = 0;
@@ -399,13 +404,12 @@ impl Shared {
 
     fn take_back(&self, pending: &PendingRecord) {
         let sequence = pending.sequence;
-        let record = Record::decode(pending.payload.clone())
-            .expect("the record was encoded by this process and not changed since");
+        let based = Record::based_trees(&pending.payload);
         let (state, _) = self.current();
         state.memtables().for_each(|memtable| memtable.remove(sequence));
-        if !record.bases.is_empty() {
+        if !based.is_empty() {
             self.change_state(|state, _| {
-                record.bases.iter().for_each(|(tree, _)| state.end_era(*tree, sequence));
+                based.iter().for_each(|tree| state.end_era(*tree, sequence));
             });
         }
     }
@@ -422,6 +426,21 @@ impl Shared {
         drop(queue);
         self.queue_changed.notify_all();
         self.signalled.notify_all();
+    }
+}
+
+/// What a transaction is to the log, and what to the memtable.
+struct Payloads {
+    logged: PendingRecord,
+    for_memtable: Bytes,
+}
+
+impl Payloads {
+    fn of(record: &Record, recycler: &Arc<Recycler>) -> Payloads {
+        let payload = record.encode_into(|bytes| recycler.payload(bytes));
+        let logged = PendingRecord::new(recycler.share(payload));
+        let for_memtable = record.for_memtable(&logged.payload);
+        Payloads { logged, for_memtable }
     }
 }
 

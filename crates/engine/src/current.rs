@@ -173,7 +173,7 @@ mod tests {
                 let sequence = Sequence(number);
                 current.change(|state, visible| {
                     assert_eq!(visible, sequence.preceding());
-                    state.begin_era(TREE, Era { from: sequence, base: None }, visible);
+                    state.begin_era(TREE, Era::begun(sequence, None), visible);
                 });
                 current.make_visible(sequence);
                 assert_eq!(last_era(&current.view().0.state), sequence);

@@ -266,6 +266,7 @@ impl Engine {
             snapshots_kept: shared.counters.snapshots_kept.load(Ordering::Relaxed),
             log_syncs: writer.syncs,
             log_bytes: writer.bytes,
+            log_record_bytes: writer.record_bytes,
             folds: shared.counters.folds.load(Ordering::Relaxed),
             flushes: shared.counters.flushes.load(Ordering::Relaxed),
             runs_written: shared.counters.runs_written.load(Ordering::Relaxed),
@@ -320,6 +321,8 @@ pub struct EngineCounters {
     pub log_syncs: u64,
     /// Bytes written to the log.
     pub log_bytes: u64,
+    /// Of these, bytes of records: a file of the log grows ahead of them, or is used again.
+    pub log_record_bytes: u64,
     /// Folds of a tree: at once by a flush or a version commit, or by a pass that ended.
     pub folds: u64,
     /// Flushes of sealed memtables.

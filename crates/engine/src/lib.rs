@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
-//! [`transaction`], `conflict`, `intents` and `claims` (who waits for whom), `reads` (when a snapshot may move), `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
+//! [`transaction`], `difference` (what the log gets of a changed value), `conflict`, `intents` and `claims` (who waits for whom), `reads` (when a snapshot may move), `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
 //! order of transactions, group commit), `flush`, `pace`, `courtesy`, `work` (folding by key range, merging), `fold` (for
 //! version commits), `publish`, `age` (of snapshots), `opening`, `image` (all of it as
 //! a chunk), [`engine`]. This crate doesn't know what keys and values
@@ -22,6 +22,7 @@ mod conflict;
 mod courtesy;
 mod current;
 pub mod cursor;
+mod difference;
 pub mod engine;
 pub mod error;
 mod flush;

@@ -1,25 +1,26 @@
 //! Opening: what is published, then what the log says happened since.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, RwLock};
 
 use bytes::Bytes;
 use frond_store::io::{Chance, Disk, Machine};
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
-use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
+use frond_tree::{Bounds, Content, Direction, Edit, Tree, TreeFormat};
 
 use crate::current::Current;
 use crate::engine::EngineOptions;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::intents::Intents;
+use crate::log::decode::{Before, DecodeError, Decoded};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
-use crate::log::record::Record;
 use crate::log::recovery::{LogEnd, replay};
 use crate::log::spares::Spares;
 use crate::log::writer::Writer;
 use crate::open_transactions::OpenTransactions;
+use crate::overlay::recycle::Recycler;
 use crate::pace::Pace;
 use crate::publish::{ROOT_NAME, swap_root};
 use crate::queue::Queue;
@@ -49,8 +50,8 @@ pub(crate) fn open(
         None => create(machine, &*store)?,
     };
     let mut replayed = Replayed::new(&store, &published)?;
-    let end = replay(machine, published.segment, &mut |sequence, payload, record| {
-        replayed.apply(sequence, &payload, record)
+    let end = replay(machine, published.segment, &mut |sequence, payload| {
+        replayed.apply(sequence, &payload)
     })?;
     replayed.put_chunks()?;
     let (parts, publisher) =
@@ -100,13 +101,17 @@ fn random(chance: &dyn Chance) -> u64 {
 struct Replayed<'a> {
     store: &'a Arc<dyn ChunkStore>,
     parts: ReplayedParts,
-    chunks: Vec<Chunk>,
+    /// Chunks from the log that aren't in the store yet.
+    chunks: BTreeMap<ChunkHash, Chunk>,
     chunk_bytes: usize,
+    /// Of the record that is being read.
+    sequence: Sequence,
 }
 
 struct ReplayedParts {
     state: State,
     unpublished: BTreeSet<TreeId>,
+    logged_bases: Vec<(Sequence, ChunkHash)>,
     next_tree_id: u64,
     last: Sequence,
 }
@@ -116,6 +121,7 @@ impl<'a> Replayed<'a> {
         let mut parts = ReplayedParts {
             state: State::default(),
             unpublished: BTreeSet::new(),
+            logged_bases: Vec::new(),
             next_tree_id: published.next_tree_id.0,
             last: published.horizon,
         };
@@ -124,34 +130,76 @@ impl<'a> Replayed<'a> {
             let era = Era { from: Sequence::ZERO, base: Some(base) };
             parts.state.trees.modify(tree, |eras| eras.push(era));
         }
-        Ok(Replayed { store, parts, chunks: Vec::new(), chunk_bytes: 0 })
+        let (chunks, chunk_bytes, sequence) = (BTreeMap::new(), 0, Sequence::ZERO);
+        Ok(Replayed { store, parts, chunks, chunk_bytes, sequence })
     }
 
-    fn apply(
-        &mut self,
-        sequence: Sequence,
-        payload: &Bytes,
-        record: Record,
-    ) -> Result<(), EngineError> {
+    fn apply(&mut self, sequence: Sequence, payload: &Bytes) -> Result<(), DecodeError> {
+        self.sequence = sequence;
+        let Decoded { record, for_memtable } = Decoded::new(payload, self)?;
         let parts = &mut self.parts;
         parts.next_tree_id = parts.next_tree_id.max(record.next_tree_id);
         parts.last = parts.last.max(sequence);
         for (tree, base) in record.bases {
-            let base = base.map(|tree| Base::whole(tree, sequence.preceding()));
-            parts.state.begin_era(tree, Era { from: sequence, base }, sequence);
+            parts.state.begin_era(tree, Era::begun(sequence, base), sequence);
+            parts.logged_bases.extend(base.map(|base| (sequence, base.root)));
             parts.unpublished.insert(tree);
         }
-        parts.state.active.insert(sequence, payload);
-        self.chunk_bytes += record.chunks.iter().map(|chunk| chunk.encoded().len()).sum::<usize>();
-        self.chunks.extend(record.chunks);
-        if self.chunk_bytes >= CHUNKS_BATCH_BYTES { self.put_chunks() } else { Ok(()) }
+        parts.state.active.insert(sequence, &for_memtable);
+        for chunk in record.chunks {
+            self.chunk_bytes += chunk.encoded().len();
+            self.chunks.insert(chunk.hash(), chunk);
+        }
+        let is_batch = self.chunk_bytes >= CHUNKS_BATCH_BYTES;
+        if is_batch { self.put_chunks().map_err(DecodeError::Before) } else { Ok(()) }
     }
 
     fn put_chunks(&mut self) -> Result<(), EngineError> {
-        self.store.put_many(&self.chunks)?;
-        self.chunks.clear();
+        let chunks: Vec<Chunk> = std::mem::take(&mut self.chunks).into_values().collect();
+        self.store.put_many(&chunks)?;
         self.chunk_bytes = 0;
         Ok(())
+    }
+
+    /// The bytes of the value that `key` had before the record that is being read.
+    fn value_before(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        let before = self.sequence.preceding();
+        let era = self.parts.state.era(tree, before);
+        let Some(base) = era.and_then(|era| era.base.as_ref()) else { return Ok(None) };
+        if self.sequence <= base.folded_to {
+            return Ok(None); // Nobody asks the memtable for it any more.
+        }
+        let state = &self.parts.state;
+        let Some(value) = state.find(&**self.store, (tree, base), key, before)? else {
+            return Ok(Some(Bytes::new()));
+        };
+        if !matches!(value.content, Content::Inline(_)) {
+            self.put_chunks()?;
+        }
+        Ok(Some(value.read(&**self.store)?))
+    }
+
+    /// The chunk of that name, unless `new` is there already.
+    fn chunk_before(
+        &mut self,
+        new: ChunkHash,
+        old: ChunkHash,
+    ) -> Result<Option<Chunk>, EngineError> {
+        if self.chunks.contains_key(&new) || self.store.has_many(&[new])? == [true] {
+            return Ok(None);
+        }
+        let known = self.chunks.get(&old).cloned();
+        Ok(Some(known.map_or_else(|| self.store.get(old), Ok)?))
+    }
+}
+
+impl Before for Replayed<'_> {
+    fn value(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError> {
+        self.value_before(tree, key).map_err(DecodeError::Before)
+    }
+
+    fn chunk(&mut self, new: ChunkHash, old: ChunkHash) -> Result<Option<Chunk>, DecodeError> {
+        self.chunk_before(new, old).map_err(DecodeError::Before)
     }
 }
 
@@ -201,10 +249,12 @@ fn assemble(
         conflict_seed: random(&*machine.chance),
         transactions: OpenTransactions::default(),
         intents: Intents::default(),
+        recycler: Arc::new(Recycler::new(options.memtable_bytes_max)),
         flusher: Mutex::new(Vec::new()),
         publisher: Mutex::new(publisher),
         work: Mutex::new(Work::default()),
         unpublished: Mutex::new(parts.unpublished),
+        logged_bases: Mutex::new(parts.logged_bases),
         signals: Mutex::new(Signals::default()),
         signalled: Condvar::new(),
         pace: Pace::default(),

@@ -7,12 +7,22 @@ use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreLayer};
 use frond_tree::{Bounds, Direction, Tree, Value};
 
+use crate::difference::Difference;
 use crate::ids::TreeId;
 use crate::log::record::Record;
 use crate::overlay::interleave::Source;
 use crate::overlay::memtable::{OverlayEntry, entry_bytes};
 
-type TreeWrites = BTreeMap<Bytes, Option<Value>>;
+type TreeWrites = BTreeMap<Bytes, OwnWrite>;
+
+/// What became of a key.
+#[derive(Clone)]
+pub(crate) struct OwnWrite {
+    /// Its value; `None`: it was deleted.
+    pub value: Option<Value>,
+    /// What differs from what it was before the transaction, if that is little.
+    pub difference: Option<Difference>,
+}
 
 /// The writes of an open transaction.
 #[derive(Default)]
@@ -31,7 +41,7 @@ pub(crate) struct OwnWrites {
 
 /// What a change replaced.
 enum Undo {
-    Write { tree: TreeId, key: Bytes, old: Option<Option<Value>> },
+    Write { tree: TreeId, key: Bytes, old: Option<OwnWrite> },
     Base { tree: TreeId, old: Option<Option<Tree>>, writes: Option<TreeWrites> },
     Chunk(ChunkHash),
     Event(Option<Bytes>),
@@ -58,7 +68,7 @@ impl OwnWrites {
 
     /// What the transaction did to `key`; `Some(None)` if it deleted it.
     pub fn get(&self, tree: TreeId, key: &[u8]) -> Option<Option<Value>> {
-        self.writes.get(&tree)?.get(key).cloned()
+        Some(self.writes.get(&tree)?.get(key)?.value.clone())
     }
 
     /// Whether a key within `bounds` was written.
@@ -70,7 +80,7 @@ impl OwnWrites {
         &self,
         tree: TreeId,
         bounds: &Bounds,
-    ) -> Option<btree_map::Range<'_, Bytes, Option<Value>>> {
+    ) -> Option<btree_map::Range<'_, Bytes, OwnWrite>> {
         let writes = self.writes.get(&tree)?;
         if let (Some(start), Some(end)) = (&bounds.start, &bounds.end)
             && start >= end
@@ -85,7 +95,7 @@ impl OwnWrites {
     /// Copies the writes within `bounds`.
     pub fn source(&self, tree: TreeId, bounds: &Bounds, direction: Direction) -> Option<Source> {
         let range = self.within(tree, bounds)?;
-        let copy = |(key, value): (&Bytes, &Option<Value>)| (key.clone(), value.clone());
+        let copy = |(key, own): (&Bytes, &OwnWrite)| (key.clone(), own.value.clone());
         let copied: VecDeque<OverlayEntry> = match direction {
             Direction::Ascending => range.map(copy).collect(),
             Direction::Descending => range.rev().map(copy).collect(),
@@ -94,11 +104,11 @@ impl OwnWrites {
     }
 
     /// Gives `key` a value, or deletes it.
-    pub fn write(&mut self, tree: TreeId, key: Bytes, value: Option<Value>) {
-        self.bytes += entry_bytes(&key, value.as_ref());
-        let old = self.writes.entry(tree).or_default().insert(key.clone(), value);
+    pub fn write(&mut self, tree: TreeId, key: Bytes, write: OwnWrite) {
+        self.bytes += write_bytes(&key, &write);
+        let old = self.writes.entry(tree).or_default().insert(key.clone(), write);
         if let Some(old) = &old {
-            self.bytes -= entry_bytes(&key, old.as_ref());
+            self.bytes -= write_bytes(&key, old);
         }
         self.note(Undo::Write { tree, key, old });
     }
@@ -174,17 +184,17 @@ impl OwnWrites {
         }
     }
 
-    fn undo_write(&mut self, tree: TreeId, key: Bytes, old: Option<Option<Value>>) {
+    fn undo_write(&mut self, tree: TreeId, key: Bytes, old: Option<OwnWrite>) {
         let Some(writes) = self.writes.get_mut(&tree) else { return };
         let undone = match old {
             Some(old) => {
-                self.bytes += entry_bytes(&key, old.as_ref());
+                self.bytes += write_bytes(&key, &old);
                 writes.insert(key.clone(), old)
             }
             None => writes.remove(&key),
         };
         if let Some(undone) = undone {
-            self.bytes -= entry_bytes(&key, undone.as_ref());
+            self.bytes -= write_bytes(&key, &undone);
         }
         if writes.is_empty() {
             self.writes.remove(&tree);
@@ -220,14 +230,27 @@ impl OwnWrites {
 
     /// Turns the writes into what the log and the memtable take.
     pub fn into_record(self, next_tree_id: u64) -> Record {
-        let writes = self.writes.into_iter().filter(|(_, writes)| !writes.is_empty());
-        Record {
+        let mut record = Record {
             next_tree_id,
             bases: self.bases.into_iter().collect(),
-            writes: writes.map(|(tree, writes)| (tree, writes.into_iter().collect())).collect(),
             chunks: self.chunks.into_values().collect(),
             event: self.event,
+            ..Record::default()
+        };
+        let mut position = 0;
+        for (tree, writes) in self.writes.into_iter().filter(|(_, writes)| !writes.is_empty()) {
+            let mut entries: Vec<OverlayEntry> = Vec::with_capacity(writes.len());
+            for (key, OwnWrite { value, difference }) in writes {
+                if let Some(Difference { value, chunks }) = difference {
+                    record.patches.values.extend(value.map(|patch| (position, patch)));
+                    record.patches.chunks.extend(chunks);
+                }
+                entries.push((key, value));
+                position += 1;
+            }
+            record.writes.push((tree, entries));
         }
+        record
     }
 }
 
@@ -236,7 +259,11 @@ fn event_bytes(event: &Option<Bytes>) -> u64 {
 }
 
 fn writes_bytes(writes: &TreeWrites) -> u64 {
-    writes.iter().map(|(key, value)| entry_bytes(key, value.as_ref())).sum()
+    writes.iter().map(|(key, write)| write_bytes(key, write)).sum()
+}
+
+fn write_bytes(key: &[u8], write: &OwnWrite) -> u64 {
+    entry_bytes(key, write.value.as_ref())
 }
 
 /// The store as a transaction sees it: with the chunks that it brought.
@@ -263,16 +290,20 @@ mod tests {
 
     use super::*;
 
+    fn whole(value: Option<Value>) -> OwnWrite {
+        OwnWrite { value, difference: None }
+    }
+
     #[test]
     fn a_rollback_gives_back_every_byte_and_every_write() {
         let mut own = OwnWrites::default();
         let key = || Bytes::from("key");
-        own.write(TreeId(2), key(), Some(Value::inline("old")));
+        own.write(TreeId(2), key(), whole(Some(Value::inline("old"))));
         own.set_event(Bytes::from("old event"));
         let before = own.bytes();
         let savepoint = own.savepoint();
-        own.write(TreeId(2), key(), None);
-        own.write(TreeId(3), key(), Some(Value::inline("new")));
+        own.write(TreeId(2), key(), whole(None));
+        own.write(TreeId(3), key(), whole(Some(Value::inline("new"))));
         own.set_event(Bytes::from("event"));
         own.put_chunk(&Chunk::new(ChunkKind::Blob, &[], b"chunk"));
         own.set_base(TreeId(2), None);
@@ -291,12 +322,12 @@ mod tests {
         let key = || Bytes::from("key");
         for number in 0..3 {
             let savepoint = own.savepoint();
-            own.write(TreeId(2), key(), Some(Value::inline(format!("kept {number}"))));
+            own.write(TreeId(2), key(), whole(Some(Value::inline(format!("kept {number}")))));
             assert_eq!(own.undo.len(), 1);
             own.forget_savepoints();
             assert!(own.undo.is_empty());
             let after = own.savepoint();
-            own.write(TreeId(2), key(), None);
+            own.write(TreeId(2), key(), whole(None));
             own.rollback_to(after);
             let kept = own.get(TreeId(2), b"key").flatten();
             assert_eq!(kept, Some(Value::inline(format!("kept {number}"))));

@@ -145,8 +145,8 @@ impl Shared {
         let failures_before = self.signals().flush_failure_count;
         while SEALED_COUNT_MAX <= self.sealed_count() {
             let signals = self.signals();
-            // One that failed before may be out of date: there may be room by now.
-            let is_new = failures_before < signals.flush_failure_count;
+            // One that failed before, or was under way then, may be out of date: there may be room by now.
+            let is_new = failures_before + 1 < signals.flush_failure_count;
             let refusal = signals.flush_failure.clone().filter(|_| is_new);
             drop(self.signalled.wait_timeout(signals, LOOK_EVERY));
             self.queue().check_open()?;

@@ -106,6 +106,7 @@ impl Shared {
             }
         });
         self.unpublished().extend(later);
+        self.logged_bases().retain(|(sequence, _)| horizon < *sequence);
         drop(publisher);
         self.signalled.notify_all();
         Ok(())

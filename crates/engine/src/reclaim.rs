@@ -5,7 +5,7 @@
 //! 1. What is published. That is the store's named root: its base map refers to each tree's base, the
 //!    system tree among them, whose values refer to the commits of all databases.
 //! 2. What a State holds that somebody may still read: bases that are not published yet, or not any
-//!    more, and the values in its memtables that lie out of line. A snapshot keeps its State, and so a
+//!    more, the bases that the log names, and the values in its memtables that lie out of line. A snapshot keeps its State, and so a
 //!    cursor isn't disturbed before it is too old (`age`).
 //! 3. What is being made. Whoever puts chunks holds a session of the store meanwhile: a transaction from
 //!    its beginning to its end, folds and flushes until what they made is in a State.
@@ -107,7 +107,8 @@ impl Shared {
 
     /// What is needed beside the store's named roots.
     fn held_roots(&self) -> Vec<ChunkHash> {
-        let mut roots = HashSet::new();
+        let logged = self.logged_bases().clone();
+        let mut roots: HashSet<ChunkHash> = logged.into_iter().map(|(_, root)| root).collect();
         let mut memtables = HashSet::new();
         for state in self.held_states() {
             add_bases(&state, &mut roots);
@@ -128,14 +129,8 @@ impl Shared {
 
 fn add_bases(state: &State, roots: &mut HashSet<ChunkHash>) {
     for (_, eras) in state.trees.iter() {
-        for base in eras.iter().filter_map(|era| era.base.as_ref()) {
-            add_base(base, roots);
-        }
+        roots.extend(eras.iter().filter_map(|era| era.base.as_ref()).flat_map(Base::roots));
     }
-}
-
-fn add_base(base: &Base, roots: &mut HashSet<ChunkHash>) {
-    roots.extend(base.roots());
 }
 
 /// Slows a collection down to a rate, and stops it when the engine closes.

@@ -1,7 +1,7 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
 //! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`,
-//! `group` (its own), `transactions` (a lane's), `intents` (two of its own), `current`, `unpublished`, `work`, `signals`. None but the first two is
+//! `group` (its own), `transactions` (a lane's), `intents` (two of its own), `current`, `unpublished`, `logged_bases`, `work`, `signals`. None but the first two is
 //! held across a write or sync; these only keep two flushes, and two publications, apart, and no
 //! writer or reader waits for them.
 //!
@@ -27,6 +27,7 @@ use crate::log::format::SegmentNumber;
 use crate::log::spares::Spares;
 use crate::open_transactions::OpenTransactions;
 use crate::overlay::memtable::Memtable;
+use crate::overlay::recycle::Recycler;
 use crate::pace::Pace;
 use crate::queue::{Queue, Refusal};
 use crate::slow::Slowest;
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     pub transactions: OpenTransactions,
     /// Which keys they have claimed.
     pub intents: Intents,
+    /// Memory for memtables.
+    pub recycler: Arc<Recycler>,
     /// Held by the one flush that runs: memtables that were flushed and may still be read.
     pub flusher: Mutex<Vec<Arc<Memtable>>>,
     /// What is published; see `publish`.
@@ -66,6 +69,9 @@ pub(crate) struct Shared {
     /// Trees that got another base, or were dropped, and whose published base is not that yet. A
     /// tree that was only written to is found in the memtables.
     pub unpublished: Mutex<BTreeSet<TreeId>>,
+    /// The bases that trees got by records of the log which a restart would read, whatever became of these
+    /// trees since: it may lay what differs over them.
+    pub logged_bases: Mutex<Vec<(Sequence, ChunkHash)>>,
     /// Which trees have runs, and who works on them; see `work`.
     pub work: Mutex<Work>,
     pub signals: Mutex<Signals>,
@@ -214,6 +220,11 @@ impl Shared {
     /// Locks the set of trees that are to be published.
     pub fn unpublished(&self) -> MutexGuard<'_, BTreeSet<TreeId>> {
         self.unpublished.lock().expect(NO_PANIC)
+    }
+
+    /// Locks the list of bases that the log names.
+    pub fn logged_bases(&self) -> MutexGuard<'_, Vec<(Sequence, ChunkHash)>> {
+        self.logged_bases.lock().expect(NO_PANIC)
     }
 
     /// Locks what is published.

@@ -11,7 +11,6 @@ use crate::current::View;
 use crate::cursor::EntryCursor;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
-use crate::overlay::filter::KeyHash;
 use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
 use crate::overlay::memtable::{OverlayEntry, Window};
 use crate::overlay::run::{Run, RunCursor};
@@ -77,26 +76,7 @@ impl Snapshot {
 
     fn find(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
         let base = self.base(tree)?;
-        let window = self.window(base);
-        for memtable in self.view.state.memtables() {
-            if let Some(value) = memtable.get(tree, key, window) {
-                return Ok(value);
-            }
-        }
-        Ok(self.get_below(base, key)?)
-    }
-
-    /// What the runs and the tree of `base` say of `key`.
-    fn get_below(&self, base: &Base, key: &[u8]) -> Result<Option<Value>, TreeError> {
-        if !base.runs.is_empty() {
-            let hash = KeyHash::new(key);
-            for run in &base.runs {
-                if let Some(value) = run.get(&*self.view.store, key, hash)? {
-                    return Ok(value);
-                }
-            }
-        }
-        base.tree.get(&*self.view.store, key)
+        Ok(self.view.state.find(&*self.view.store, (tree, base), key, self.sequence)?)
     }
 
     /// Returns the entries within `bounds`, in `direction`. The cursor owns what it needs.

@@ -18,6 +18,9 @@ pub(crate) mod table;
 
 use std::sync::Arc;
 
+use frond_store::ChunkStore;
+use frond_tree::{Tree, TreeError, Value};
+
 use crate::age::Expiry;
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
@@ -33,6 +36,14 @@ pub(crate) struct Era {
     pub from: Sequence,
     /// What lies under the overlay; `None` if the tree was dropped.
     pub base: Option<Base>,
+}
+
+impl Era {
+    /// The era that a transaction began by giving the tree a base, or by dropping it.
+    pub fn begun(from: Sequence, tree: Option<Tree>) -> Era {
+        // The transaction's own writes lie over the base: they have its Sequence.
+        Era { from, base: tree.map(|tree| Base::whole(tree, from.preceding())) }
+    }
 }
 
 /// A full memtable, which waits to be folded.
@@ -76,6 +87,23 @@ impl State {
     pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         let sealed = self.sealed.iter().rev().map(|sealed| &sealed.memtable);
         std::iter::once(&self.active).chain(sealed)
+    }
+
+    /// The value of `key` at `upto`, in the tree whose base of then is given.
+    pub fn find(
+        &self,
+        store: &dyn ChunkStore,
+        (tree, base): (TreeId, &Base),
+        key: &[u8],
+        upto: Sequence,
+    ) -> Result<Option<Value>, TreeError> {
+        let window = Window { after: base.folded_to, upto };
+        for memtable in self.memtables() {
+            if let Some(value) = memtable.get(tree, key, window) {
+                return Ok(value);
+            }
+        }
+        base.get(store, key)
     }
 
     fn runs(&self) -> impl Iterator<Item = &Run> {
@@ -166,7 +194,7 @@ mod tests {
 
     fn check(froms: &[u64], moments: &[u64], expected: &[u64]) {
         let mut eras: Vec<Era> =
-            froms.iter().map(|from| Era { from: Sequence(*from), base: None }).collect();
+            froms.iter().map(|from| Era::begun(Sequence(*from), None)).collect();
         let moments: Vec<Sequence> = moments.iter().map(|moment| Sequence(*moment)).collect();
         forget_eras(&mut eras, &moments);
         let found: Vec<u64> = eras.iter().map(|era| era.from.0).collect();

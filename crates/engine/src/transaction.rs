@@ -11,12 +11,13 @@ use frond_tree::{Bounds, Direction, Tree, TreeError, Value};
 use crate::claims::{Claims, Manner, Wait};
 use crate::conflict::Beginning;
 use crate::cursor::EntryCursor;
+use crate::difference::Difference;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::open_transactions::OpenTransaction;
 use crate::overlay::interleave::Interleave;
 use crate::overlay::run::DELETION_FLAG;
-use crate::own_writes::{OwnWrites, StoreWithOwn};
+use crate::own_writes::{OwnWrite, OwnWrites, StoreWithOwn};
 use crate::reads::{Reads, ReadsMark, TreeState};
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
@@ -250,14 +251,41 @@ impl Transaction {
         self.write(tree, key, Some(value))
     }
 
+    /// As [`Transaction::put`], of a key that has a value which the new one is probably much like, and which the caller has
+    /// read: where that is so, the log gets what differs.
+    pub fn put_changed(
+        &mut self,
+        tree: TreeId,
+        key: Bytes,
+        value: Value,
+    ) -> Result<(), EngineError> {
+        self.note_read();
+        self.prepare(tree, &key, Some(&value))?;
+        let difference = self.difference(tree, &key, &value)?;
+        self.own.write(tree, key, OwnWrite { value: Some(value), difference });
+        self.check_size()
+    }
+
     /// Removes `key`.
     pub fn delete(&mut self, tree: TreeId, key: Bytes) -> Result<(), EngineError> {
         self.write(tree, key, None)
     }
 
     fn write(&mut self, tree: TreeId, key: Bytes, value: Option<Value>) -> Result<(), EngineError> {
+        self.prepare(tree, &key, value.as_ref())?;
+        self.own.write(tree, key, OwnWrite { value, difference: None });
+        self.check_size()
+    }
+
+    /// Refuses what can't be written, and claims the key.
+    fn prepare(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        value: Option<&Value>,
+    ) -> Result<(), EngineError> {
         self.check_tree(tree)?;
-        if let Some(flags) = value.as_ref().map(|value| value.flags)
+        if let Some(flags) = value.map(|value| value.flags)
             && flags & DELETION_FLAG != 0
         {
             // Only what came from elsewhere, as a clone, can have it.
@@ -271,10 +299,28 @@ impl Transaction {
         // Nobody else knows a tree that has its base from here.
         if self.own.base(tree).is_none() {
             let since = self.since();
-            self.claims.claim(&self.shared, tree, &key, since)?;
+            self.claims.claim(&self.shared, tree, key, since)?;
         }
-        self.own.write(tree, key, value);
-        self.check_size()
+        Ok(())
+    }
+
+    /// What differs between the value that `key` has in the snapshot, own writes aside, and `value`.
+    fn difference(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        value: &Value,
+    ) -> Result<Option<Difference>, EngineError> {
+        if self.own.base(tree).is_some() || !Difference::may_be_little(value) {
+            return Ok(None);
+        }
+        // Not in the list of what must be unchanged for the snapshot to move: the key is claimed.
+        let snapshot = &self.open.snapshot;
+        let Some(old) = snapshot.get(tree, key)? else { return Ok(None) };
+        let own = |hash| self.own.chunk(hash);
+        let difference = Difference::find(&**snapshot.store(), &own, &old, value);
+        snapshot.check_age()?;
+        difference.map(Some)
     }
 
     /// From when on no other may have written what this one writes; `None`: whoever has read nothing loses nothing.

@@ -23,5 +23,5 @@ pub use map::{
     Bounds, Change, ContentRef, Cursor, Diff, Direction, Edit, Edits, Entry, EntryRef,
     MergeConflict, MergeNote, Summary, Tree,
 };
-pub use sequence::{GrowingSequence, Refers, Sequence};
+pub use sequence::{GrowingSequence, Refers, Replacement, Sequence};
 pub use value::{Content, OWN_LENGTH_FLAG, Value};

@@ -29,6 +29,7 @@ use writer::SequenceBuilder;
 
 pub use read::Items;
 pub(crate) use read::read_all;
+pub use splice::Replacement;
 
 /// Tells of an item's bytes whether they end with the hash of a chunk that the item refers to.
 pub type Refers = fn(&[u8]) -> bool;

@@ -101,6 +101,10 @@ pub struct Serve {
     /// Megabytes of decompressed data kept in memory, instead of 128 or of a part of --memory
     #[arg(long, value_name = "MB")]
     cache: Option<u64>,
+
+    /// Disk that temporary files of all sorts and groups may take together, in megabytes [default: 10240]
+    #[arg(long, value_name = "MB")]
+    temporary_disk_max: Option<u64>,
 }
 
 /// With less, what isn't in the budget (the program, a few answers) is most of what is taken.
@@ -142,6 +146,8 @@ impl Serve {
         if let Some(megabytes) = self.cache {
             options.engine.cache_bytes = megabytes.saturating_mul(1 << 20);
         }
+        options.temporary_disk_bytes_max =
+            self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         check_usable(&self.data)?;
         allow_open_files();
         let frond =

@@ -280,7 +280,7 @@ impl<'t> CollectionWriter<'t> {
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
             let value = writer.store_document(after, found.large.as_ref())?;
-            writer.transaction.put(documents, found.id_key.clone(), value)?;
+            writer.transaction.put_changed(documents, found.id_key.clone(), value)?;
             writer.note_replaced(&found.id_key, after.as_bytes().len() as u64)?;
             let before = found.document.view();
             writer.change_indexes(&found.id_key, Some(before), Some(after.view()))

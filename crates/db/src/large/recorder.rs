@@ -3,7 +3,7 @@
 //! An edit writes some nodes again that come out as they were: those that follow the changed one. The document
 //! before has them, so they are left out.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreError, StoreLayer};
@@ -14,11 +14,12 @@ pub(crate) struct Recorder<'a> {
     recorded: Mutex<Recorded>,
 }
 
+/// Ordered: an edit has a few of each, for which a hash costs more than comparing.
 #[derive(Default)]
 struct Recorded {
-    put: HashMap<ChunkHash, Chunk>,
+    put: BTreeMap<ChunkHash, Chunk>,
     /// What came from the store behind: of the document before.
-    read: HashSet<ChunkHash>,
+    read: BTreeSet<ChunkHash>,
 }
 
 impl<'a> Recorder<'a> {

@@ -1,7 +1,8 @@
 //! Update operators on a large document, piece by piece.
 //!
-//! 1. The paths are taken in the order in which an update makes new fields, each by itself (paths of
-//!    one update never lie in one another).
+//! 1. The paths are taken in the order in which an update makes new fields (paths of one update never lie in one
+//!    another). Those that lead to different elements are looked up in the same document and changed in it at
+//!    once ([`Together`]); operators on containers change it by themselves.
 //! 2. A path is followed through containers. The element that it comes to becomes a document of its
 //!    own, `{name: value}`; the operator is applied to that with what is left of the path, and the
 //!    element that comes out takes its place. So every operator means what it means elsewhere.
@@ -16,7 +17,7 @@
 
 use std::borrow::Cow;
 
-use frond_doc::pieces::{Edited, Element, Found, LargeDocument, PiecesError};
+use frond_doc::pieces::{Edited, Element, Found, LargeDocument, PiecesError, Splice};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, order};
 use frond_query::Update;
 use frond_query::update::UpdateContext;
@@ -39,6 +40,8 @@ const OPERATORS: [&str; 12] = [
     "$push",
     "$set",
 ];
+/// Those of them that do without the content of an array that is a container, or look at it piece by piece.
+const CONTAINER_OPERATORS: [&str; 5] = ["$addToSet", "$pop", "$pull", "$pullAll", "$push"];
 const UNSET: &str = "$unset";
 /// Paths and operands that are nested deeper together are left to the other way, which checks.
 const DEPTH_CHECKED: usize = 90;
@@ -78,13 +81,65 @@ pub(crate) fn apply(
             None => return Ok(None),
         }
     }
+    let mut together =
+        Together { store, document: current, places: Vec::new(), splices: Vec::new() };
     for step in &steps {
-        match (Change { store, document: current, context }).step(step)? {
-            Some(changed) => current = changed,
-            None => return Ok(None),
+        let is_alone = CONTAINER_OPERATORS.contains(&step.operator);
+        if (is_alone || together.is_in_one(step)) && !together.apply()? {
+            return Ok(None);
+        }
+        let change = Change { store, document: together.document, context };
+        if is_alone {
+            let Some(changed) = change.in_container(step)? else { return Ok(None) };
+            together.document = changed;
+            continue;
+        }
+        let parts: Vec<&str> = step.parts.iter().map(|part| &**part).collect();
+        let found = together.document.find(store, &parts)?;
+        match change.splice_of(step, &parts, &found)? {
+            Stepped::Nothing => {}
+            Stepped::Splice(splice) => together.add(parts[..=found.part_count].to_vec(), splice),
+            Stepped::Refused => return Ok(None),
         }
     }
-    Ok(Some(current))
+    Ok(together.apply()?.then_some(together.document))
+}
+
+/// Splices of one document at different places, made at once: what lies on the way to several is written once.
+struct Together<'a, 'u> {
+    store: &'a dyn ChunkStore,
+    document: LargeDocument,
+    /// The path to the element that each one replaces, removes or adds.
+    places: Vec<Vec<&'u str>>,
+    splices: Vec<Splice>,
+}
+
+impl<'u> Together<'_, 'u> {
+    fn add(&mut self, place: Vec<&'u str>, splice: Splice) {
+        self.places.push(place);
+        self.splices.push(splice);
+    }
+
+    /// Whether a step lies in an element that is to be changed: it needs that as it will be.
+    fn is_in_one(&self, step: &Step<'_>) -> bool {
+        self.places.iter().any(|place| {
+            place.len() <= step.parts.len() && place.iter().zip(&step.parts).all(|(a, b)| *a == b)
+        })
+    }
+
+    /// Makes what was added; `false` if the document isn't large any more.
+    fn apply(&mut self) -> Result<bool, PiecesError> {
+        self.places.clear();
+        let splices = std::mem::take(&mut self.splices);
+        if splices.is_empty() {
+            return Ok(true);
+        }
+        match self.document.splice_all(self.store, splices)? {
+            Edited::Large(changed) => self.document = changed,
+            Edited::Small(_) => return Ok(false),
+        }
+        Ok(true)
+    }
 }
 
 /// Takes an item to another name.
@@ -190,6 +245,14 @@ fn is_shallow(value: Value<'_>, depth: usize) -> bool {
     depth > 0 && inner.iter().all(|(_, value)| is_shallow(value, depth - 1))
 }
 
+/// What becomes of a step.
+enum Stepped {
+    Nothing,
+    Splice(Splice),
+    /// The whole document is needed.
+    Refused,
+}
+
 /// One step on one document.
 struct Change<'a> {
     store: &'a dyn ChunkStore,
@@ -198,34 +261,47 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    fn step(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
+    /// A step of an operator on containers, done.
+    fn in_container(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
         let parts: Vec<&str> = step.parts.iter().map(|part| &**part).collect();
         let found = self.document.find(self.store, &parts)?;
-        if !found.is_plain() {
-            return Ok(None);
-        }
-        let rest = &parts[found.part_count..];
-        let is_missing_in_array = found.is_in_array() && found.item.is_none();
-        if is_missing_in_array {
-            return Ok(None); // To be padded, or an error.
-        }
-        if let Some((_, item)) = &found.item
-            && item.is_container()
-            && rest.len() == 1
-        {
+        let is_container = found.item.as_ref().is_some_and(|(_, item)| item.is_container());
+        if found.is_plain() && is_container && found.part_count + 1 == parts.len() {
             let changed = match step.operator {
-                "$set" | "$currentDate" | UNSET => self.element(step, &found, rest, false)?,
                 "$push" => self.push(step)?,
                 "$pop" => self.pop(step)?,
                 "$pull" | "$pullAll" => self.pull(step)?,
-                "$addToSet" => self.add_to_set(step)?,
-                _ => None,
+                _ => self.add_to_set(step)?,
             };
             if changed.is_some() {
                 return Ok(changed);
             }
         }
-        self.element(step, &found, rest, true)
+        match self.splice_of(step, &parts, &found)? {
+            Stepped::Nothing => Ok(Some(self.document)),
+            Stepped::Refused => Ok(None),
+            Stepped::Splice(splice) => {
+                Ok(large(self.document.splice_all(self.store, vec![splice])?))
+            }
+        }
+    }
+
+    /// What a step makes of the element that its path leads to.
+    fn splice_of(
+        &self,
+        step: &Step<'_>,
+        parts: &[&str],
+        found: &Found,
+    ) -> Result<Stepped, PiecesError> {
+        let is_missing_in_array = found.is_in_array() && found.item.is_none();
+        if !found.is_plain() || is_missing_in_array {
+            return Ok(Stepped::Refused); // To be padded, or an error.
+        }
+        let rest = &parts[found.part_count..];
+        let is_container = found.item.as_ref().is_some_and(|(_, item)| item.is_container());
+        let is_replaced = matches!(step.operator, "$set" | "$currentDate" | UNSET);
+        let is_content_wanted = !(is_container && rest.len() == 1 && is_replaced);
+        self.element(step, found, rest, is_content_wanted)
     }
 
     /// Applies the operator to the element as a document of its own; with nothing in it if what is
@@ -236,30 +312,32 @@ impl Change<'_> {
         found: &Found,
         rest: &[&str],
         is_content_wanted: bool,
-    ) -> Result<Option<LargeDocument>, PiecesError> {
+    ) -> Result<Stepped, PiecesError> {
         let mut before = DocumentBuilder::new();
         if let Some((_, item)) = found.item.as_ref().filter(|_| is_content_wanted) {
             before.append(rest[0], self.document.value_of(self.store, item)?.as_value());
         }
         let before = before.build();
         let Some(update) = update(step.operator, &rest.join("."), step.operand) else {
-            return Ok(None);
+            return Ok(Stepped::Refused);
         };
         let after = match update.apply(before.view(), self.context) {
             Ok(Some(after)) => after,
-            Ok(None) if is_content_wanted => return Ok(Some(self.document)),
+            Ok(None) if is_content_wanted => return Ok(Stepped::Nothing),
             Ok(None) => before, // A container is unset.
-            Err(_) => return Ok(None),
+            Err(_) => return Ok(Stepped::Refused),
         };
         let mut elements: Vec<Element<'_>> = after.view().elements().collect();
         let null = null();
         if elements.is_empty() && found.is_in_array() {
             elements = null.view().elements().collect();
         }
-        match &found.item {
-            Some((position, _)) => self.splice(found, *position, 1, &elements),
-            None => self.splice(found, found.count(self.store)?, 0, &elements),
-        }
+        let (position, removed) = match &found.item {
+            Some((position, _)) => (*position, 1),
+            None => (found.count(self.store)?, 0),
+        };
+        let splice = self.document.prepare(self.store, found, position, removed, &elements)?;
+        Ok(splice.map_or(Stepped::Refused, Stepped::Splice))
     }
 
     /// Appends to a container that is an array, or puts values where `$position` says.
@@ -396,7 +474,7 @@ impl Change<'_> {
         Ok(is_there.then_some(inside))
     }
 
-    /// `None` too if the document isn't large any more: the other way gives the whole one.
+    /// `None` too if the document isn't large any more.
     fn splice(
         &self,
         found: &Found,
@@ -404,10 +482,16 @@ impl Change<'_> {
         removed: u64,
         elements: &[Element<'_>],
     ) -> Result<Option<LargeDocument>, PiecesError> {
-        match self.document.splice(self.store, found, position, removed, elements)? {
-            Some(Edited::Large(changed)) => Ok(Some(changed)),
-            Some(Edited::Small(_)) | None => Ok(None),
-        }
+        let edited = self.document.splice(self.store, found, position, removed, elements)?;
+        Ok(edited.and_then(large))
+    }
+}
+
+/// The document if it is still large: the other way gives the whole one.
+fn large(edited: Edited) -> Option<LargeDocument> {
+    match edited {
+        Edited::Large(changed) => Some(changed),
+        Edited::Small(_) => None,
     }
 }
 

@@ -138,6 +138,7 @@ fn sorts_and_groups_go_to_disk_and_leave_nothing_there() {
     let group = "[{'$group': {'_id': '$k', 'ids': {'$push': '$_id'}}}, {'$sort': {'_id': 1}}, {'$limit': 1}]";
     let found = aggregate(&shop, Some("many"), group).expect("right");
     assert!(texts(&found).starts_with("[{'_id':0,'ids':[0,17,34"), "{found:?}");
+    assert_eq!(frond.temporary_disk_bytes(), 0);
     let in_memory = FindRequest { in_memory_only: true, ..sorted };
     let error = shop.find("many", &in_memory).map(|_| ()).unwrap_err();
     assert_eq!(error.code.number(), 292);
@@ -151,4 +152,36 @@ fn sorts_and_groups_go_to_disk_and_leave_nothing_there() {
     let error = shop.find("many", &stopped).map(|_| ()).unwrap_err();
     assert_eq!(error.code, Code::Interrupted);
     assert!(!left());
+}
+
+#[test]
+fn temporary_files_take_no_more_than_they_may_together() {
+    let options = frond_db::FrondOptions {
+        stage_memory_bytes_max: Some(2_000),
+        temporary_disk_bytes_max: Some(20_000),
+        ..frond_db::FrondOptions::default()
+    };
+    let machine = frond_testkit::SimDisk::new(2).machine();
+    let frond = frond_db::Frond::open_on(&machine, options).expect("opens");
+    let shop = frond.database("shop").expect("a proper name");
+    let documents: Vec<String> =
+        (0..200).map(|n| format!("{{'_id': {n}, 'k': {}}}", n % 17)).collect();
+    insert(&shop, "many", &format!("[{}]", documents.join(",")));
+    let sorted = FindRequest { sort: Some(json("{'k': 1}")), ..FindRequest::default() };
+    let mut cursors = Vec::new();
+    let error = loop {
+        let mut cursor = match shop.find("many", &sorted) {
+            Ok(cursor) => cursor,
+            Err(error) => break error,
+        };
+        assert!(cursor.next().expect("one").is_ok());
+        cursors.push(cursor);
+        assert!(frond.temporary_disk_bytes() <= 20_000);
+        assert!(cursors.len() < 20, "twenty sorts of 5 KB");
+    };
+    assert_eq!(error.code, Code::OutOfDiskSpace);
+    assert!(cursors.len() > 1);
+    drop(cursors);
+    assert_eq!(frond.temporary_disk_bytes(), 0);
+    assert!(shop.find("many", &sorted).is_ok());
 }

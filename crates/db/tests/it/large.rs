@@ -184,11 +184,15 @@ fn updates_equal_those_of_plain_documents() {
         }
         let mut plain = document(60);
         assert_eq!(try_insert(&shop, "docs", &[plain.clone()]).count, 1);
-        for turn in 0..60 {
+        for turn in 0..80 {
             let mut texts: Vec<String> = Vec::new();
             for _ in 0..1 + random.below(2) {
                 let (operator, operand) = operator(&mut random);
-                let text = format!("'{operator}': {{'{}': {operand}}}", path(&mut random));
+                let field_count = *random.choose(&[1, 1, 1, 3]);
+                let fields: Vec<String> = (0..field_count)
+                    .map(|_| format!("'{}': {operand}", path(&mut random)))
+                    .collect();
+                let text = format!("'{operator}': {{{}}}", fields.join(", "));
                 if !texts.iter().any(|known| known.starts_with(&format!("'{operator}'"))) {
                     texts.push(text);
                 }

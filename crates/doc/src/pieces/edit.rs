@@ -1,6 +1,6 @@
 //! Elements in and out of a large document: one path of chunks is rewritten.
 //!
-//! 1. The container's sequence is spliced; its length in BSON follows from the items that went and
+//! 1. The containers that change are taken from the innermost on. A container's sequence is spliced, once; its length in BSON follows from the items that went and
 //!    came (an array's also from the digits of its positions).
 //! 2. The item that refers to it in the container around it gets its new hash and length, and so on
 //!    outward. A container that became short enough to lie in its item does. The way down has met these items:
@@ -9,12 +9,15 @@
 //!
 //! So the result is what `build` makes of the same content.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use frond_store::ChunkStore;
+use frond_tree::Replacement;
 
 use super::build::{Builder, has_long_name, is_large};
 use super::item::{Body, Item, ItemRef, Layout, digits_of_names, refers};
-use super::read::Level;
 use super::{Container, Found, ITEM_VALUE_BYTES_MAX, LargeDocument, NAME_BYTES_MAX, PiecesError};
 use crate::document::DocumentBuf;
 use crate::error::DocError;
@@ -32,6 +35,72 @@ pub enum Edited {
     Small(DocumentBuf),
 }
 
+/// A splice whose items are made.
+#[derive(Debug)]
+pub struct Splice {
+    found: Found,
+    position: u64,
+    removed: u64,
+    items: Vec<Item>,
+}
+
+/// A part of a container that is replaced.
+struct Change {
+    position: u64,
+    removed: u64,
+    /// The item that goes, if it is one and known.
+    gone: Option<Item>,
+    items: Vec<Item>,
+}
+
+/// A container that is to be changed.
+struct OpenContainer {
+    container: Container,
+    /// The item that leads to it, and where that is in the container around it; the outermost has none.
+    item: Option<(u64, Item)>,
+    changes: Vec<Change>,
+}
+
+/// Containers to be changed, by the positions that lead to them: those that lie deeper come before what they
+/// lie in.
+#[derive(Default)]
+struct OpenContainers(BTreeMap<(Reverse<usize>, Vec<u64>), OpenContainer>);
+
+impl OpenContainers {
+    /// Opens what the splice changes, and the containers around that.
+    fn add(&mut self, splice: Splice) {
+        let Splice { found, position, removed, items } = splice;
+        let (mut way, mut item) = (Vec::new(), None);
+        for level in found.levels {
+            let open = self.0.entry((Reverse(way.len()), way.clone()));
+            open.or_insert(OpenContainer { container: level.container, item, changes: Vec::new() });
+            item = level.item;
+            way.extend(item.as_ref().map(|(position, _)| *position));
+        }
+        let gone = found.item.filter(|(at, _)| *at == position && removed == 1);
+        let gone = gone.map(|(_, item)| item);
+        self.change(&way, Change { position, removed, gone, items });
+    }
+
+    /// Has an item of an open container replaced.
+    fn replace_item(&mut self, way: &[u64], position: u64, old: Item, new: Item) {
+        self.change(way, Change { position, removed: 1, gone: Some(old), items: vec![new] });
+    }
+
+    fn change(&mut self, way: &[u64], change: Change) {
+        let open = self.0.get_mut(&(Reverse(way.len()), way.to_vec()));
+        let changes = &mut open.expect("what lies around it was opened with it").changes;
+        // What goes in at one place stays in its order.
+        let place = changes.partition_point(|known| known.position <= change.position);
+        changes.insert(place, change);
+    }
+
+    /// Takes out the one that lies deepest, and the positions that lead to it.
+    fn innermost(&mut self) -> Option<(Vec<u64>, OpenContainer)> {
+        self.0.pop_first().map(|((_, way), open)| (way, open))
+    }
+}
+
 impl LargeDocument {
     /// In the container that `found` ends in, removes `removed` elements at `position` and puts
     /// `elements` in their place. Chunks are put, not synced. `None` if a name is too long.
@@ -46,6 +115,22 @@ impl LargeDocument {
         removed: u64,
         elements: &[Element<'_>],
     ) -> Result<Option<Edited>, PiecesError> {
+        let splice = self.prepare(store, found, position, removed, elements)?;
+        splice.map(|splice| self.splice_all(store, vec![splice])).transpose()
+    }
+
+    /// Makes the items of such a splice, for [`LargeDocument::splice_all`]. `None` if a name is too long.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn prepare(
+        &self,
+        store: &dyn ChunkStore,
+        found: &Found,
+        position: u64,
+        removed: u64,
+        elements: &[Element<'_>],
+    ) -> Result<Option<Splice>, PiecesError> {
         if elements.iter().any(has_long_name) {
             return Ok(None);
         }
@@ -56,7 +141,7 @@ impl LargeDocument {
             let name = if layout.has_names() { element.name } else { &[] };
             items.push(builder.item(layout, name, element.kind, element.value)?);
         }
-        self.splice_made(store, found, position, removed, &items).map(Some)
+        Ok(Some(Splice { found: found.clone(), position, removed, items }))
     }
 
     /// As [`LargeDocument::splice`] with a single item of this document, which comes from elsewhere
@@ -78,64 +163,82 @@ impl LargeDocument {
         }
         let name = if found.is_in_array() { "" } else { name };
         let item = Item { name: Bytes::copy_from_slice(name.as_bytes()), ..item.clone() };
-        self.splice_made(store, found, position, removed, &[item]).map(Some)
+        let splice = Splice { found: found.clone(), position, removed, items: vec![item] };
+        self.splice_all(store, vec![splice]).map(Some)
     }
 
-    fn splice_made(
+    /// Makes several splices of this document at once: what lies on the way to more than one is written
+    /// once. They are of different places, none of which lies in another.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::splice`].
+    pub fn splice_all(
         &self,
         store: &dyn ChunkStore,
-        found: &Found,
-        position: u64,
-        removed: u64,
-        items: &[Item],
+        splices: Vec<Splice>,
     ) -> Result<Edited, PiecesError> {
-        let builder = Builder { store, format: self.root.sequence.format };
-        let container = found.container();
-        let gone_bytes = match &found.item {
-            Some((at, item)) if *at == position && removed == 1 => item.view().element_bytes(),
-            _ => bytes_of_items(store, &container, position, removed)?,
-        };
-        let mut changed =
-            self.splice_items(store, &container, position, removed, gone_bytes, items)?;
-        for Level { container: around, item } in found.levels.iter().rev().skip(1) {
-            let (position, old) = item.as_ref().expect("it leads to the container that changed");
-            let item = self.item_of(store, old, &changed)?;
-            let gone_bytes = old.view().element_bytes();
-            changed = self.splice_items(store, around, *position, 1, gone_bytes, &[item])?;
+        let mut open = OpenContainers::default();
+        for splice in splices {
+            open.add(splice);
         }
-        if i32::MAX as u64 <= changed.bytes {
-            let bytes = usize::try_from(changed.bytes).unwrap_or(usize::MAX);
-            return Err(DocError::TooLarge { bytes, max: i32::MAX as usize }.into());
+        loop {
+            let Some((way, container)) = open.innermost() else {
+                return Err(PiecesError::damaged("no container to change"));
+            };
+            let changed = self.splice_items(store, &container)?;
+            let Some((position, old)) = container.item else {
+                return self.finish(store, changed);
+            };
+            let item = self.item_of(store, &old, &changed)?;
+            let around = &way[..way.len() - 1];
+            open.replace_item(around, position, old, item);
         }
-        let head = builder.head(changed)?;
-        if is_large(changed.bytes) {
-            return Ok(Edited::Large(head));
-        }
-        head.read(store).map(Edited::Small)
     }
 
-    /// Replaces items that take `gone_bytes` as elements.
+    /// Gives the document with that outermost container.
+    fn finish(&self, store: &dyn ChunkStore, root: Container) -> Result<Edited, PiecesError> {
+        if i32::MAX as u64 <= root.bytes {
+            let bytes = usize::try_from(root.bytes).unwrap_or(usize::MAX);
+            return Err(DocError::TooLarge { bytes, max: i32::MAX as usize }.into());
+        }
+        let builder = Builder { store, format: self.root.sequence.format };
+        let head = builder.head(root)?;
+        match is_large(root.bytes) {
+            true => Ok(Edited::Large(head)),
+            false => head.read(store).map(Edited::Small),
+        }
+    }
+
+    /// Splices all that is to be changed in one container.
     fn splice_items(
         &self,
         store: &dyn ChunkStore,
-        container: &Container,
-        position: u64,
-        removed: u64,
-        gone_bytes: u64,
-        items: &[Item],
+        open: &OpenContainer,
     ) -> Result<Container, PiecesError> {
-        let come_bytes: u64 = items.iter().map(|item| item.view().element_bytes()).sum();
-        let mut bytes = container.bytes.saturating_sub(gone_bytes).saturating_add(come_bytes);
-        if container.layout == Layout::Array && removed != items.len() as u64 {
+        let container = &open.container;
+        let (mut bytes, mut gone_count, mut come_count) = (container.bytes, 0, 0);
+        let mut replacements: Vec<Replacement> = Vec::with_capacity(open.changes.len());
+        for change in &open.changes {
+            let Change { position, removed, gone, items } = change;
+            let gone_bytes = match gone {
+                Some(item) => item.view().element_bytes(),
+                None => bytes_of_items(store, container, *position, *removed)?,
+            };
+            let come_bytes: u64 = items.iter().map(|item| item.view().element_bytes()).sum();
+            bytes = bytes.saturating_sub(gone_bytes).saturating_add(come_bytes);
+            gone_count += removed;
+            come_count += items.len() as u64;
+            let items = items.iter().map(|item| item.encode(container.layout)).collect();
+            replacements.push(Replacement { position: *position, removed: *removed, items });
+        }
+        if container.layout == Layout::Array && gone_count != come_count {
             let before = container.sequence.count(store)?;
-            let after = before.saturating_sub(removed) + items.len() as u64;
+            let after = before.saturating_sub(gone_count) + come_count;
             bytes = bytes
                 .saturating_sub(digits_of_names(before))
                 .saturating_add(digits_of_names(after));
         }
-        let encoded: Vec<Bytes> = items.iter().map(|item| item.encode(container.layout)).collect();
-        let sequence =
-            container.sequence.splice_referring(store, position, removed, &encoded, refers)?;
+        let sequence = container.sequence.replace_referring(store, &replacements, refers)?;
         Ok(Container { sequence, bytes, ..*container })
     }
 

@@ -18,6 +18,12 @@ const TAG_ELSEWHERE: u8 = 0x40;
 const TAG_NAMED_ARRAY: u8 = 0x60 | ElementType::Array as u8;
 const TAG_LARGEST_KEY: u8 = ElementType::MaxKey as u8;
 
+/// Whether an item that has a name has this one: of many that are passed over nothing else is looked at.
+pub(super) fn has_name(item: &[u8], name: &[u8]) -> bool {
+    let rest = item.get(1..).and_then(|rest| rest.strip_prefix(name));
+    rest.is_some_and(|rest| rest.first() == Some(&0))
+}
+
 /// How a container's items are laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Layout {

@@ -4,7 +4,7 @@
 use frond_store::ChunkStore;
 use frond_tree::{Sequence, TreeFormat};
 
-use super::item::{Body, BodyRef, Item, ItemRef, Layout};
+use super::item::{Body, BodyRef, Item, ItemRef, Layout, has_name};
 use super::{Container, LargeDocument, PiecesError};
 use crate::builder::position_name;
 use crate::document::{DEPTH_MAX, DocumentBuf};
@@ -292,14 +292,15 @@ impl LargeDocument {
             return Ok(Some((position, item)));
         }
         let mut found = None;
-        self.visit(store, container, &mut |position, item| {
-            let is_it = item.name == part.as_bytes();
+        container.sequence.visit(store, 0, &mut |position, item| {
+            let is_it = has_name(item, part.as_bytes());
             if is_it {
-                found = Some((position, item.to_item()));
+                let item = ItemRef::decode(item, container.layout);
+                found = Some(item.map(|item| (position, item.to_item())));
             }
             is_it
         })?;
-        Ok(found)
+        found.transpose()
     }
 
     /// Visits a container's items until `visit` says `true`.

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use frond_store::ChunkStore;
-use frond_tree::{GrowingSequence, Sequence, TreeFormat};
+use frond_tree::{GrowingSequence, Replacement, Sequence, TreeFormat};
 
 use super::build::{Builder, has_long_name, is_large};
 use super::item::{Body, Item, ItemRef, Layout, refers};
@@ -259,16 +259,20 @@ impl<'a> Writer<'a> {
             Some(position) => {
                 let id = sequence.get(store, position)?;
                 let id = id.ok_or_else(|| PiecesError::damaged("an item is gone"))?;
-                let without = sequence.splice_referring(store, position, 1, &[], refers)?;
-                Ok((without.splice_referring(store, 0, 0, &[id], refers)?, 0))
+                let moved = [
+                    Replacement { position: 0, removed: 0, items: vec![id] },
+                    Replacement { position, removed: 1, items: Vec::new() },
+                ];
+                Ok((sequence.replace_referring(store, &moved, refers)?, 0))
             }
             None => {
                 let id = new_id().0;
                 let item =
                     self.builder.item(Layout::Document, b"_id", ElementType::ObjectId, &id)?;
                 let added = item.view().element_bytes();
-                let item = [item.encode(Layout::Document)];
-                Ok((sequence.splice_referring(store, 0, 0, &item, refers)?, added))
+                let items = vec![item.encode(Layout::Document)];
+                let first = [Replacement { position: 0, removed: 0, items }];
+                Ok((sequence.replace_referring(store, &first, refers)?, added))
             }
         }
     }

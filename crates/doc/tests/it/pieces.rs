@@ -241,6 +241,58 @@ fn edits_equal_those_of_plain_documents() {
     assert!(30 < large_count, "{large_count} large, {small_count} small");
 }
 
+/// Splices of several places at once equal the same ones after each other.
+#[test]
+fn edits_at_once_equal_those_after_each_other() {
+    let mut many_count = 0;
+    for_seeds(10, |mut random| {
+        let store = MemoryStore::new();
+        let store: &dyn ChunkStore = &*store;
+        let plain = document(&mut random, 3, 30);
+        let Some(mut large) = put(store, TreeFormat::new(random.next()), &plain) else { return };
+        for turn in 0..20 {
+            let text = format!("new {turn}").repeat(random.below(100));
+            let element = [Element {
+                kind: frond_doc::ElementType::Symbol,
+                name: b"new",
+                value: &[&(text.len() as i32 + 1).to_le_bytes(), text.as_bytes(), &[0]].concat(),
+            }];
+            let (mut places, mut splices) = (Vec::new(), Vec::new());
+            for _ in 0..random.below(6) {
+                let place = place(&mut random, plain.view());
+                let mut parts = place.parts.clone();
+                parts.push("no such name".to_owned());
+                let parts_read: Vec<&str> = parts.iter().map(String::as_str).collect();
+                let found = large.find(store, &parts_read).expect("it is whole");
+                if found.part_count + 1 != parts.len() {
+                    continue;
+                }
+                let at = found.count(store).expect("it is whole");
+                let splice = large.prepare(store, &found, at, 0, &element);
+                splices.push(splice.expect("it is whole").expect("names are short"));
+                places.push(parts);
+            }
+            if splices.is_empty() {
+                continue;
+            }
+            many_count += usize::from(1 < splices.len());
+            let Edited::Large(together) = large.splice_all(store, splices).expect("whole") else {
+                panic!("it has only grown");
+            };
+            for parts in &places {
+                let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+                let found = large.find(store, &parts).expect("it is whole");
+                let at = found.count(store).expect("it is whole");
+                let edited = large.splice(store, &found, at, 0, &element).expect("it is whole");
+                let Some(Edited::Large(edited)) = edited else { panic!("it has only grown") };
+                large = edited;
+            }
+            assert_eq!(together, large);
+        }
+    });
+    assert!(30 < many_count, "{many_count} of several places");
+}
+
 /// One element of a large array changes: few chunks are put, and as few at the front as at the end.
 #[test]
 fn an_edit_puts_few_chunks() {

@@ -1,30 +1,39 @@
 //! The payload of a log record: one transaction. The authority is docs/format/log.md.
 //!
-//! Lists stand behind their counts; nothing is trusted when it is read: a count only bounds a loop
-//! that ends where the bytes do, and nothing is allocated ahead by a count.
+//! The log gets a value, or a chunk, as a patch of the one before where that is much shorter
+//! ([`Patches`]); the memtable gets each value whole, as the same kind of payload. So there are two payloads of a
+//! transaction, or one if they would be equal.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash};
-use frond_tree::{Content, Tree, TreeFormat, Value};
+use frond_tree::{Content, Tree, Value};
 
+use super::decode::Reader;
+use super::patch::Patch;
 use crate::ids::TreeId;
 use crate::overlay::memtable::OverlayEntry;
 
 /// Stored: never renumber.
-const TAG_DELETION: u8 = 0;
-const TAG_INLINE: u8 = 1;
-const TAG_CHUNK: u8 = 2;
-const TAG_SEQUENCE: u8 = 3;
+pub(super) const TAG_DELETION: u8 = 0;
+pub(super) const TAG_INLINE: u8 = 1;
+pub(super) const TAG_CHUNK: u8 = 2;
+pub(super) const TAG_SEQUENCE: u8 = 3;
+pub(super) const TAG_PATCHED: u8 = 4;
 
 /// Stored: never renumber.
-const TAG_DROPPED: u8 = 0;
-const TAG_REPLACED: u8 = 1;
+pub(super) const TAG_DROPPED: u8 = 0;
+pub(super) const TAG_REPLACED: u8 = 1;
 
 /// Stored: never renumber.
-const TAG_NO_EVENT: u8 = 0;
-const TAG_EVENT: u8 = 1;
+pub(super) const TAG_WHOLE_CHUNK: u8 = 0;
+pub(super) const TAG_PATCHED_CHUNK: u8 = 1;
+
+/// Stored: never renumber.
+pub(super) const TAG_NO_EVENT: u8 = 0;
+pub(super) const TAG_EVENT: u8 = 1;
 
 const COUNT_BYTES: usize = size_of::<u32>();
 /// A tree that gets a base: tree, tag, format, root.
@@ -50,30 +59,57 @@ pub(crate) struct Record {
     pub chunks: Vec<Chunk>,
     /// For the layer above.
     pub event: Option<Bytes>,
+    /// How the log gets some of the values and chunks.
+    pub patches: Patches,
+}
+
+/// What the log gets in the place of whole values and chunks.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Patches {
+    /// Of what the key had before the transaction: by the entry's position among all that are written.
+    pub values: BTreeMap<usize, Patch>,
+    /// Of another chunk, by the new one's name.
+    pub chunks: BTreeMap<ChunkHash, ChunkPatch>,
+}
+
+/// How a chunk is made of another, which the key's value before the transaction refers to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ChunkPatch {
+    pub old: ChunkHash,
+    /// Of the encoded chunk.
+    pub patch: Patch,
+}
+
+impl Patches {
+    fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.chunks.is_empty()
+    }
 }
 
 impl Record {
-    /// The payload.
+    /// The payload that goes into the log.
+    #[cfg(test)]
     pub fn encode(&self) -> Vec<u8> {
-        // As large as it gets: the memtable keeps it.
-        let mut out = Vec::with_capacity(self.encoded_bytes());
+        self.encode_into(Vec::with_capacity)
+    }
+
+    /// The payload that goes into the log, in an empty buffer that `make` makes for so many bytes.
+    pub fn encode_into(&self, make: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
+        let bytes = HEAD_BYTES_MAX
+            + self.bases.len() * BASE_BYTES_MAX
+            + self.writes_bytes(&self.patches)
+            + self.chunks.iter().map(|chunk| self.chunk_bytes(chunk)).sum::<usize>()
+            + self.event.as_ref().map_or(0, |event| event.len());
+        let mut out = make(bytes);
         out.extend_from_slice(&self.next_tree_id.to_le_bytes());
         put_count(&mut out, self.bases.len());
         for (tree, base) in &self.bases {
             put_base(&mut out, *tree, base.as_ref());
         }
-        put_count(&mut out, self.writes.len());
-        for (tree, entries) in &self.writes {
-            out.extend_from_slice(&tree.0.to_le_bytes());
-            put_count(&mut out, entries.len());
-            for (key, value) in entries {
-                put_bytes(&mut out, key);
-                put_value(&mut out, value.as_ref());
-            }
-        }
+        self.put_writes(&mut out, &self.patches);
         put_count(&mut out, self.chunks.len());
         for chunk in &self.chunks {
-            put_bytes(&mut out, chunk.encoded());
+            self.put_chunk(&mut out, chunk);
         }
         match &self.event {
             None => out.push(TAG_NO_EVENT),
@@ -85,43 +121,80 @@ impl Record {
         out
     }
 
-    /// Bytes of the payload, about.
-    fn encoded_bytes(&self) -> usize {
-        let entries = self.writes.iter().flat_map(|(_, entries)| entries);
-        let entries = entries.map(|(key, value)| COUNT_BYTES + key.len() + value_bytes(value));
-        let chunks = self.chunks.iter().map(|chunk| COUNT_BYTES + chunk.encoded().len());
-        HEAD_BYTES_MAX
-            + self.bases.len() * BASE_BYTES_MAX
-            + self.writes.len() * TREE_BYTES
-            + entries.chain(chunks).sum::<usize>()
-            + self.event.as_ref().map_or(0, |event| event.len())
+    /// The payload that the memtable keeps, given the log's: the same bytes if they have all values whole, and
+    /// nothing large beside.
+    pub fn for_memtable(&self, logged: &Bytes) -> Bytes {
+        let is_same = self.patches.is_empty() && self.chunks.is_empty();
+        if is_same { logged.clone() } else { self.writes_alone() }
     }
 
-    /// Reads a payload; keys and values share its bytes. The error says what is wrong with it.
-    pub fn decode(payload: Bytes) -> Result<Record, &'static str> {
-        let mut reader = Reader { rest: payload };
-        let mut record = Record { next_tree_id: reader.u64()?, ..Record::default() };
-        for _ in 0..reader.u32()? {
-            record.bases.push(reader.base()?);
-        }
-        for _ in 0..reader.u32()? {
-            let tree = TreeId(reader.u64()?);
-            let mut entries = Vec::new();
-            for _ in 0..reader.u32()? {
-                entries.push((reader.bytes()?, reader.value()?));
+    /// The payload of a transaction that only writes, each value whole.
+    pub fn writes_alone(&self) -> Bytes {
+        let none = Patches::default();
+        // As large as it gets: it is kept.
+        let mut out = Vec::with_capacity(HEAD_BYTES_MAX + self.writes_bytes(&none));
+        out.extend_from_slice(&self.next_tree_id.to_le_bytes());
+        put_count(&mut out, 0);
+        self.put_writes(&mut out, &none);
+        put_count(&mut out, 0);
+        out.push(TAG_NO_EVENT);
+        out.into()
+    }
+
+    fn put_writes(&self, out: &mut Vec<u8>, patches: &Patches) {
+        let mut position = 0;
+        put_count(out, self.writes.len());
+        for (tree, entries) in &self.writes {
+            out.extend_from_slice(&tree.0.to_le_bytes());
+            put_count(out, entries.len());
+            for (key, value) in entries {
+                put_bytes(out, key);
+                match (patches.values.get(&position), value) {
+                    (Some(patch), Some(value)) => {
+                        out.extend_from_slice(&[TAG_PATCHED, value.flags]);
+                        out.extend_from_slice(patch.form());
+                    }
+                    _ => put_value(out, value.as_ref()),
+                }
+                position += 1;
             }
-            record.writes.push((tree, entries));
         }
-        for _ in 0..reader.u32()? {
-            let chunk = Chunk::from_encoded(reader.bytes()?, ("a log record", 0));
-            record.chunks.push(chunk.map_err(|_| "a chunk is not one")?);
+    }
+
+    fn put_chunk(&self, out: &mut Vec<u8>, chunk: &Chunk) {
+        match self.patches.chunks.get(&chunk.hash()) {
+            None => {
+                out.push(TAG_WHOLE_CHUNK);
+                put_bytes(out, chunk.encoded());
+            }
+            Some(ChunkPatch { old, patch }) => {
+                out.push(TAG_PATCHED_CHUNK);
+                out.extend_from_slice(&chunk.hash().0);
+                out.extend_from_slice(&old.0);
+                out.extend_from_slice(patch.form());
+            }
         }
-        record.event = match reader.u8()? {
-            TAG_NO_EVENT => None,
-            TAG_EVENT => Some(reader.bytes()?),
-            _ => return Err("an unknown tag of an event"),
-        };
-        if reader.rest.is_empty() { Ok(record) } else { Err("bytes after the last field") }
+    }
+
+    /// Bytes of all entries, about.
+    fn writes_bytes(&self, patches: &Patches) -> usize {
+        let entries = self.writes.iter().flat_map(|(_, entries)| entries);
+        let bytes = entries.enumerate().map(|(position, (key, value))| {
+            let value = match patches.values.get(&position) {
+                Some(patch) => 2 + patch.form().len(),
+                None => value_bytes(value),
+            };
+            COUNT_BYTES + key.len() + value
+        });
+        self.writes.len() * TREE_BYTES + bytes.sum::<usize>()
+    }
+
+    /// Bytes of a chunk as the log gets it.
+    fn chunk_bytes(&self, chunk: &Chunk) -> usize {
+        1 + match self.patches.chunks.get(&chunk.hash()) {
+            Some(patched) => 2 * size_of::<ChunkHash>() + patched.patch.form().len(),
+            None => COUNT_BYTES + chunk.encoded().len(),
+        }
     }
 }
 
@@ -185,13 +258,13 @@ pub(crate) fn read_value(bytes: &Bytes, position: usize) -> Result<Option<Value>
     // Inline values, nearly all, are found without a cursor that counts references at each step.
     let (tag, flags) = (bytes.get(position), bytes.get(position + 1));
     let (Some(&TAG_INLINE), Some(flags)) = (tag, flags) else {
-        return Reader { rest: bytes.slice(position..) }.value();
+        return Reader::new(bytes.slice(position..)).value();
     };
     let content = bytes.slice(position + VALUE_HEAD_BYTES..);
     Ok(Some(Value { flags: *flags, content: Content::Inline(content) }))
 }
 
-/// Finds the parts of a payload without taking them.
+/// Finds the writes of a payload that has them whole, without taking them.
 pub(crate) struct Walker<'a> {
     bytes: &'a [u8],
     position: usize,
@@ -208,8 +281,8 @@ impl<'a> Walker<'a> {
         self.position
     }
 
-    /// Goes to the first tree that is written; tells how many there are, and whether chunks follow.
-    pub fn find_writes(&mut self) -> Option<(u32, bool)> {
+    /// Goes to the first tree that is written; tells how many there are.
+    pub fn find_writes(&mut self) -> Option<u32> {
         self.skip(size_of::<u64>())?;
         for _ in 0..self.u32()? {
             self.skip(size_of::<u64>())?;
@@ -217,27 +290,7 @@ impl<'a> Walker<'a> {
                 self.skip(BASE_BYTES_MAX - size_of::<u64>() - 1)?;
             }
         }
-        let tree_count = self.u32()?;
-        let mut ahead = Walker { bytes: self.bytes, position: self.position };
-        ahead.skip_trees(tree_count)?;
-        Some((tree_count, ahead.u32()? > 0))
-    }
-
-    /// Where the writes end.
-    pub fn writes_end(&self) -> Option<usize> {
-        let mut ahead = Walker { bytes: self.bytes, position: 0 };
-        let (tree_count, _) = ahead.find_writes()?;
-        ahead.skip_trees(tree_count)?;
-        Some(ahead.position)
-    }
-
-    fn skip_trees(&mut self, count: u32) -> Option<()> {
-        for _ in 0..count {
-            for _ in 0..self.tree_head()?.1 {
-                self.entry()?;
-            }
-        }
-        Some(())
+        self.u32()
     }
 
     /// Takes a tree's id and how many entries follow.
@@ -258,7 +311,8 @@ impl<'a> Walker<'a> {
                 let bytes = self.u32()? as usize;
                 self.skip(bytes)?;
             }
-            _ => self.skip(1 + size_of::<ChunkHash>() + size_of::<u64>())?,
+            TAG_CHUNK | TAG_SEQUENCE => self.skip(1 + size_of::<ChunkHash>() + size_of::<u64>())?,
+            _ => return None,
         }
         Some((start..start + key_bytes, self.position))
     }
@@ -285,149 +339,5 @@ impl<'a> Walker<'a> {
 
     fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
-    }
-}
-
-const TOO_SHORT: &str = "a field exceeds the record";
-
-/// Takes fields from the front; never beyond the end.
-struct Reader {
-    rest: Bytes,
-}
-
-impl Reader {
-    fn take(&mut self, bytes: usize) -> Result<Bytes, &'static str> {
-        if bytes <= self.rest.len() { Ok(self.rest.split_to(bytes)) } else { Err(TOO_SHORT) }
-    }
-
-    fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], &'static str> {
-        let mut array = [0; BYTES];
-        array.copy_from_slice(&self.take(BYTES)?);
-        Ok(array)
-    }
-
-    fn u8(&mut self) -> Result<u8, &'static str> {
-        Ok(u8::from_le_bytes(self.array()?))
-    }
-
-    fn u32(&mut self) -> Result<u32, &'static str> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-
-    fn u64(&mut self) -> Result<u64, &'static str> {
-        Ok(u64::from_le_bytes(self.array()?))
-    }
-
-    fn bytes(&mut self) -> Result<Bytes, &'static str> {
-        let bytes = usize::try_from(self.u32()?).map_err(|_| TOO_SHORT)?;
-        self.take(bytes)
-    }
-
-    fn base(&mut self) -> Result<(TreeId, Option<Tree>), &'static str> {
-        let tree = TreeId(self.u64()?);
-        match self.u8()? {
-            TAG_DROPPED => Ok((tree, None)),
-            TAG_REPLACED => {
-                let format = TreeFormat {
-                    chunk_bytes_target: self.u32()?,
-                    inline_bytes_max: self.u32()?,
-                    salt: self.u64()?,
-                };
-                Ok((tree, Some(Tree { root: ChunkHash(self.array()?), format })))
-            }
-            _ => Err("an unknown tag of a base"),
-        }
-    }
-
-    fn value(&mut self) -> Result<Option<Value>, &'static str> {
-        let tag = self.u8()?;
-        if tag == TAG_DELETION {
-            return Ok(None);
-        }
-        let flags = self.u8()?;
-        let content = match tag {
-            TAG_INLINE => Content::Inline(self.bytes()?),
-            TAG_CHUNK => Content::Chunk { hash: ChunkHash(self.array()?), bytes: self.u64()? },
-            TAG_SEQUENCE => {
-                Content::Sequence { root: ChunkHash(self.array()?), bytes: self.u64()? }
-            }
-            _ => return Err("an unknown tag of a value"),
-        };
-        Ok(Some(Value { flags, content }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use frond_store::ChunkKind;
-    use frond_testkit::random::for_seeds;
-
-    use super::*;
-
-    fn sample() -> Record {
-        let format = TreeFormat { chunk_bytes_target: 512, inline_bytes_max: 128, salt: 11 };
-        let base = Tree { root: ChunkHash([3; 32]), format };
-        let chunk = Chunk::new(ChunkKind::Blob, &[], b"born here");
-        let out_of_line = |content| Some(Value { flags: 5, content });
-        Record {
-            next_tree_id: 7,
-            bases: vec![(TreeId(2), Some(base)), (TreeId(3), None)],
-            writes: vec![
-                (
-                    TreeId(1),
-                    vec![(Bytes::from("a"), None), (Bytes::from("b"), Some(Value::inline("x")))],
-                ),
-                (
-                    TreeId(2),
-                    vec![
-                        (
-                            Bytes::new(),
-                            out_of_line(Content::Chunk { hash: chunk.hash(), bytes: 9 }),
-                        ),
-                        (
-                            Bytes::from("s"),
-                            out_of_line(Content::Sequence {
-                                root: ChunkHash([4; 32]),
-                                bytes: 1 << 40,
-                            }),
-                        ),
-                    ],
-                ),
-            ],
-            chunks: vec![chunk],
-            event: Some(Bytes::from("event")),
-        }
-    }
-
-    #[test]
-    fn what_is_encoded_is_read_back() {
-        for record in [Record::default(), sample()] {
-            assert_eq!(Record::decode(record.encode().into()), Ok(record));
-        }
-    }
-
-    #[test]
-    fn every_shorter_or_longer_payload_is_refused() {
-        let bytes = Bytes::from(sample().encode());
-        for end in 0..bytes.len() {
-            assert!(Record::decode(bytes.slice(..end)).is_err(), "{end} bytes");
-        }
-        let longer = [&bytes[..], &[0]].concat();
-        assert!(Record::decode(longer.into()).is_err());
-    }
-
-    #[test]
-    fn changed_bytes_never_panic() {
-        let bytes = sample().encode();
-        for_seeds(300, |mut random| {
-            let mut changed = bytes.clone();
-            for _ in 0..1 + random.below(3) {
-                let position = random.below(changed.len());
-                changed[position] = random.next() as u8;
-            }
-            if let Ok(record) = Record::decode(Bytes::from(changed.clone())) {
-                assert_eq!(record.encode(), changed, "only one encoding of a record is accepted");
-            }
-        });
     }
 }

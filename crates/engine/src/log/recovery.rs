@@ -2,7 +2,7 @@
 //!
 //! 1. Segments below the engine state's log position are left over from a fold and removed, and so are spares.
 //! 2. The others must follow one another without a gap, each beginning where its predecessor ended.
-//! 3. Every record is checked (checksums, chain, order) and handed to the caller.
+//! 3. Every record is checked (checksums, chain, order) and its payload handed to the caller.
 //! 4. A segment ends at the first record that isn't its next one; behind it lies nothing, zeros, or what an older
 //!    segment left in its file. Of an earlier segment the next one's header tells where that was: to end before
 //!    is damage. The last one may end in a torn write, and is cut; a broken record that a later
@@ -16,11 +16,11 @@ use bytes::Bytes;
 use frond_store::StoreError;
 use frond_store::io::{Disk, DiskFile, Machine};
 
+use super::decode::DecodeError;
 use super::format::{
     Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
     SegmentHeader, SegmentNumber, VERSION, damaged, payload_checksum,
 };
-use super::record::Record;
 use super::spares::remove_spares;
 use crate::error::EngineError;
 use crate::ids::Sequence;
@@ -45,7 +45,7 @@ pub(crate) struct LogEnd {
 pub(crate) fn replay(
     machine: &Machine,
     first: SegmentNumber,
-    apply: &mut dyn FnMut(Sequence, Bytes, Record) -> Result<(), EngineError>,
+    apply: &mut dyn FnMut(Sequence, Bytes) -> Result<(), DecodeError>,
 ) -> Result<LogEnd, EngineError> {
     let disk = &*machine.disk;
     let numbers = find_segments(disk, first)?;
@@ -157,7 +157,7 @@ impl Segment {
     fn read_records(
         &mut self,
         last_sequence: &mut Sequence,
-        apply: &mut dyn FnMut(Sequence, Bytes, Record) -> Result<(), EngineError>,
+        apply: &mut dyn FnMut(Sequence, Bytes) -> Result<(), DecodeError>,
     ) -> Result<(), EngineError> {
         while let Some((header, chain, payload)) = self.read_record()? {
             let offset = LogOffset(self.end);
@@ -168,9 +168,10 @@ impl Segment {
             if header.sequence <= *last_sequence {
                 return Err(damaged(self.number, offset, "a record goes back in time").into());
             }
-            let record = Record::decode(payload.clone())
-                .map_err(|what| damaged(self.number, offset, what))?;
-            apply(header.sequence, payload, record)?;
+            apply(header.sequence, payload).map_err(|error| match error {
+                DecodeError::Wrong(what) => damaged(self.number, offset, what).into(),
+                DecodeError::Before(error) => error,
+            })?;
             *last_sequence = header.sequence;
             self.synced = header.synced.0;
             self.chain = chain;

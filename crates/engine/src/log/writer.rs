@@ -33,7 +33,7 @@ pub(crate) struct PendingRecord {
     pub sequence: Sequence,
     /// The segment that it goes to; never less than an earlier record's.
     pub segment: SegmentNumber,
-    /// Encoded by [`Record`](super::record::Record).
+    /// As [`Record`](super::record::Record) makes it for the log.
     pub payload: Bytes,
     /// Computed where no lock is held.
     pub payload_checksum: u64,
@@ -41,12 +41,12 @@ pub(crate) struct PendingRecord {
 
 impl PendingRecord {
     /// A record whose place is not known yet.
-    pub fn new(payload: Vec<u8>) -> PendingRecord {
+    pub fn new(payload: Bytes) -> PendingRecord {
         PendingRecord {
             sequence: Sequence::ZERO,
             segment: SegmentNumber(0),
             payload_checksum: payload_checksum(&payload),
-            payload: payload.into(),
+            payload,
         }
     }
 }
@@ -72,6 +72,8 @@ pub(crate) struct WriterCounters {
     pub syncs: u64,
     /// Bytes written.
     pub bytes: u64,
+    /// Of these, bytes of records: not what a file grew by ahead of them.
+    pub record_bytes: u64,
 }
 
 /// The end of the log.
@@ -228,6 +230,7 @@ impl Writer {
         open.end = LogOffset(end);
         open.chain = chain;
         self.counters.bytes += buffer.len() as u64;
+        self.counters.record_bytes += bytes as u64;
         Ok(())
     }
 }

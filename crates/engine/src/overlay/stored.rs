@@ -1,6 +1,6 @@
-//! Entries as they lie in a log record's payload.
+//! Entries as they lie in a transaction's payload.
 //!
-//! The memtable keeps a transaction's payload, which was made for the log anyway, instead of its keys
+//! The memtable keeps a payload as the log gets one (or the very one, if that has all values whole), instead of keys
 //! and values one by one: an entry is then one slice of it, and a transaction one piece of memory to
 //! take and to give back, however many entries it has.
 //!
@@ -29,13 +29,7 @@ pub(crate) struct TreeWrites {
 /// Returns what a payload writes, by tree.
 pub(crate) fn writes_of(payload: &Bytes) -> Vec<TreeWrites> {
     let mut walker = Walker::new(payload);
-    let (tree_count, has_chunks) = walker.find_writes().expect(RIGHT);
-    // The chunks lie in the store too: the memtable needn't keep them.
-    let payload = if has_chunks {
-        Bytes::copy_from_slice(&payload[..walker.writes_end().expect(RIGHT)])
-    } else {
-        payload.clone()
-    };
+    let tree_count = walker.find_writes().expect(RIGHT);
     let writes = (0..tree_count).map(|_| {
         let (tree, count) = walker.tree_head().expect(RIGHT);
         let start = walker.position();
@@ -125,12 +119,13 @@ mod tests {
             [(vec![], vec![]), (vec![(TreeId(1), None), (TreeId(2), Some(tree))], vec![chunk])]
         {
             let event = Some(Bytes::from("event"));
-            let record = Record { next_tree_id: 11, bases, writes: writes.clone(), chunks, event };
+            let (writes, patches) = (writes.clone(), Default::default());
+            let record = Record { next_tree_id: 11, bases, writes, chunks, event, patches };
             let found: Vec<(TreeId, Vec<OverlayEntry>)> = writes_of(&record.encode().into())
                 .iter()
                 .map(|found| (found.tree, found.iter().map(|stored| stored.entry()).collect()))
                 .collect();
-            assert_eq!(found, writes);
+            assert_eq!(found, record.writes);
         }
         let payload = Record { writes, ..Record::default() }.encode().into();
         let flags: Vec<u8> = writes_of(&payload)[0].iter().map(|stored| stored.flags()).collect();

@@ -39,10 +39,11 @@
 
 use std::sync::Arc;
 
-use frond_store::ChunkHash;
-use frond_tree::Tree;
+use frond_store::{ChunkHash, ChunkStore};
+use frond_tree::{Tree, TreeError, Value};
 
 use crate::ids::Sequence;
+use crate::overlay::filter::KeyHash;
 use crate::overlay::run::Run;
 
 /// What lies under the memtables.
@@ -98,6 +99,19 @@ impl Base {
     pub fn roots(&self) -> impl Iterator<Item = ChunkHash> {
         let runs = self.runs.iter().flat_map(|run| [run.tree.root, run.filter]);
         std::iter::once(self.tree.root).chain(runs)
+    }
+
+    /// What the runs and the tree say of `key`.
+    pub fn get(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<Option<Value>, TreeError> {
+        if !self.runs.is_empty() {
+            let hash = KeyHash::new(key);
+            for run in &self.runs {
+                if let Some(value) = run.get(store, key, hash)? {
+                    return Ok(value);
+                }
+            }
+        }
+        self.tree.get(store, key)
     }
 
     /// Up to this Sequence no run is needed.

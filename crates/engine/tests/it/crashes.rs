@@ -14,7 +14,8 @@ use frond_testkit::{Random, SimDisk};
 use frond_tree::{Content as Place, Tree, Value};
 
 use crate::rig::{
-    Content, add_work, churning, content, get, make_trees, open, put, quiet, small_nodes,
+    Content, add_work, changed, churning, content, get, make_trees, new_bytes, open, put, quiet,
+    small_nodes,
 };
 
 const TREE_COUNT: usize = 3;
@@ -95,13 +96,18 @@ fn transact(engine: &Engine, random: &mut Random, notes: &mut Notes) -> Result<(
                 transaction.delete(*tree, key)?;
                 continue;
             }
-            let count = if random.one_in(10) { 3000 } else { random.below(40) };
-            let bytes = Bytes::from(random.bytes(count));
+            let bytes = match content.get(&key).filter(|_| !random.one_in(3)) {
+                Some(before) => changed(before, random),
+                None => new_bytes(random),
+            };
             let value = match random.one_in(5) {
                 true => chunk_value(&mut transaction, &bytes),
                 false => Value::inline(bytes.clone()),
             };
-            transaction.put(*tree, key.clone(), value)?;
+            match random.one_in(4) {
+                true => transaction.put(*tree, key.clone(), value)?,
+                false => transaction.put_changed(*tree, key.clone(), value)?,
+            }
             content.insert(key, bytes);
         }
         put(&mut transaction, *tree, NUMBER_KEY, &number.to_string());

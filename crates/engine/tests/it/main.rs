@@ -3,6 +3,7 @@
 mod basics;
 mod concurrency;
 mod crashes;
+mod differences;
 mod interactive;
 mod model;
 mod reclaim;

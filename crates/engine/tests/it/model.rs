@@ -16,7 +16,7 @@ use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 use frond_tree::{Bounds, Direction, Tree, Value};
 
-use crate::rig::{Content, add_work, churning, content, open, small_nodes};
+use crate::rig::{Content, add_work, changed, churning, content, new_bytes, open, small_nodes};
 
 type Trees = BTreeMap<TreeId, Content>;
 
@@ -217,17 +217,27 @@ fn write(engine: &Engine, open: &mut OpenTransaction, random: &mut Random) {
         }
         _ => {
             let content = open.trees.get_mut(&tree).unwrap();
+            // Whoever says that it changes a value has read it.
+            let is_blind = random.one_in(2);
             for _ in 0..1 + random.below(12) {
                 let key = Bytes::from(format!("{:03}", random.below(300)));
                 open.touched.insert((tree, Some(key.clone())));
                 if random.one_in(4) {
                     content.remove(&key);
                     open.transaction.delete(tree, key).unwrap();
-                } else {
-                    let count = if random.one_in(30) { 700 } else { random.below(30) };
-                    let bytes = Bytes::from(random.bytes(count));
-                    content.insert(key.clone(), bytes.clone());
-                    open.transaction.put(tree, key, Value::inline(bytes)).unwrap();
+                    continue;
+                }
+                let bytes = match content.get(&key).filter(|_| !random.one_in(3)) {
+                    Some(before) => changed(before, random),
+                    None if random.one_in(6) => new_bytes(random),
+                    None => random.bytes(20).into(),
+                };
+                content.insert(key.clone(), bytes.clone());
+                let value = Value::inline(bytes);
+                open.has_read |= !is_blind;
+                match is_blind {
+                    true => open.transaction.put(tree, key, value).unwrap(),
+                    false => open.transaction.put_changed(tree, key, value).unwrap(),
                 }
             }
         }

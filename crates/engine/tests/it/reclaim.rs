@@ -85,6 +85,34 @@ fn a_snapshot_reads_on_whatever_goes() {
     assert_eq!(content(&engine.snapshot(), tree), second);
 }
 
+/// The log says with which base a tree began; a version commit replaces it in memory, not in the log.
+#[test]
+fn a_base_that_the_log_names_is_there_when_it_is_read_back() {
+    let mut random = Random::new(8);
+    let disk = SimDisk::new(8);
+    let engine = open(&disk, quiet()).unwrap();
+    let store = &**engine.store();
+    let tree = engine.reserve_tree_id();
+    let mut entries = (0..50u8).map(|n| {
+        let (key, value) = (Bytes::from(vec![n]), Value::inline(random.bytes(90)));
+        Ok(frond_tree::Entry { key, value })
+    });
+    let base = Tree::build(store, small_nodes(), &mut entries).unwrap();
+    let mut transaction = engine.begin();
+    transaction.set_base(tree, base).unwrap();
+    transaction.commit(Default::default()).unwrap();
+    fill(&engine, tree, &mut Random::new(9), 30);
+    engine.fold(&engine.snapshot(), &[tree]).unwrap();
+    let expected = content(&engine.snapshot(), tree);
+    engine.reclaim(QUICK).unwrap();
+    let engine = open(&disk.kill(), quiet()).unwrap();
+    assert_eq!(content(&engine.snapshot(), tree), expected);
+    let before = stored(&engine);
+    engine.reclaim(THOROUGH).unwrap();
+    assert!(stored(&engine) < before, "once it is published nobody needs it");
+    engine.check().unwrap();
+}
+
 /// A transaction puts a tree's chunks and a value's chunk long before it commits.
 #[test]
 fn what_an_open_transaction_put_is_there_when_it_commits() {

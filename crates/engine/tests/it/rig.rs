@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use frond_engine::{Engine, EngineError, EngineOptions, Snapshot, Transaction, TreeId};
-use frond_testkit::SimDisk;
+use frond_testkit::{Random, SimDisk};
 use frond_tree::{Bounds, Direction, Entry, Tree, TreeFormat, Value};
 
 /// A tree's content.
@@ -50,6 +50,28 @@ pub fn make_trees(engine: &Engine, count: usize) -> Result<Vec<TreeId>, EngineEr
     }
     transaction.commit(Default::default())?;
     Ok(trees)
+}
+
+/// A value's bytes: often few, sometimes many.
+pub fn new_bytes(random: &mut Random) -> Bytes {
+    let count = match random.below(10) {
+        0 => 3000,
+        1..=3 => 200 + random.below(600),
+        _ => random.below(40),
+    };
+    Bytes::from(random.bytes(count))
+}
+
+/// Bytes that are much like `before`.
+pub fn changed(before: &[u8], random: &mut Random) -> Bytes {
+    let mut after = before.to_vec();
+    for _ in 0..random.below(4) {
+        let start = random.below(after.len() + 1);
+        let end = (start + random.below(12)).min(after.len());
+        let count = if random.one_in(2) { end - start } else { random.below(12) };
+        after.splice(start..end, random.bytes(count));
+    }
+    after.into()
 }
 
 /// Writes a small value.

@@ -119,6 +119,8 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
         ("chunksWritten", store.chunks_written),
         ("bytesPut", store.bytes_put),
         ("bytesWritten", store.bytes_written),
+        ("bytesBrief", store.bytes_brief),
+        ("bytesMoved", store.bytes_moved),
         ("syncs", store.syncs),
         ("bytesStored", store.bytes_stored),
     ] {
@@ -134,6 +136,8 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
     }
     let stages = server.frond.stages_memory_bytes() as u64;
     answer.append("stagesBytes", Value::Int64(reply::long(stages)));
+    let temporary = server.frond.temporary_disk_bytes();
+    answer.append("temporaryDiskBytes", Value::Int64(reply::long(temporary)));
     answer.end().end();
 }
 

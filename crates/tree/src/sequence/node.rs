@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use frond_store::chunk::HASH_BYTES;
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
 
 use crate::error::TreeError;
@@ -141,6 +142,14 @@ impl SequenceNode {
             Sums { count: 1, bytes: self.item_range(position).len() as u64 }
         } else {
             self.child(position).sums
+        }
+    }
+
+    /// How long `entry_content` is.
+    pub(super) fn entry_content_bytes(&self, position: usize) -> u64 {
+        match self.is_leaf() {
+            true => self.item_range(position).len() as u64,
+            false => HASH_BYTES as u64,
         }
     }
 

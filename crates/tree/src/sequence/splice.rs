@@ -1,12 +1,13 @@
-//! Replaces a run of a sequence's items: rewrites what it touches, reuses the rest by name.
+//! Replaces runs of a sequence's items: rewrites what they touch, reuses the rest by name.
 //!
 //! One walk over the old sequence:
-//! 1. Children before the edited place are reused. Then the walk goes down to the leaf that holds
-//!    it; at each level the window is filled with the items that stand before the node.
+//! 1. Children before a run are reused. Then the walk goes down to the leaf that holds it; at each level the window
+//!    is filled with the items that stand before the first one that may end otherwise than it did: those before it
+//!    in its node, or if they are too few, in the nodes before.
 //! 2. Children that lie in the removed run as a whole are left out unread.
 //! 3. Children behind it are copied until, at their level and below, nothing is begun and the
 //!    window is the one that they saw before: there new boundaries fall in step with the old ones.
-//!    From there on they are reused.
+//!    From there on they are reused, up to the next run.
 //!
 //! Constant data may never fall in step, since each old boundary lies a whole number of equal nodes
 //! after the edit's place: the walk then goes on to the end, and writes nodes that the store has.
@@ -19,6 +20,23 @@ use crate::sequence::node::SequenceNode;
 use crate::sequence::window::Window;
 use crate::sequence::writer::SequenceBuilder;
 use crate::sequence::{Refers, Sequence};
+
+/// Items in the place of others.
+#[derive(Clone, Debug)]
+pub struct Replacement {
+    /// Where, in the sequence before all replacements.
+    pub position: u64,
+    /// How many items go from there on.
+    pub removed: u64,
+    /// What comes in their place.
+    pub items: Vec<Bytes>,
+}
+
+impl Replacement {
+    fn end(&self) -> u64 {
+        self.position.saturating_add(self.removed)
+    }
+}
 
 impl Sequence {
     /// Removes `removed` items at `position` and puts `items` in their place. The same root as
@@ -34,38 +52,33 @@ impl Sequence {
         removed: u64,
         items: &[Bytes],
     ) -> Result<Sequence, TreeError> {
-        self.splice_referring(store, position, removed, items, |_| false)
+        let replacement = Replacement { position, removed, items: items.to_vec() };
+        self.replace_referring(store, &[replacement], |_| false)
     }
 
-    /// As [`Sequence::splice`], for a sequence that was built with `refers`.
+    /// As [`Sequence::splice`], many at once, for a sequence that was built with `refers`: nodes that several touch
+    /// are written once. `replacements` ascend and don't overlap (asserted).
     ///
     /// # Errors
     /// As [`Sequence::splice`].
-    pub fn splice_referring(
+    pub fn replace_referring(
         &self,
         store: &dyn ChunkStore,
-        position: u64,
-        removed: u64,
-        items: &[Bytes],
+        replacements: &[Replacement],
         refers: Refers,
     ) -> Result<Sequence, TreeError> {
         let root = SequenceNode::load(store, self.root)?;
         let count = root.sums().count;
-        let removed_end = position.saturating_add(removed);
-        if removed_end > count {
-            return Err(TreeError::OutOfRange { position: removed_end, count });
+        let position = replacements.last().map_or(0, Replacement::end);
+        if position > count {
+            return Err(TreeError::OutOfRange { position, count });
         }
-        if removed == 0 && items.is_empty() {
+        assert!(replacements.is_sorted_by(|left, right| left.end() <= right.position));
+        if replacements.iter().all(|it| it.removed == 0 && it.items.is_empty()) {
             return Ok(*self);
         }
-        let mut splice = Splice {
-            store,
-            position,
-            removed_end,
-            items: Some(items),
-            path: Vec::new(),
-            builder: SequenceBuilder::new(store, self.format, refers),
-        };
+        let builder = SequenceBuilder::new(store, self.format, refers);
+        let mut splice = Splice { store, replacements, is_in: false, path: Vec::new(), builder };
         splice.node(&root, 0, true)?;
         Ok(Sequence { root: splice.builder.finish()?, format: self.format })
     }
@@ -73,11 +86,11 @@ impl Sequence {
 
 struct Splice<'a> {
     store: &'a dyn ChunkStore,
-    position: u64,
-    removed_end: u64,
-    /// What goes in at `position`, until it is in.
-    items: Option<&'a [Bytes]>,
-    /// While `items` are not in: the nodes above the walk, and the entry where it went down.
+    /// Those that aren't done.
+    replacements: &'a [Replacement],
+    /// Whether the items of the first of them are in, so that what it removes follows.
+    is_in: bool,
+    /// The nodes above the walk, and the entry where it went down.
     path: Vec<(SequenceNode, usize)>,
     builder: SequenceBuilder<'a>,
 }
@@ -86,8 +99,8 @@ impl Splice<'_> {
     /// Walks a node whose first item is at `start`; `is_last` if nothing lies behind it in its
     /// level. Recursion goes down one level a step.
     fn node(&mut self, node: &SequenceNode, start: u64, is_last: bool) -> Result<(), TreeError> {
-        if self.items.is_some() {
-            self.fill_window(node.level())?;
+        if self.builder.levels.is_aligned(usize::from(node.level())) {
+            self.begin_as_before(node, start)?;
         }
         if node.is_leaf() {
             return self.leaf(node, start, is_last);
@@ -99,52 +112,95 @@ impl Splice<'_> {
             let child_start = child_end;
             child_end = child_start.saturating_add(child.sums.count);
             let is_last = is_last && entry + 1 == node.entry_count();
-            let before = self.items.is_some() && child_end <= self.position && !is_last;
-            let behind = self.items.is_none() && child_start >= self.removed_end;
-            if self.items.is_none() && child_end <= self.removed_end {
-                self.leave_out(child_level);
-            } else if (before || behind) && self.builder.levels.is_aligned(child_level) {
+            let first = self.replacements.first();
+            // Behind what is removed at the very end more may come.
+            let is_end_wanted = is_last && 1 < self.replacements.len();
+            let is_removed = self.is_in && first.is_some_and(|first| child_end <= first.end());
+            if is_removed && !is_end_wanted {
+                self.leave_out(child_level, child_end);
+                continue;
+            }
+            let is_touched =
+                first.is_some_and(|first| self.is_in || is_last || first.position < child_end);
+            if !is_touched && self.builder.levels.is_aligned(child_level) {
                 self.builder.levels.reuse(child_level, &child)?;
             } else {
-                let is_path = self.items.is_some();
-                if is_path {
-                    self.path.push((node.clone(), entry));
-                }
+                self.path.push((node.clone(), entry));
                 self.node(&node.load_child(self.store, entry)?, child_start, is_last)?;
-                if is_path {
-                    self.path.pop();
-                }
+                self.path.pop();
             }
         }
         Ok(())
     }
 
     fn leaf(&mut self, node: &SequenceNode, start: u64, is_last: bool) -> Result<(), TreeError> {
-        for (entry, position) in (0..node.entry_count()).zip(start..) {
-            if position == self.position {
-                self.insert()?;
-            }
-            if self.position <= position && position < self.removed_end {
-                self.leave_out(0);
+        let mut position = start;
+        for entry in 0..node.entry_count() {
+            self.insert_at(position)?;
+            position += 1;
+            if self.is_in {
+                self.leave_out(0, position);
             } else {
                 self.builder.push_old(node.item(entry))?;
             }
         }
-        if is_last { self.insert() } else { Ok(()) }
+        if is_last { self.insert_at(position) } else { Ok(()) }
     }
 
-    /// Puts the items in, once.
-    fn insert(&mut self) -> Result<(), TreeError> {
-        for item in self.items.take().unwrap_or_default() {
-            self.builder.push(item)?;
+    /// Puts the items in that come at `position`.
+    fn insert_at(&mut self, position: u64) -> Result<(), TreeError> {
+        while let Some(first) = self.replacements.first()
+            && !self.is_in
+            && first.position == position
+        {
+            for item in &first.items {
+                self.builder.push(item)?;
+            }
+            self.is_in = true;
+            self.end_at(position);
         }
         Ok(())
     }
 
-    /// Notes that an item of `level` is not in the new sequence, nor what lies below it.
-    fn leave_out(&mut self, level: usize) {
+    /// Notes that an item of `level`, which ends before `position`, is not in the new sequence, nor what lies
+    /// below it.
+    fn leave_out(&mut self, level: usize, position: u64) {
         for level in 0..=level {
             self.builder.levels.writer(level).window.note_gap();
+        }
+        self.end_at(position);
+    }
+
+    /// Goes on to the next replacement if what the first one removes ends at `position`.
+    fn end_at(&mut self, position: u64) {
+        if let Some((first, rest)) = self.replacements.split_first()
+            && first.end() == position
+        {
+            self.replacements = rest;
+            self.is_in = false;
+        }
+    }
+
+    /// Readies the writer for a node that begins where it did before, with other content from somewhere in it on.
+    fn begin_as_before(&mut self, node: &SequenceNode, start: u64) -> Result<(), TreeError> {
+        let changed = self.replacements.first().map_or(start, |first| first.position);
+        // The last node may go on where its level ended before.
+        let kept_max = node.entry_count().saturating_sub(1);
+        let (mut kept_count, mut kept_bytes, mut end) = (0, 0, start);
+        while kept_count < kept_max {
+            end = end.saturating_add(node.entry_sums(kept_count).count);
+            if changed < end {
+                break;
+            }
+            kept_bytes += node.entry_content_bytes(kept_count);
+            kept_count += 1;
+        }
+        let writer = self.builder.levels.writer(usize::from(node.level()));
+        writer.kept_count = kept_count;
+        writer.window.clear();
+        match writer.window.is_filled_by(kept_count, kept_bytes) {
+            true => Ok(()),
+            false => self.fill_window(node.level()),
         }
     }
 

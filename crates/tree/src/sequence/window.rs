@@ -56,6 +56,12 @@ impl Window {
         }
     }
 
+    /// As before a level's first item, or where old items are put in that stand before the next one.
+    pub(super) fn clear(&mut self) {
+        self.items.clear();
+        (self.bytes, self.combined, self.unchanged) = (0, 0, Extent::Whole);
+    }
+
     /// Takes an item in; `old` if it stood after the one before it in the old sequence too. Returns
     /// the hash for the boundary rule.
     pub(super) fn push(&mut self, item: &[u8], old: bool) -> u64 {

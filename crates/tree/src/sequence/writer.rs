@@ -16,6 +16,8 @@ pub(super) struct SequenceWriter {
     rule: BoundaryRule,
     level: u8,
     pub(super) window: Window,
+    /// Of so many entries that come next it is known that they don't end the node: they are as they were.
+    pub(super) kept_count: usize,
     /// A leaf's items, and where each ends.
     items: Vec<u8>,
     ends: Vec<u32>,
@@ -43,6 +45,10 @@ impl SequenceWriter {
     fn grow(&mut self, hash: u64, bytes: u64) -> bool {
         let before = self.bytes;
         self.bytes += bytes;
+        if 0 < self.kept_count {
+            self.kept_count -= 1;
+            return false;
+        }
         let entry_count = self.ends.len() + self.children.len();
         self.rule.ends_node(entry_count, hash, before, self.bytes)
     }
@@ -65,6 +71,7 @@ impl NodeWriter for SequenceWriter {
             rule: BoundaryRule::new(format, level),
             level,
             window: Window::new(format, level),
+            kept_count: 0,
             items: Vec::new(),
             ends: Vec::new(),
             children: Vec::new(),

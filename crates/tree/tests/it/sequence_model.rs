@@ -9,14 +9,14 @@ use frond_store::ChunkStore;
 use frond_store::memory::MemoryStore;
 use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
-use frond_tree::{Sequence, TreeError, TreeFormat, Value};
+use frond_tree::{Replacement, Sequence, TreeError, TreeFormat, Value};
 
 fn build(store: &dyn ChunkStore, format: TreeFormat, items: &[Bytes]) -> Sequence {
     Sequence::build(store, format, &mut items.iter().cloned().map(Ok)).unwrap()
 }
 
 /// How items are made: each kind defeats another naive boundary rule.
-const KINDS: usize = 6;
+const KINDS: usize = 8;
 
 fn random_item(random: &mut Random, kind: usize, position: usize) -> Bytes {
     match kind {
@@ -28,6 +28,9 @@ fn random_item(random: &mut Random, kind: usize, position: usize) -> Bytes {
         2 => vec![(position % 7) as u8; 5].into(),
         3 => vec![random.below(2) as u8].into(),
         4 => Bytes::new(),
+        5 => vec![random.below(20) as u8; 30].into(),
+        6 if random.one_in(20) => vec![7; 110].into(),
+        6 => vec![random.below(3) as u8; random.below(5)].into(),
         _ => vec![random.below(2) as u8; 60].into(),
     }
 }
@@ -67,8 +70,7 @@ fn splices_give_the_root_of_a_fresh_build() {
     for_seeds(60, |mut random| {
         let store: Arc<dyn ChunkStore> = MemoryStore::new();
         let chunk_bytes_target = *random.choose(&[256, 512]);
-        let inline_bytes_max = chunk_bytes_target / 4;
-        let format = TreeFormat { chunk_bytes_target, inline_bytes_max, salt: random.next() };
+        let format = TreeFormat { chunk_bytes_target, inline_bytes_max: 128, salt: random.next() };
         let kind = random.below(KINDS);
         let count = random.below(3000);
         let mut model: Vec<Bytes> =
@@ -93,6 +95,42 @@ fn splices_give_the_root_of_a_fresh_build() {
         let emptied = sequence.splice(&*store, 0, model.len() as u64, &[]).unwrap();
         assert_eq!(emptied, build(&*store, format, &[]));
         check_reads(&store, &emptied, &[], &mut random);
+    });
+}
+
+/// Several replacements at once are the same as one after the other.
+#[test]
+fn many_replacements_give_the_root_of_a_fresh_build() {
+    for_seeds(60, |mut random| {
+        let store: Arc<dyn ChunkStore> = MemoryStore::new();
+        let chunk_bytes_target = *random.choose(&[256, 512]);
+        let format = TreeFormat { chunk_bytes_target, inline_bytes_max: 128, salt: random.next() };
+        let kind = random.below(KINDS);
+        let count = random.below(3000);
+        let mut model: Vec<Bytes> =
+            (0..count).map(|position| random_item(&mut random, kind, position)).collect();
+        let mut sequence = build(&*store, format, &model);
+        for round in 0..20 {
+            let reach = *random.choose(&[3, 40, 700]);
+            let (mut replacements, mut position) = (Vec::new(), random.below(reach));
+            while position <= model.len() && replacements.len() < 12 {
+                let many = *random.choose(&[1, 2, 60]);
+                let removed = random.below((model.len() - position).min(many) + 1);
+                let kind = if random.one_in(3) { random.below(KINDS) } else { kind };
+                let items: Vec<Bytes> =
+                    (0..random.below(4)).map(|at| random_item(&mut random, kind, at)).collect();
+                let at = position as u64;
+                replacements.push(Replacement { position: at, removed: removed as u64, items });
+                position += removed + random.below(reach);
+            }
+            sequence = sequence.replace_referring(&*store, &replacements, |_| false).unwrap();
+            for Replacement { position, removed, items } in replacements.into_iter().rev() {
+                let position = position as usize;
+                model.splice(position..position + removed as usize, items);
+            }
+            assert_eq!(sequence, build(&*store, format, &model), "round {round}");
+        }
+        sequence.check(&*store).unwrap();
     });
 }
 

@@ -101,7 +101,7 @@ impl CollectionWriter<'_> {
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
             writer.transaction.put_chunks(&chunks);
-            writer.transaction.put(documents, found.id_key.clone(), after.value())?;
+            writer.transaction.put_changed(documents, found.id_key.clone(), after.value())?;
             writer.note_replaced(&found.id_key, after.bytes())?;
             let (before, after) = (writer.indexed(&before)?, writer.indexed(&after)?);
             changed = Some(true);

@@ -1,0 +1,137 @@
+//! What differs between the value that a key had before a transaction and the one that it gets: the log gets that
+//! instead of the value, and replaying the log makes the value of it again.
+//!
+//! *Why that is sound*. The old value is the one in the transaction's snapshot, and it must be there again when the record
+//! is replayed. Call S the Sequence at which the transaction commits.
+//! 1. It is what the key has just before S: whoever asks for it has read, so if another wrote the key since the
+//!    snapshot, the commit is a conflict; the same if the tree was replaced. If the snapshot moves, then because the key is
+//!    claimed and was not written since. A tree that has its base from this very transaction has no old value here.
+//! 2. Whatever wrote the old value is before S in the log, or in the base that a replay finds, which stands for the tree at
+//!    one moment F ([`crate::state::base`]). The log has everything above F, and is replayed in order. If F is below S, the replay finds
+//!    the key as it was just before S. If it isn't, nobody ever asks for what the key had at S.
+//! 3. What is refused for a full disk was never visible, so nothing differs from that.
+//!
+//! *Chunks*, of large values, differ from chunks of the old value, which a collection may have removed by the time of
+//! the replay. But then F is S or more, by 2; the base of F was published after S, with a sync of the store, which had the
+//! new chunk by then, and that is kept by the record's memtable as long as the record is needed. So a replay finds one of the two.
+//! For that, the new chunk must be reached from the key's new value, and the old chunk from its old one.
+//!
+//! A patch names what it is a patch of by a hash: if there were a defect in all this, an opening would fail, not guess.
+
+use std::collections::HashSet;
+
+use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_tree::{Content, Value};
+
+use crate::error::EngineError;
+use crate::log::patch::Patch;
+use crate::log::record::ChunkPatch;
+
+/// Of shorter values a patch saves little.
+const VALUE_BYTES_MIN: usize = 192;
+/// Longer old values aren't read for this.
+const VALUE_BYTES_MAX: u64 = 1 << 20;
+/// A new chunk is compared with so many old ones at most.
+const CANDIDATE_COUNT_MAX: usize = 8;
+
+/// What differs.
+#[derive(Clone, Default)]
+pub(crate) struct Difference {
+    /// If the new value is inline.
+    pub value: Option<Patch>,
+    /// By the new chunks' names.
+    pub chunks: Vec<(ChunkHash, ChunkPatch)>,
+}
+
+impl Difference {
+    /// Whether it is worth while to read the old value.
+    pub fn may_be_little(new: &Value) -> bool {
+        match &new.content {
+            Content::Inline(bytes) => VALUE_BYTES_MIN <= bytes.len(),
+            Content::Chunk { .. } => true,
+            Content::Sequence { .. } => false,
+        }
+    }
+
+    /// Finds what differs; `own` tells of the chunks that the transaction brought, `store` has all others.
+    pub fn find(
+        store: &dyn ChunkStore,
+        own: &dyn Fn(ChunkHash) -> Option<Chunk>,
+        old: &Value,
+        new: &Value,
+    ) -> Result<Difference, EngineError> {
+        let mut difference = Difference::default();
+        match (&old.content, &new.content) {
+            (Content::Chunk { hash: old, .. }, Content::Chunk { hash: new, .. }) => {
+                let mut pairs = Pairs { store, own, found: HashSet::new(), difference };
+                pairs.descend(*old, *new)?;
+                difference = pairs.difference;
+            }
+            (_, Content::Inline(bytes)) if old.bytes() <= VALUE_BYTES_MAX => {
+                difference.value = Patch::between(&old.read(store)?, bytes);
+            }
+            _ => {}
+        }
+        Ok(difference)
+    }
+}
+
+/// Finds for new chunks old ones that they are like: two chunks have chunks that are like each other below them.
+struct Pairs<'a> {
+    store: &'a dyn ChunkStore,
+    own: &'a dyn Fn(ChunkHash) -> Option<Chunk>,
+    /// New chunks that have been looked at.
+    found: HashSet<ChunkHash>,
+    difference: Difference,
+}
+
+impl Pairs<'_> {
+    /// Goes through the new chunks that `new` reaches, beside those that `old` reaches.
+    fn descend(&mut self, old: ChunkHash, new: ChunkHash) -> Result<(), EngineError> {
+        let mut open = vec![(old, new)];
+        while let Some((old, new)) = open.pop() {
+            // What the transaction brought itself may be in no base and no log: nothing can be made of it.
+            if (self.own)(old).is_some() || !self.found.insert(new) {
+                continue;
+            }
+            let Some(new) = (self.own)(new) else { continue };
+            let old = self.store.get(old)?;
+            if let Some(patch) = Patch::between(old.encoded(), new.encoded()) {
+                let patch = ChunkPatch { old: old.hash(), patch };
+                self.difference.chunks.push((new.hash(), patch));
+            }
+            open.extend(self.pairs_below(&old, &new)?);
+        }
+        Ok(())
+    }
+
+    /// Pairs what `new` refers to and `old` doesn't with what `old` refers to and `new` doesn't.
+    fn pairs_below(
+        &self,
+        old: &Chunk,
+        new: &Chunk,
+    ) -> Result<Vec<(ChunkHash, ChunkHash)>, EngineError> {
+        let (before, after): (HashSet<ChunkHash>, HashSet<ChunkHash>) =
+            (old.references().collect(), new.references().collect());
+        let gone: Vec<ChunkHash> = old
+            .references()
+            .filter(|hash| !after.contains(hash))
+            .take(CANDIDATE_COUNT_MAX)
+            .collect();
+        let mut pairs = Vec::new();
+        for come in new.references().filter(|hash| !before.contains(hash)) {
+            let Some(come) = (self.own)(come) else { continue };
+            let mut likest: Option<(usize, ChunkHash)> = None;
+            for hash in &gone {
+                let candidate = self.store.get(*hash)?;
+                let patch = Patch::between(candidate.encoded(), come.encoded());
+                let bytes = patch.map_or(usize::MAX, |patch| patch.form().len());
+                if likest.is_none_or(|(least, _)| bytes < least) {
+                    likest = Some((bytes, *hash));
+                }
+            }
+            pairs.extend(likest.map(|(_, hash)| (hash, come.hash())));
+        }
+        Ok(pairs)
+    }
+}

@@ -1,0 +1,354 @@
+//! Reads the payload of a log record back. The authority is docs/format/log.md.
+//!
+//! Lists stand behind their counts; nothing is trusted: a count only bounds a loop that ends where the
+//! bytes do, and nothing is allocated ahead by a count.
+//!
+//! A patch is applied to what it is a patch of, for which the caller is asked ([`Before`]).
+
+use bytes::Bytes;
+use frond_store::{Chunk, ChunkHash};
+use frond_tree::{Content, Tree, TreeFormat, Value};
+
+use super::patch::Patch;
+use super::record::{
+    Record, TAG_CHUNK, TAG_DELETION, TAG_DROPPED, TAG_EVENT, TAG_INLINE, TAG_NO_EVENT, TAG_PATCHED,
+    TAG_PATCHED_CHUNK, TAG_REPLACED, TAG_SEQUENCE, TAG_WHOLE_CHUNK,
+};
+use crate::error::EngineError;
+use crate::ids::TreeId;
+
+/// What was there before the transaction of a record.
+pub(crate) trait Before {
+    /// The bytes of the value that `key` had; `None`: what it got isn't needed any more.
+    fn value(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError>;
+
+    /// The chunk `old`; `None`: it isn't needed, since `new`, which is made of it, is there.
+    fn chunk(&mut self, new: ChunkHash, old: ChunkHash) -> Result<Option<Chunk>, DecodeError>;
+}
+
+/// Why a payload can't be read.
+#[derive(Debug)]
+pub(crate) enum DecodeError {
+    /// What is wrong with it.
+    Wrong(&'static str),
+    /// What was there before can't be read.
+    Before(EngineError),
+}
+
+impl From<&'static str> for DecodeError {
+    fn from(what: &'static str) -> DecodeError {
+        DecodeError::Wrong(what)
+    }
+}
+
+/// A record, and the payload that the memtable keeps of it.
+pub(crate) struct Decoded {
+    pub record: Record,
+    pub for_memtable: Bytes,
+}
+
+impl Decoded {
+    /// Reads a payload; keys and whole values share its bytes. The record has all values and chunks whole,
+    /// without those that aren't needed any more.
+    pub fn new(payload: &Bytes, before: &mut dyn Before) -> Result<Decoded, DecodeError> {
+        let mut reader = Reader::new(payload.clone());
+        let mut is_whole = true;
+        let mut record = Record { next_tree_id: reader.u64()?, ..Record::default() };
+        record.bases = reader.bases()?;
+        for _ in 0..reader.u32()? {
+            let tree = TreeId(reader.u64()?);
+            let mut entries = Vec::new();
+            for _ in 0..reader.u32()? {
+                let key = reader.bytes()?;
+                let value = match reader.u8()? {
+                    TAG_DELETION => None,
+                    TAG_PATCHED => {
+                        is_whole = false;
+                        let (flags, patch) = (reader.u8()?, reader.patch()?);
+                        let Some(old) = before.value(tree, &key)? else { continue };
+                        let content = Content::Inline(patch.apply(&old)?.into());
+                        Some(Value { flags, content })
+                    }
+                    tag => Some(reader.value_of(tag)?),
+                };
+                entries.push((key, value));
+            }
+            record.writes.push((tree, entries));
+        }
+        for _ in 0..reader.u32()? {
+            record.chunks.extend(reader.chunk(before)?);
+        }
+        record.event = match reader.u8()? {
+            TAG_NO_EVENT => None,
+            TAG_EVENT => Some(reader.bytes()?),
+            _ => return Err(DecodeError::Wrong("an unknown tag of an event")),
+        };
+        if !reader.rest.is_empty() {
+            return Err(DecodeError::Wrong("bytes after the last field"));
+        }
+        let for_memtable = match is_whole {
+            true => record.for_memtable(payload),
+            false => record.writes_alone(),
+        };
+        Ok(Decoded { record, for_memtable })
+    }
+}
+
+impl Record {
+    /// The trees that get a base, or go, by a payload that this process has encoded.
+    pub fn based_trees(payload: &Bytes) -> Vec<TreeId> {
+        let mut reader = Reader::new(payload.clone());
+        let bases = reader.u64().and_then(|_| reader.bases());
+        let bases = bases.expect("the record was encoded by this process and not changed since");
+        bases.into_iter().map(|(tree, _)| tree).collect()
+    }
+}
+
+const TOO_SHORT: &str = "a field exceeds the record";
+
+/// Takes fields from the front; never beyond the end.
+pub(super) struct Reader {
+    rest: Bytes,
+}
+
+impl Reader {
+    pub fn new(bytes: Bytes) -> Reader {
+        Reader { rest: bytes }
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<Bytes, &'static str> {
+        if bytes <= self.rest.len() { Ok(self.rest.split_to(bytes)) } else { Err(TOO_SHORT) }
+    }
+
+    fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], &'static str> {
+        let mut array = [0; BYTES];
+        array.copy_from_slice(&self.take(BYTES)?);
+        Ok(array)
+    }
+
+    fn u8(&mut self) -> Result<u8, &'static str> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+
+    fn u32(&mut self) -> Result<u32, &'static str> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, &'static str> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn bytes(&mut self) -> Result<Bytes, &'static str> {
+        let bytes = usize::try_from(self.u32()?).map_err(|_| TOO_SHORT)?;
+        self.take(bytes)
+    }
+
+    fn bases(&mut self) -> Result<Vec<(TreeId, Option<Tree>)>, &'static str> {
+        let mut bases = Vec::new();
+        for _ in 0..self.u32()? {
+            bases.push(self.base()?);
+        }
+        Ok(bases)
+    }
+
+    fn base(&mut self) -> Result<(TreeId, Option<Tree>), &'static str> {
+        let tree = TreeId(self.u64()?);
+        match self.u8()? {
+            TAG_DROPPED => Ok((tree, None)),
+            TAG_REPLACED => {
+                let format = TreeFormat {
+                    chunk_bytes_target: self.u32()?,
+                    inline_bytes_max: self.u32()?,
+                    salt: self.u64()?,
+                };
+                Ok((tree, Some(Tree { root: ChunkHash(self.array()?), format })))
+            }
+            _ => Err("an unknown tag of a base"),
+        }
+    }
+
+    /// A whole value.
+    pub fn value(&mut self) -> Result<Option<Value>, &'static str> {
+        match self.u8()? {
+            TAG_DELETION => Ok(None),
+            tag => self.value_of(tag).map(Some),
+        }
+    }
+
+    fn value_of(&mut self, tag: u8) -> Result<Value, &'static str> {
+        let flags = self.u8()?;
+        let content = match tag {
+            TAG_INLINE => Content::Inline(self.bytes()?),
+            TAG_CHUNK => Content::Chunk { hash: ChunkHash(self.array()?), bytes: self.u64()? },
+            TAG_SEQUENCE => {
+                Content::Sequence { root: ChunkHash(self.array()?), bytes: self.u64()? }
+            }
+            _ => return Err("an unknown tag of a value"),
+        };
+        Ok(Value { flags, content })
+    }
+
+    fn patch(&mut self) -> Result<Patch, &'static str> {
+        let (patch, bytes) = Patch::decode(&self.rest)?;
+        self.take(bytes)?;
+        Ok(patch)
+    }
+
+    /// A chunk, unless it isn't needed.
+    fn chunk(&mut self, before: &mut dyn Before) -> Result<Option<Chunk>, DecodeError> {
+        let encoded = match self.u8()? {
+            TAG_WHOLE_CHUNK => self.bytes()?,
+            TAG_PATCHED_CHUNK => return self.patched_chunk(before),
+            _ => return Err(DecodeError::Wrong("an unknown tag of a chunk")),
+        };
+        Ok(Some(chunk_of(encoded)?))
+    }
+
+    fn patched_chunk(&mut self, before: &mut dyn Before) -> Result<Option<Chunk>, DecodeError> {
+        let (new, old) = (ChunkHash(self.array()?), ChunkHash(self.array()?));
+        let patch = self.patch()?;
+        let Some(old) = before.chunk(new, old)? else { return Ok(None) };
+        let chunk = chunk_of(patch.apply(old.encoded())?.into())?;
+        if chunk.hash() != new {
+            return Err(DecodeError::Wrong("a patched chunk is another than it was"));
+        }
+        Ok(Some(chunk))
+    }
+}
+
+fn chunk_of(encoded: Bytes) -> Result<Chunk, &'static str> {
+    Chunk::from_encoded(encoded, ("a log record", 0)).map_err(|_| "a chunk is not one")
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_store::ChunkKind;
+    use frond_testkit::random::for_seeds;
+
+    use super::super::record::{ChunkPatch, Patches};
+    use super::*;
+    use crate::overlay::memtable::OverlayEntry;
+    use crate::overlay::stored::writes_of;
+
+    const OLD: [u8; 300] = [7; 300];
+
+    fn old_chunk() -> Chunk {
+        Chunk::new(ChunkKind::Blob, &[], &OLD)
+    }
+
+    /// Every key had `OLD`, and there is one chunk.
+    #[derive(Default)]
+    struct Known {
+        /// The key that nobody needs any more.
+        needless: Option<&'static [u8]>,
+    }
+
+    impl Before for Known {
+        fn value(&mut self, _: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError> {
+            Ok((self.needless != Some(key)).then(|| Bytes::from_static(&OLD)))
+        }
+
+        fn chunk(&mut self, new: ChunkHash, old: ChunkHash) -> Result<Option<Chunk>, DecodeError> {
+            assert_ne!(new, old);
+            if old == old_chunk().hash() { Ok(Some(old_chunk())) } else { Err("none".into()) }
+        }
+    }
+
+    fn decode(payload: impl Into<Bytes>) -> Result<Decoded, DecodeError> {
+        Decoded::new(&payload.into(), &mut Known::default())
+    }
+
+    fn sample() -> Record {
+        let format = TreeFormat { chunk_bytes_target: 512, inline_bytes_max: 128, salt: 11 };
+        let base = Tree { root: ChunkHash([3; 32]), format };
+        let chunk = Chunk::new(ChunkKind::Blob, &[], b"born here");
+        let out_of_line = |content| Some(Value { flags: 5, content });
+        let head = Content::Chunk { hash: chunk.hash(), bytes: 9 };
+        let sequence = Content::Sequence { root: ChunkHash([4; 32]), bytes: 1 << 40 };
+        let first = vec![(Bytes::from("a"), None), (Bytes::from("b"), Some(Value::inline("x")))];
+        let second =
+            vec![(Bytes::new(), out_of_line(head)), (Bytes::from("s"), out_of_line(sequence))];
+        Record {
+            next_tree_id: 7,
+            bases: vec![(TreeId(2), Some(base)), (TreeId(3), None)],
+            writes: vec![(TreeId(1), first), (TreeId(2), second)],
+            chunks: vec![chunk],
+            event: Some(Bytes::from("event")),
+            patches: Patches::default(),
+        }
+    }
+
+    /// As `sample`, with a value and a chunk more, of which the log gets patches.
+    fn patched_sample() -> Record {
+        let mut record = sample();
+        let mut new = OLD.to_vec();
+        new[200] = 8;
+        let chunk = Chunk::new(ChunkKind::Blob, &[], &new);
+        let of_chunk = Patch::between(old_chunk().encoded(), chunk.encoded()).unwrap();
+        let chunk_patch = ChunkPatch { old: old_chunk().hash(), patch: of_chunk };
+        record.patches.chunks.insert(chunk.hash(), chunk_patch);
+        record.chunks.push(chunk);
+        record.patches.values.insert(2, Patch::between(&OLD, &new).unwrap());
+        let value = Some(Value { flags: 3, content: Content::Inline(new.into()) });
+        record.writes[0].1.push((Bytes::from("patched"), value));
+        record
+    }
+
+    /// What the memtable would find in a payload.
+    fn entries_of(payload: &Bytes) -> Vec<(TreeId, Vec<OverlayEntry>)> {
+        let writes = writes_of(payload).into_iter();
+        writes.map(|it| (it.tree, it.iter().map(|stored| stored.entry()).collect())).collect()
+    }
+
+    #[test]
+    fn what_is_encoded_is_read_back() {
+        for record in [Record::default(), sample(), patched_sample()] {
+            let logged = Bytes::from(record.encode());
+            let whole = Record { patches: Patches::default(), ..record.clone() };
+            let decoded = decode(logged.clone()).unwrap();
+            assert_eq!(decoded.record, whole);
+            assert_eq!(entries_of(&decoded.for_memtable), whole.writes);
+            assert_eq!(entries_of(&record.for_memtable(&logged)), whole.writes);
+            let bases: Vec<TreeId> = whole.bases.iter().map(|(tree, _)| *tree).collect();
+            assert_eq!(Record::based_trees(&logged), bases);
+        }
+        let bytes = |record: Record| record.encode().len();
+        assert!(bytes(patched_sample()) < bytes(sample()) + 200, "two values of 300 bytes more");
+    }
+
+    #[test]
+    fn what_is_not_needed_is_left_out() {
+        let mut known = Known { needless: Some(b"patched") };
+        let payload = patched_sample().encode().into();
+        let decoded = Decoded::new(&payload, &mut known).unwrap();
+        assert_eq!(decoded.record.writes, sample().writes);
+        assert_eq!(entries_of(&decoded.for_memtable), sample().writes);
+    }
+
+    #[test]
+    fn every_shorter_or_longer_payload_is_refused() {
+        let bytes = Bytes::from(patched_sample().encode());
+        for end in 0..bytes.len() {
+            assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
+        }
+        assert!(decode([&bytes[..], &[0]].concat()).is_err());
+    }
+
+    #[test]
+    fn changed_bytes_never_panic() {
+        for_seeds(300, |mut random| {
+            let (record, is_whole) =
+                if random.one_in(2) { (sample(), true) } else { (patched_sample(), false) };
+            let mut changed = record.encode();
+            for _ in 0..1 + random.below(3) {
+                let position = random.below(changed.len());
+                changed[position] = random.next() as u8;
+            }
+            if let Ok(decoded) = decode(changed.clone())
+                && is_whole
+            {
+                assert_eq!(decoded.record.encode(), changed, "a record has one form only");
+            }
+        });
+    }
+}

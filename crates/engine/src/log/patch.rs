@@ -1,0 +1,309 @@
+//! A patch: what turns old bytes into new ones, where they have most in common.
+//!
+//! A document of which one field changes differs in few places: the field's bytes, and the lengths before it
+//! if the field got longer or shorter. So the bytes are compared from the front and from the back:
+//! 1. Where they differ in a *cut* of a few bytes and agree again behind it, one goes on behind it.
+//! 2. Where they don't agree soon, one stops. What lies between the two ends is one cut more.
+//!
+//! That finds any number of changes that leave the length, and one that doesn't. What it doesn't find
+//! costs bytes, never correctness.
+//!
+//! *Form*, little-endian: length of the old bytes (4), their XXH3-64 (8), count of cuts (1), then each cut: where it
+//! begins in the old bytes (4), how many it removes (4), how many it inserts (4), these. Cuts ascend and don't
+//! overlap.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// So many bytes must agree behind a cut.
+const AGREE_BYTES: usize = 16;
+/// A cut that one goes on behind is no longer than this: two names of chunks.
+const CUT_BYTES_MAX: usize = 64;
+/// So many cuts on each way at most, and one between.
+const CUT_COUNT_MAX: usize = 64;
+const _: () = assert!(2 * CUT_COUNT_MAX < u8::MAX as usize);
+/// Length, hash, count.
+const HEAD_BYTES: usize = size_of::<u32>() + size_of::<u64>() + 1;
+/// A cut before what it inserts.
+const CUT_HEAD_BYTES: usize = 3 * size_of::<u32>();
+
+/// See the module. As it is stored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Patch(Bytes);
+
+/// The same part of old and new bytes.
+struct Cut {
+    old: Range<usize>,
+    new: Range<usize>,
+}
+
+impl Patch {
+    /// What turns `old` into `new`, if that takes at most half as many bytes as `new`.
+    pub fn between(old: &[u8], new: &[u8]) -> Option<Patch> {
+        let old_bytes = u32::try_from(old.len()).ok()?;
+        u32::try_from(new.len()).ok()?;
+        let cuts = cuts(old, new);
+        let cut_bytes = cuts.iter().map(|cut| CUT_HEAD_BYTES + cut.new.len());
+        let bytes = HEAD_BYTES + cut_bytes.sum::<usize>();
+        if new.len() < 2 * bytes {
+            return None;
+        }
+        let mut form = Vec::with_capacity(bytes);
+        form.extend_from_slice(&old_bytes.to_le_bytes());
+        form.extend_from_slice(&xxh3_64(old).to_le_bytes());
+        form.push(cuts.len() as u8); // The limit is above.
+        for cut in &cuts {
+            for field in [cut.old.start, cut.old.len(), cut.new.len()] {
+                form.extend_from_slice(&(field as u32).to_le_bytes());
+            }
+            form.extend_from_slice(&new[cut.new.clone()]);
+        }
+        let patch = Patch(form.into());
+        assert!(patch.apply(old).is_ok_and(|made| made == new), "a patch gives the new bytes");
+        Some(patch)
+    }
+
+    /// The patch that `form` begins with, and how long it is.
+    pub fn decode(form: &Bytes) -> Result<(Patch, usize), &'static str> {
+        let mut reader = Reader { rest: form };
+        reader.take(HEAD_BYTES - 1)?;
+        let [count] = reader.array()?;
+        for _ in 0..count {
+            reader.cut()?;
+        }
+        let bytes = form.len() - reader.rest.len();
+        Ok((Patch(form.slice(..bytes)), bytes))
+    }
+
+    /// As it is stored.
+    pub fn form(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The new bytes. The error says why these aren't the old ones.
+    pub fn apply(&self, old: &[u8]) -> Result<Vec<u8>, &'static str> {
+        let mut reader = Reader { rest: &self.0 };
+        let (bytes, hash) = (reader.u32()?, u64::from_le_bytes(reader.array()?));
+        if bytes != old.len() || hash != xxh3_64(old) {
+            return Err("a patch of other bytes than those that are there");
+        }
+        let [count] = reader.array()?;
+        let mut new = Vec::with_capacity(old.len() + self.0.len());
+        let mut done = 0;
+        for _ in 0..count {
+            let (start, removed, inserted) = reader.cut()?;
+            new.extend_from_slice(old.get(done..start).ok_or(OUTSIDE)?);
+            new.extend_from_slice(inserted);
+            done = start.checked_add(removed).ok_or(OUTSIDE)?;
+        }
+        new.extend_from_slice(old.get(done..).ok_or(OUTSIDE)?);
+        Ok(new)
+    }
+}
+
+const OUTSIDE: &str = "a cut of a patch lies outside of the old bytes, or in another";
+
+/// Where old and new bytes differ.
+fn cuts(old: &[u8], new: &[u8]) -> Vec<Cut> {
+    let mut cuts = Vec::new();
+    let front = walk_forth(old, new, &mut cuts);
+    let mut behind = Vec::new();
+    let back = walk_back(&old[front..], &new[front..], &mut behind);
+    let (old_end, new_end) = (old.len() - back, new.len() - back);
+    if front < old_end || front < new_end {
+        cuts.push(Cut { old: front..old_end, new: front..new_end });
+    }
+    // These count from the end of the old bytes, and of the new ones.
+    let from_end = |bytes: usize, cut: &Range<usize>| bytes - cut.end..bytes - cut.start;
+    cuts.extend(
+        behind
+            .into_iter()
+            .rev()
+            .map(|cut| Cut { old: from_end(old.len(), &cut), new: from_end(new.len(), &cut) }),
+    );
+    cuts
+}
+
+/// Goes on from the front as far as the bytes agree but for cuts; returns how far.
+fn walk_forth(old: &[u8], new: &[u8], cuts: &mut Vec<Cut>) -> usize {
+    let shorter = old.len().min(new.len());
+    let (old, new) = (&old[..shorter], &new[..shorter]);
+    let mut at = 0;
+    loop {
+        at += common_front(&old[at..], &new[at..]);
+        let agree = |from: usize| {
+            from + AGREE_BYTES <= shorter
+                && old[from..from + AGREE_BYTES] == new[from..from + AGREE_BYTES]
+        };
+        let end = (at + 1..=at + CUT_BYTES_MAX).find(|end| agree(*end));
+        let Some(end) = end.filter(|_| cuts.len() < CUT_COUNT_MAX) else { return at };
+        cuts.push(Cut { old: at..end, new: at..end });
+        at = end;
+    }
+}
+
+/// The same from the back. The cuts count from there.
+fn walk_back(old: &[u8], new: &[u8], cuts: &mut Vec<Range<usize>>) -> usize {
+    let shorter = old.len().min(new.len());
+    let (old, new) = (&old[old.len() - shorter..], &new[new.len() - shorter..]);
+    let mut at = 0;
+    loop {
+        at += common_back(&old[..shorter - at], &new[..shorter - at]);
+        let agree = |from: usize| {
+            from + AGREE_BYTES <= shorter && {
+                let part = shorter - from - AGREE_BYTES..shorter - from;
+                old[part.clone()] == new[part]
+            }
+        };
+        let end = (at + 1..=at + CUT_BYTES_MAX).find(|end| agree(*end));
+        let Some(end) = end.filter(|_| cuts.len() < CUT_COUNT_MAX) else { return at };
+        cuts.push(at..end);
+        at = end;
+    }
+}
+
+/// How many bytes agree at the front of two slices of one length.
+fn common_front(left: &[u8], right: &[u8]) -> usize {
+    let chunks = left.chunks_exact(AGREE_BYTES).zip(right.chunks_exact(AGREE_BYTES));
+    let whole = AGREE_BYTES * chunks.take_while(|(left, right)| left == right).count();
+    let rest = left[whole..].iter().zip(&right[whole..]);
+    whole + rest.take_while(|(left, right)| left == right).count()
+}
+
+/// How many bytes agree at the back of two slices of one length.
+fn common_back(left: &[u8], right: &[u8]) -> usize {
+    let chunks = left.rchunks_exact(AGREE_BYTES).zip(right.rchunks_exact(AGREE_BYTES));
+    let whole = AGREE_BYTES * chunks.take_while(|(left, right)| left == right).count();
+    let (left, right) = (&left[..left.len() - whole], &right[..right.len() - whole]);
+    let rest = left.iter().rev().zip(right.iter().rev());
+    whole + rest.take_while(|(left, right)| left == right).count()
+}
+
+/// Takes fields from the front; never beyond the end.
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8], &'static str> {
+        let (taken, rest) = self.rest.split_at_checked(bytes).ok_or("a patch is cut short")?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], &'static str> {
+        let mut array = [0; BYTES];
+        array.copy_from_slice(self.take(BYTES)?);
+        Ok(array)
+    }
+
+    fn u32(&mut self) -> Result<usize, &'static str> {
+        usize::try_from(u32::from_le_bytes(self.array()?)).map_err(|_| OUTSIDE)
+    }
+
+    /// Where a cut begins, how many bytes it removes, and what it inserts.
+    fn cut(&mut self) -> Result<(usize, usize, &'a [u8]), &'static str> {
+        let (start, removed, inserted) = (self.u32()?, self.u32()?, self.u32()?);
+        Ok((start, removed, self.take(inserted)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_testkit::random::for_seeds;
+
+    use super::*;
+
+    /// Checks that a patch turns `old` into `new`, and how long it is; 0: there is none.
+    fn check(what: &str, old: &[u8], new: &[u8], bytes: usize) {
+        let patch = Patch::between(old, new);
+        assert_eq!(patch.as_ref().map_or(0, |patch| patch.form().len()), bytes, "{what}");
+        let Some(patch) = patch else { return };
+        assert_eq!(patch.apply(old).unwrap(), new, "{what}");
+        let form = Bytes::from([patch.form(), b"what follows"].concat());
+        assert_eq!(Patch::decode(&form), Ok((patch, bytes)), "{what}");
+    }
+
+    fn with(old: &[u8], parts: &[(Range<usize>, &[u8])]) -> Vec<u8> {
+        let mut new = old.to_vec();
+        for (part, inserted) in parts.iter().rev() {
+            new.splice(part.clone(), inserted.iter().copied());
+        }
+        new
+    }
+
+    #[test]
+    fn a_patch_is_as_long_as_the_change() {
+        let old: Vec<u8> = (0..1000u32).map(|at| (at * 7 + at / 256) as u8).collect();
+        type Case<'a> = (&'a str, &'a [(Range<usize>, &'a [u8])], usize);
+        let cases: [Case<'_>; 11] = [
+            ("nothing", &[], 13),
+            ("a byte", &[(500..501, b"x")], 13 + 13),
+            ("the first", &[(0..1, b"x")], 13 + 13),
+            ("the last", &[(999..1000, b"x")], 13 + 13),
+            ("two far apart", &[(100..104, b"abcd"), (700..703, b"efg")], 13 + 16 + 15),
+            ("two side by side", &[(100..104, b"abcd"), (110..113, b"efg")], 13 + 12 + 13),
+            ("longer", &[(500..503, b"longer than it was")], 13 + 12 + 18),
+            ("shorter", &[(500..530, b"short")], 13 + 12 + 5),
+            ("a length, and longer", &[(0..1, b"l"), (500..503, b"as long")], 13 + 13 + 12 + 7),
+            ("longer, and a byte behind", &[(300..301, b"xyz"), (900..901, b"b")], 13 + 15 + 13),
+            ("much is gone", &[(100..700, b"x")], 13 + 13),
+        ];
+        for (what, parts, bytes) in cases {
+            check(what, &old, &with(&old, parts), bytes);
+        }
+        let other: Vec<u8> = old.iter().map(|byte| byte ^ 0x55).collect();
+        check("all", &old, &other, 0);
+        check("out of nothing", &[], &old, 0);
+        check("into nothing", &old, &[], 0);
+        check("little of little", b"a little text", b"a little test", 0);
+    }
+
+    #[test]
+    fn any_change_has_a_patch_that_makes_it_or_none() {
+        for_seeds(300, |mut random| {
+            let count = random.below(3000);
+            let mut old = random.bytes(count);
+            if random.one_in(2) {
+                // Much that agrees where it shouldn't.
+                old.iter_mut().for_each(|byte| *byte &= 1);
+            }
+            let mut new = old.clone();
+            for _ in 0..random.below(8) {
+                let start = random.below(new.len() + 1);
+                let end = (start + random.below(30)).min(new.len());
+                let count = if random.one_in(2) { end - start } else { random.below(30) };
+                new.splice(start..end, random.bytes(count));
+            }
+            if let Some(patch) = Patch::between(&old, &new) {
+                assert_eq!(patch.apply(&old).unwrap(), new);
+                assert!(2 * patch.form().len() <= new.len());
+                let mut other = old.clone();
+                other.push(0);
+                assert!(patch.apply(&other).is_err());
+                if let Some(byte) = old.first() {
+                    other = old.clone();
+                    other[0] = byte ^ 1;
+                    assert!(patch.apply(&other).is_err());
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn changed_patches_never_panic() {
+        for_seeds(300, |mut random| {
+            let old = random.bytes(500);
+            let new = with(&old, &[(10..11, b"x"), (200..230, b"longer than it was, by much")]);
+            let mut form = Patch::between(&old, &new).unwrap().form().to_vec();
+            let position = size_of::<u32>() + size_of::<u64>();
+            let position = position + random.below(form.len() - position);
+            form[position] = random.next() as u8;
+            if let Ok((patch, _)) = Patch::decode(&form.into()) {
+                let _ = patch.apply(&old);
+            }
+        });
+    }
+}
