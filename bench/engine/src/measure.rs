@@ -40,6 +40,35 @@ pub fn cpu_seconds_of_threads() -> Result<f64, Failure> {
     Ok(nanos as f64 / 1e9)
 }
 
+/// What the calling thread has had of the processors, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadSeconds {
+    /// On one.
+    pub running: f64,
+    /// Ready to run, while others had them all.
+    pub waiting: f64,
+}
+
+impl ThreadSeconds {
+    /// Up to now.
+    pub fn now() -> Result<ThreadSeconds, Failure> {
+        let schedule = fs::read_to_string("/proc/thread-self/schedstat")?;
+        let mut nanos = schedule.split_whitespace().map(str::parse::<u64>);
+        let mut seconds = || -> Result<f64, Failure> {
+            Ok(nanos.next().ok_or("a short schedstat")?? as f64 / 1e9)
+        };
+        Ok(ThreadSeconds { running: seconds()?, waiting: seconds()? })
+    }
+
+    /// What has come since `before`.
+    pub fn since(self, before: ThreadSeconds) -> ThreadSeconds {
+        ThreadSeconds {
+            running: self.running - before.running,
+            waiting: self.waiting - before.waiting,
+        }
+    }
+}
+
 /// Bytes that this process has written.
 pub fn written_bytes() -> Result<u64, Failure> {
     let text = fs::read_to_string("/proc/self/io")?;

@@ -30,6 +30,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
 use crate::overlay::memtable::Memtable;
+use crate::overlay::recycle::Recycler;
 use crate::own_writes::OwnWrites;
 use crate::queue::{Queue, Refusal};
 use crate::shared::{Counters, Shared};
@@ -61,7 +62,7 @@ impl Shared {
         if record.bases.iter().any(|(_, base)| base.is_some()) {
             self.store_synced(self.store.sync())?;
         }
-        let payloads = Payloads::of(&record);
+        let payloads = Payloads::of(&record, &self.recycler);
         let footprint = Footprint::new(self.conflict_seed, &record, validated);
         watch.lap(Stage::Prepare);
 
@@ -167,7 +168,7 @@ impl Shared {
 
     /// Closes the active memtable and its log segment, and has them flushed.
     pub fn seal(&self, queue: &mut Queue) {
-        let active = Arc::new(Memtable::default());
+        let active = Arc::new(Memtable::new(&self.recycler));
         let memtable = std::mem::replace(&mut queue.active, Arc::clone(&active));
         queue.segment = queue.segment.next();
         queue.segment_bytes = 0;
@@ -435,8 +436,9 @@ struct Payloads {
 }
 
 impl Payloads {
-    fn of(record: &Record) -> Payloads {
-        let logged = PendingRecord::new(record.encode());
+    fn of(record: &Record, recycler: &Arc<Recycler>) -> Payloads {
+        let payload = record.encode_into(|bytes| recycler.payload(bytes));
+        let logged = PendingRecord::new(recycler.share(payload));
         let for_memtable = record.for_memtable(&logged.payload);
         Payloads { logged, for_memtable }
     }

@@ -20,6 +20,7 @@ use crate::log::recovery::{LogEnd, replay};
 use crate::log::spares::Spares;
 use crate::log::writer::Writer;
 use crate::open_transactions::OpenTransactions;
+use crate::overlay::recycle::Recycler;
 use crate::pace::Pace;
 use crate::publish::{ROOT_NAME, swap_root};
 use crate::queue::Queue;
@@ -248,6 +249,7 @@ fn assemble(
         conflict_seed: random(&*machine.chance),
         transactions: OpenTransactions::default(),
         intents: Intents::default(),
+        recycler: Arc::new(Recycler::new(options.memtable_bytes_max)),
         flusher: Mutex::new(Vec::new()),
         publisher: Mutex::new(publisher),
         work: Mutex::new(Work::default()),

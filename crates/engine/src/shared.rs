@@ -27,6 +27,7 @@ use crate::log::format::SegmentNumber;
 use crate::log::spares::Spares;
 use crate::open_transactions::OpenTransactions;
 use crate::overlay::memtable::Memtable;
+use crate::overlay::recycle::Recycler;
 use crate::pace::Pace;
 use crate::queue::{Queue, Refusal};
 use crate::slow::Slowest;
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     pub transactions: OpenTransactions,
     /// Which keys they have claimed.
     pub intents: Intents,
+    /// Memory for memtables.
+    pub recycler: Arc<Recycler>,
     /// Held by the one flush that runs: memtables that were flushed and may still be read.
     pub flusher: Mutex<Vec<Arc<Memtable>>>,
     /// What is published; see `publish`.

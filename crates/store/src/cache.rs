@@ -31,6 +31,9 @@ const FRONT_CHUNK_BYTES: u64 = 4 << 10;
 const FRONT_SLOTS_MAX: u64 = 64;
 /// Of a front's hits, one in so many is told to the cache proper.
 const HITS_A_TOUCH: u32 = 64;
+/// Of the chunks that want another's slot, one in so many gets it: where there are far more interior nodes than slots,
+/// those that are read most stay, and the others aren't copied at each read.
+const MISSES_A_CHANGE: u32 = 16;
 
 /// Most recently and most often used chunks.
 pub(crate) struct ChunkCache {
@@ -43,6 +46,7 @@ pub(crate) struct ChunkCache {
 struct Front {
     slots: Vec<Option<Chunk>>,
     hits: u32,
+    misses: u32,
 }
 
 #[derive(Clone)]
@@ -61,7 +65,7 @@ impl ChunkCache {
         let hasher = NameHasherBuilder;
         let slots = bytes_max / FRONT_SHARE / FRONT_CHUNK_BYTES / LANE_COUNT as u64;
         let slots = slots.min(FRONT_SLOTS_MAX) as usize;
-        let front = |_| Lane(Mutex::new(Front { slots: vec![None; slots], hits: 0 }));
+        let front = |_| Lane(Mutex::new(Front { slots: vec![None; slots], ..Front::default() }));
         ChunkCache {
             cache: Cache::with(items, bytes_max, ByBytes, hasher, DefaultLifecycle::default()),
             fronts: std::array::from_fn(front),
@@ -73,7 +77,7 @@ impl ChunkCache {
         let Ok(mut front) = self.fronts[lane()].0.try_lock() else {
             return self.cache.get(&hash);
         };
-        let Front { slots, hits } = &mut *front;
+        let Front { slots, hits, misses } = &mut *front;
         let Some(slot) = slot(slots, hash) else {
             return self.cache.get(&hash);
         };
@@ -86,7 +90,10 @@ impl ChunkCache {
         }
         let chunk = self.cache.get(&hash)?;
         if chunk.reference_count() >= REFERENCES_MIN {
-            *slot = Some(chunk.detached());
+            *misses = misses.wrapping_add(1);
+            if slot.is_none() || misses.is_multiple_of(MISSES_A_CHANGE) {
+                *slot = Some(chunk.detached());
+            }
         }
         Some(chunk)
     }

@@ -21,7 +21,7 @@ pub struct Collection<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct CollectOptions {
     /// A pack of which less than this share is reachable is rewritten: at 50, packs take at most twice
-    /// what is reachable.
+    /// what is reachable. Without `pack_history` no more of them than bring all packs together to a third above that.
     pub live_percent_min: u8,
     /// Only find out what is reachable: nothing is changed.
     pub only_weigh: bool,

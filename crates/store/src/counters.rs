@@ -33,6 +33,8 @@ pub(crate) struct Counters {
     pub(crate) chunks_written: Counter,
     pub(crate) bytes_put: Counter,
     pub(crate) bytes_written: Counter,
+    pub(crate) bytes_brief: Counter,
+    pub(crate) bytes_moved: Counter,
     pub(crate) syncs: Counter,
     pub(crate) bytes_stored: Counter,
 }
@@ -45,6 +47,8 @@ impl Counters {
             chunks_written: self.chunks_written.now(),
             bytes_put: self.bytes_put.now(),
             bytes_written: self.bytes_written.now(),
+            bytes_brief: self.bytes_brief.now(),
+            bytes_moved: self.bytes_moved.now(),
             syncs: self.syncs.now(),
             bytes_stored: self.bytes_stored.now(),
         }

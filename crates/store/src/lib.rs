@@ -21,6 +21,7 @@ mod index;
 pub mod lane;
 mod layer;
 mod manifest;
+mod near;
 mod pack;
 mod session;
 
@@ -137,6 +138,10 @@ pub struct StoreCounters {
     pub bytes_put: u64,
     /// Bytes written to files, headers and indexes included.
     pub bytes_written: u64,
+    /// Of these, bytes written for brief: a write-optimised overlay's.
+    pub bytes_brief: u64,
+    /// Of these, bytes that collections moved or packed.
+    pub bytes_moved: u64,
     /// Calls of `sync` on any file.
     pub syncs: u64,
     /// Bytes of all pack files now.

@@ -271,6 +271,9 @@ impl LocalStore {
         let mut written = Written::default();
         let result = writer.append(purpose, frames, &mut written);
         let added = written.chunks.iter().map(|(hash, _)| *hash).collect();
+        if purpose == Purpose::Brief {
+            self.counters.bytes_brief.add(written.bytes);
+        }
         self.note_written(written);
         result.map(|()| added)
     }

@@ -18,7 +18,7 @@ use crate::target::{Entries, Failure, Put, Session, Settings, Target, VisitEntry
 const CONFLICT_PAUSE: Duration = Duration::from_micros(20);
 
 /// The slowest commits are shown with the stages that took at least so long.
-const SLOW_COUNT: usize = 3;
+const SLOW_COUNT: usize = 5;
 const SLOW_MILLIS: f64 = 1.0;
 
 /// The engine is at rest if nothing is due and its threads use less than this in such a time, twice in a row.
@@ -152,10 +152,18 @@ impl Target for Frond {
             ("chunks written".to_owned(), store.chunks_written as f64),
             ("chunk MB before compression".to_owned(), store.bytes_put as f64 / 1e6),
             ("chunk MB written".to_owned(), store.bytes_written as f64 / 1e6),
+            ("of these for runs".to_owned(), store.bytes_brief as f64 / 1e6),
+            ("of these moved by collections".to_owned(), store.bytes_moved as f64 / 1e6),
+            ("run MB before compression, flushed".to_owned(), engine.bytes_flushed as f64 / 1e6),
+            ("run MB before compression, merged".to_owned(), engine.bytes_merged as f64 / 1e6),
             ("chunks read".to_owned(), store.chunks_read as f64),
             ("chunks fetched".to_owned(), store.chunks_fetched as f64),
         ];
         for (position, slow) in self.engine.slowest_commits().iter().take(SLOW_COUNT).enumerate() {
+            counters.push((
+                format!("slow commit {}: began after s", position + 1),
+                slow.begun.as_secs_f64(),
+            ));
             for stage in Stage::ALL {
                 let millis = slow.in_stage(stage).as_secs_f64() * 1e3;
                 let name = format!("slow commit {}: {}, ms", position + 1, stage.name());

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::document::{self, CLUSTERED, TREE_COUNT};
 use crate::figures::{Figures, Latencies};
-use crate::measure::{self, Meter};
+use crate::measure::{self, Meter, ThreadSeconds};
 use crate::random::Random;
 use crate::target::{Failure, Put, Session, Settings, Target};
 use crate::targets;
@@ -24,6 +24,10 @@ const PART_ENDS: [u64; 6] = [1, 2, 4, 8, 12, 16];
 /// The exit rate is that of the last tenth of the batches.
 const EXIT_DIVISOR: usize = 10;
 const SEED: u64 = 20;
+/// So many of the slowest batches are shown with what they waited for.
+const SLOW_COUNT: usize = 5;
+/// The aim for the slowest batch.
+const SLOW_SECONDS: f64 = 0.05;
 
 /// What the insertion has given.
 struct Inserted {
@@ -31,10 +35,19 @@ struct Inserted {
     ranges: Latencies,
     documents: u64,
     given_bytes: u64,
-    /// Seconds of each batch.
-    seconds: Vec<f64>,
+    /// Each batch.
+    took: Vec<BatchSeconds>,
     /// For each part: documents at its end, processor seconds up to there.
     parts: Vec<(u64, f64)>,
+}
+
+/// What one batch took.
+struct BatchSeconds {
+    /// When it began.
+    begun: f64,
+    all: f64,
+    /// What of it the thread was on a processor, or waited for one; the rest it waited for others or for the disk.
+    own: ThreadSeconds,
 }
 
 /// Measures one target.
@@ -52,6 +65,7 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     target.rest()?;
     let all = meter.cost()?;
     let written = measure::written_bytes()? - written_before;
+    let counters = target.counters();
     let share = disk_share(context, &inserted)?;
     check(&*target, inserted.documents)?;
     report_rates(&inserted, figures);
@@ -87,7 +101,8 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     figures.cost("memory at most, MB", measure::memory_bytes_max()? as f64 / 1e6);
     figures.fact("documents inserted", documents);
     figures.fact("MB given", inserted.given_bytes as f64 / 1e6);
-    for (name, value) in target.counters() {
+    report_slowest(&mut inserted.took, figures);
+    for (name, value) in counters {
         figures.fact(format!("counted: {name}"), value);
     }
     Ok(true)
@@ -106,7 +121,7 @@ fn insert(target: &dyn Target, context: &Context<'_>) -> Result<Inserted, Failur
         ranges: Latencies::default(),
         documents: 0,
         given_bytes: 0,
-        seconds: Vec::new(),
+        took: Vec::new(),
         parts: Vec::new(),
     };
     let planned = context.scale.documents.next_multiple_of(BATCH);
@@ -120,11 +135,13 @@ fn insert(target: &dyn Target, context: &Context<'_>) -> Result<Inserted, Failur
         inserted.documents = numbers.end;
         numbers.for_each(|number| document::puts(number, &mut random, &mut puts));
         inserted.given_bytes += puts.iter().map(Put::bytes).sum::<u64>();
-        let begin = Instant::now();
+        let before = ThreadSeconds::now()?;
+        let (begun, start) = (begin.elapsed().as_secs_f64(), Instant::now());
         session.write(&puts)?;
-        let taken = begin.elapsed();
+        let taken = start.elapsed();
         inserted.batches.add(taken);
-        inserted.seconds.push(taken.as_secs_f64());
+        let own = ThreadSeconds::now()?.since(before);
+        inserted.took.push(BatchSeconds { begun, all: taken.as_secs_f64(), own });
         if inserted.documents.is_multiple_of(BATCH * BATCHES_A_RANGE) {
             ranges(&mut *session, 1, &mut inserted.ranges)?;
         }
@@ -156,23 +173,37 @@ fn ranges(session: &mut dyn Session, count: u64, latencies: &mut Latencies) -> R
 }
 
 fn report_rates(inserted: &Inserted, figures: &mut Figures) {
-    let rate = |batches: &[f64]| {
+    let rate = |batches: &[BatchSeconds]| {
         let documents = batches.len() as f64 * BATCH as f64;
-        documents / batches.iter().sum::<f64>()
+        documents / batches.iter().map(|batch| batch.all).sum::<f64>()
     };
     let (mut from, mut cpu_before) = (0, 0.0);
     for (to, cpu) in &inserted.parts {
-        let batches = &inserted.seconds[(from / BATCH) as usize..(to / BATCH) as usize];
+        let batches = &inserted.took[(from / BATCH) as usize..(to / BATCH) as usize];
         figures.rate(format!("documents/s to {}", thousands(*to)), rate(batches));
         let micros = (cpu - cpu_before) / (to - from) as f64 * 1e6;
         figures.cost(format!("CPU a document to {}, µs", thousands(*to)), micros);
         (from, cpu_before) = (*to, *cpu);
     }
-    let exit_start = inserted.seconds.len() - inserted.seconds.len().div_ceil(EXIT_DIVISOR);
-    let (mean, exit) = (rate(&inserted.seconds), rate(&inserted.seconds[exit_start..]));
+    let exit_start = inserted.took.len() - inserted.took.len().div_ceil(EXIT_DIVISOR);
+    let (mean, exit) = (rate(&inserted.took), rate(&inserted.took[exit_start..]));
     figures.rate("documents/s, mean", mean);
     figures.rate("documents/s, exit", exit);
     figures.rate("exit / mean", exit / mean);
+}
+
+/// Tells of the slowest batches what they waited for. Leaves all in that order.
+fn report_slowest(took: &mut [BatchSeconds], figures: &mut Figures) {
+    let slow_count = took.iter().filter(|batch| SLOW_SECONDS < batch.all).count();
+    figures.fact(format!("batches above {} ms", SLOW_SECONDS * 1e3), slow_count as f64);
+    took.sort_unstable_by(|left, right| right.all.total_cmp(&left.all));
+    for (position, batch) in took.iter().take(SLOW_COUNT).enumerate() {
+        let name = |what| format!("slow batch {}: {what}", position + 1);
+        figures.fact(name("began after s"), batch.begun);
+        figures.fact(name("all, ms"), batch.all * 1e3);
+        figures.fact(name("on a processor, ms"), batch.own.running * 1e3);
+        figures.fact(name("waiting for a processor, ms"), batch.own.waiting * 1e3);
+    }
 }
 
 fn thousands(count: u64) -> String {

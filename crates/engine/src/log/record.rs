@@ -88,13 +88,19 @@ impl Patches {
 
 impl Record {
     /// The payload that goes into the log.
+    #[cfg(test)]
     pub fn encode(&self) -> Vec<u8> {
+        self.encode_into(Vec::with_capacity)
+    }
+
+    /// The payload that goes into the log, in an empty buffer that `make` makes for so many bytes.
+    pub fn encode_into(&self, make: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
         let bytes = HEAD_BYTES_MAX
             + self.bases.len() * BASE_BYTES_MAX
             + self.writes_bytes(&self.patches)
             + self.chunks.iter().map(|chunk| self.chunk_bytes(chunk)).sum::<usize>()
             + self.event.as_ref().map_or(0, |event| event.len());
-        let mut out = Vec::with_capacity(bytes);
+        let mut out = make(bytes);
         out.extend_from_slice(&self.next_tree_id.to_le_bytes());
         put_count(&mut out, self.bases.len());
         for (tree, base) in &self.bases {

@@ -41,12 +41,12 @@ pub(crate) struct PendingRecord {
 
 impl PendingRecord {
     /// A record whose place is not known yet.
-    pub fn new(payload: Vec<u8>) -> PendingRecord {
+    pub fn new(payload: Bytes) -> PendingRecord {
         PendingRecord {
             sequence: Sequence::ZERO,
             segment: SegmentNumber(0),
             payload_checksum: payload_checksum(&payload),
-            payload: payload.into(),
+            payload,
         }
     }
 }

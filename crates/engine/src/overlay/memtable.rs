@@ -13,14 +13,16 @@
 mod blocks;
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering as Atomic};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
 use frond_tree::{Bounds, Content, Direction, Value};
 
 use crate::ids::{Sequence, TreeId};
+use crate::overlay::recycle::Recycler;
 use crate::overlay::stored::{TreeWrites, writes_of};
+pub(crate) use blocks::Block;
 use blocks::{Blocks, Versioned};
 
 /// Memory of an entry besides its bytes in the payload: its place in a block of which seven tenths are
@@ -55,6 +57,7 @@ impl Window {
 pub(crate) struct Memtable {
     trees: SkipMap<TreeId, TreeTable>,
     bytes: AtomicU64,
+    recycler: Arc<Recycler>,
 }
 
 /// Recent writes of one tree.
@@ -78,10 +81,10 @@ struct Touched {
     flags: u8,
 }
 
-impl Default for TreeTable {
-    fn default() -> TreeTable {
+impl TreeTable {
+    fn new(recycler: &Arc<Recycler>) -> TreeTable {
         TreeTable {
-            blocks: Blocks::default(),
+            blocks: Blocks::new(recycler),
             journal: Mutex::default(),
             first: AtomicU64::new(u64::MAX),
             last: AtomicU64::new(0),
@@ -90,9 +93,7 @@ impl Default for TreeTable {
             flags: AtomicU8::new(0),
         }
     }
-}
 
-impl TreeTable {
     /// Returns the bytes of keys and values, and the memory taken.
     fn insert(&self, sequence: Sequence, writes: TreeWrites) -> u64 {
         let (mut flags, mut written) = (0, 0);
@@ -166,11 +167,17 @@ fn each_touched(journal: &[Touched], window: Window, mut take: impl FnMut(&Touch
 }
 
 impl Memtable {
+    /// An empty one, whose memory comes from `recycler` and goes back there.
+    pub fn new(recycler: &Arc<Recycler>) -> Memtable {
+        Memtable { recycler: Arc::clone(recycler), ..Memtable::default() }
+    }
+
     /// Adds the writes of one transaction, as they lie in its record's payload.
     pub fn insert(&self, sequence: Sequence, payload: &Bytes) {
         let mut bytes = 0;
         for writes in writes_of(payload) {
-            let table = self.trees.get_or_insert_with(writes.tree, TreeTable::default);
+            let table =
+                self.trees.get_or_insert_with(writes.tree, || TreeTable::new(&self.recycler));
             bytes += table.value().insert(sequence, writes);
         }
         self.bytes.fetch_add(bytes, Atomic::Relaxed);

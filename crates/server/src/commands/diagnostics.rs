@@ -119,6 +119,8 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
         ("chunksWritten", store.chunks_written),
         ("bytesPut", store.bytes_put),
         ("bytesWritten", store.bytes_written),
+        ("bytesBrief", store.bytes_brief),
+        ("bytesMoved", store.bytes_moved),
         ("syncs", store.syncs),
         ("bytesStored", store.bytes_stored),
     ] {

@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use crate::chunk::ChunkHash;
+use crate::near;
 use crate::pack::PackNumber;
 
 /// A bucket's mean size, at most.
@@ -75,8 +76,11 @@ impl Keys {
     fn places(&self, from: u64, to: u64) -> (usize, Range<usize>) {
         let position = self.bucket(from);
         let bucket = &self.buckets[position];
-        let start = bucket.partition_point(|pair| *pair < from);
-        (position, start..start + bucket[start..].partition_point(|pair| *pair <= to))
+        // What is left of a pair tells its place within the bucket.
+        let guess = near::guess(from << self.bits, 0, u64::MAX, bucket.len());
+        let start = near::count_before(bucket.len(), guess, |place| bucket[place] < from);
+        let count = bucket[start..].iter().take_while(|pair| **pair <= to).count();
+        (position, start..start + count)
     }
 
     /// The packs that may hold `hash`, each once.

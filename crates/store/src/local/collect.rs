@@ -7,7 +7,7 @@
 //! 3. Take what is dead out of the index, a few chunks at a time. Within the same lock, look whether
 //!    one of them was touched meanwhile: it lives then, with all it refers to. What is out of the
 //!    index doesn't exist: putting it again writes it again.
-//! 4. Packs without live chunks go. Packs with few are moved elsewhere ([`super::repack`]), a round at a
+//! 4. Packs without live chunks go. Packs with few are moved elsewhere ([`super::repack`]) as far as space demands, a round at a
 //!    time, so that a round's packs are gone before the next needs room.
 //! 5. A pack goes by publishing a manifest without it, after the packs with its chunks were synced.
 //!    Then its file is deleted; readers that hold it read on.
@@ -37,6 +37,10 @@ use crate::session::Sessions;
 
 /// A round moves packs of about this many bytes: so much room is needed besides.
 const ROUND_BYTES: u64 = 1 << 30;
+/// Without `pack_history`, packs with few live chunks stay as long as all packs together take at most this share of
+/// what is reachable: packs of folds die by themselves soon, and what has moved was written for nothing. Collected
+/// again when they have grown by half, they take twice that at most.
+const WHOLE_PERCENT_MAX: u64 = 133;
 /// Packs below this part of a full one are small: with `pack_history` they are put together.
 const SMALL_PACK_DIVISOR: u64 = 8;
 /// With `pack_history`, a pack is rewritten if less than this is where it should be.
@@ -95,6 +99,13 @@ struct Candidate {
     bytes_live: u64,
     /// Of these, bytes of chunks that lie where a collection would put them.
     bytes_packed: u64,
+}
+
+impl Candidate {
+    /// How many hundredths of the pack `bytes` are.
+    fn percent(&self, bytes: u64) -> u64 {
+        bytes.saturating_mul(100) / self.bytes.max(1)
+    }
 }
 
 impl Collector<'_, '_> {
@@ -224,9 +235,34 @@ impl Collector<'_, '_> {
         Candidate { pack, bytes, chunk_count, bytes_live: live, bytes_packed: packed }
     }
 
+    /// The packs that are to be moved because little of them lives.
+    fn sparse(&self, candidates: &[Candidate]) -> HashSet<PackNumber> {
+        let options = self.collection.options;
+        let live: u64 = candidates.iter().map(|candidate| candidate.bytes_live).sum();
+        let mut whole: u64 = candidates.iter().map(|candidate| candidate.bytes).sum();
+        let whole_max = match options.pack_history {
+            true => 0,
+            false => live.saturating_mul(WHOLE_PERCENT_MAX) / 100,
+        };
+        let percent_min = u64::from(options.live_percent_min);
+        let is_sparse =
+            |candidate: &&Candidate| candidate.percent(candidate.bytes_live) < percent_min;
+        let mut sparse: Vec<&Candidate> = candidates.iter().filter(is_sparse).collect();
+        // Those first that win most for what is written.
+        sparse.sort_by_key(|candidate| candidate.percent(candidate.bytes_live));
+        let mut is_due = |candidate: &&Candidate| {
+            let is_due = whole_max < whole;
+            whole -= candidate.bytes.saturating_sub(candidate.bytes_live);
+            is_due
+        };
+        let due = sparse.into_iter().take_while(|candidate| is_due(candidate));
+        due.map(|candidate| candidate.pack.number).collect()
+    }
+
     /// The packs that are to be moved.
     fn victims(&self, candidates: Vec<Candidate>) -> Vec<Candidate> {
         let options = self.collection.options;
+        let sparse = self.sparse(&candidates);
         let bytes_small = self.store.pack_bytes_target / SMALL_PACK_DIVISOR;
         // What is brief dies soon and whole.
         let is_small = |candidate: &Candidate| {
@@ -241,20 +277,20 @@ impl Collector<'_, '_> {
         let mut steady_bytes = 0;
         let small_max = if options.pack_history { 1 } else { SMALL_PACKS_MAX };
         let is_victim = |candidate: &Candidate| {
-            let percent = |part: u64| part.saturating_mul(100) / candidate.bytes.max(1);
             let small_count = small_counts[candidate.pack.purpose as usize];
             let bytes_history = candidate.bytes_live.saturating_sub(candidate.bytes_packed);
             let is_history = candidate.pack.purpose == Purpose::Lasting
                 && !is_small(candidate)
-                && STEADY_HISTORY_PERCENT_MIN <= percent(bytes_history)
+                && STEADY_HISTORY_PERCENT_MIN <= candidate.percent(bytes_history)
                 && steady_bytes < STEADY_BYTES_MAX;
             if is_history {
                 steady_bytes += candidate.bytes_live;
                 return true;
             }
-            percent(candidate.bytes_live) < u64::from(options.live_percent_min)
+            sparse.contains(&candidate.pack.number)
                 || (is_small(candidate) && small_max < small_count)
-                || (options.pack_history && percent(candidate.bytes_packed) < PACKED_PERCENT_MIN)
+                || (options.pack_history
+                    && candidate.percent(candidate.bytes_packed) < PACKED_PERCENT_MIN)
         };
         candidates.into_iter().filter(is_victim).collect()
     }

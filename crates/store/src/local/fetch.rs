@@ -14,7 +14,7 @@ use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::index::Location;
 use crate::pack::Pack;
-use crate::pack::reader::{Naming, decode_frame, pick};
+use crate::pack::reader::{Naming, decode_frame, pick, read_frame};
 
 /// Frames that lie this near are fetched by one read: cheaper than a second call.
 const READ_GAP_BYTES: u64 = 4 << 10;
@@ -38,12 +38,8 @@ impl LocalStore {
     /// The chunk, and all that are in its frame.
     fn fetch_frame(&self, hash: ChunkHash) -> Result<(Chunk, Vec<Chunk>), StoreError> {
         let (pack, location) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
-        let offset = u64::from(location.place.offset);
-        let chunks = self.buffers.with(location.place.bytes as usize, |stored: &mut [u8]| {
-            pack.read_to(offset, stored)?;
-            decode_frame(pack, offset, stored, Naming::ByChecksum)
-        })?;
-        let chunk = pick(pack, offset, &chunks, hash)?;
+        let chunks = read_frame(pack, location.place, Naming::ByChecksum)?;
+        let chunk = pick(pack, u64::from(location.place.offset), &chunks, hash)?;
         Ok((chunk, chunks))
     }
 

@@ -219,6 +219,7 @@ impl<'a, 'b> Repack<'a, 'b> {
             result?;
             bytes
         };
+        self.store.counters.bytes_moved.add(bytes);
         self.store.buffers.give_back(frames.into_buffer());
         pace(self.pace, bytes)
     }

@@ -152,19 +152,27 @@ impl<'a> Frame<'a> {
         })
     }
 
+    /// The one chunk of a frame that holds it as it is, and where in the frame that begins.
+    pub(crate) fn as_it_is(&self) -> Option<(NewChunk, usize)> {
+        let (chunk, _) = self.chunks().next()?;
+        let is_alone = self.table.len() == TABLE_ENTRY_BYTES;
+        let start = FRAME_HEADER_BYTES + TABLE_ENTRY_BYTES;
+        (is_alone && self.codec == Codec::Raw).then_some((chunk, start))
+    }
+
     /// Returns the encoded bytes of all the frame's chunks, in the order in which they lie.
-    pub(crate) fn decode(&self) -> Result<Vec<(NewChunk, Bytes)>, &'static str> {
+    pub(crate) fn decode(&self) -> Result<impl Iterator<Item = (NewChunk, Bytes)>, &'static str> {
         let all = decompress(self.codec, self.stored, self.uncompressed_bytes)
             .ok_or("a frame can't be decompressed")?;
         let mut rest = Bytes::from(all);
         // Their lengths add up to all of it: that was checked when the frame was parsed. Chunks of a
         // group are copied apart, since one that stays in a cache must not keep all of them in memory.
         let is_group = self.table.len() > TABLE_ENTRY_BYTES;
-        let split = |(chunk, bytes): (NewChunk, usize)| {
+        let split = move |(chunk, bytes): (NewChunk, usize)| {
             let part = rest.split_to(bytes);
             (chunk, if is_group { Bytes::copy_from_slice(&part) } else { part })
         };
-        Ok(self.chunks().map(split).collect())
+        Ok(self.chunks().map(split))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Reads packs: one frame, the index of a sealed pack, or an open pack from its beginning.
 
+use bytes::{Buf, Bytes};
+
 use super::Pack;
 use super::format::{
     FRAME_HEADER_BYTES, Frame, OFFSET_FIRST_FRAME, PACK_MAGIC, frame_bytes, may_begin_frame,
 };
+use super::frames::NewChunk;
 use super::table::PackTable;
 use super::table::format::{INDEX_MAGIC, TRAILER_BYTES, parse_index, parse_trailer};
 use crate::chunk::{Chunk, ChunkHash};
@@ -36,7 +39,15 @@ pub(crate) fn read_frame(
 ) -> Result<Vec<Chunk>, StoreError> {
     let offset = u64::from(place.offset);
     let bytes = pack.read(offset, place.bytes as usize)?;
-    decode_frame(pack, offset, &bytes, naming)
+    let damaged = |what: &str| pack.damaged(offset, what);
+    let frame = Frame::parse(&bytes).map_err(damaged)?;
+    // A chunk that lies there as it is stays where it was read to.
+    if let Some((expected, start)) = frame.as_it_is() {
+        let mut encoded = Bytes::from(bytes);
+        encoded.advance(start);
+        return Ok(vec![named(pack, offset, expected, encoded, naming)?]);
+    }
+    named_chunks(pack, offset, &frame, naming)
 }
 
 /// Takes all chunks out of the frame that `bytes` are and that lies at `offset`.
@@ -46,25 +57,42 @@ pub(crate) fn decode_frame(
     bytes: &[u8],
     naming: Naming,
 ) -> Result<Vec<Chunk>, StoreError> {
+    let frame = Frame::parse(bytes).map_err(|what| pack.damaged(offset, what))?;
+    named_chunks(pack, offset, &frame, naming)
+}
+
+fn named_chunks(
+    pack: &Pack,
+    offset: u64,
+    frame: &Frame<'_>,
+    naming: Naming,
+) -> Result<Vec<Chunk>, StoreError> {
+    let decoded = frame.decode().map_err(|what| pack.damaged(offset, what))?;
+    decoded.map(|(expected, encoded)| named(pack, offset, expected, encoded, naming)).collect()
+}
+
+/// The chunk that `encoded` is, if it is the one that its frame, at `offset`, says.
+fn named(
+    pack: &Pack,
+    offset: u64,
+    expected: NewChunk,
+    encoded: Bytes,
+    naming: Naming,
+) -> Result<Chunk, StoreError> {
     let damaged = |what: &str| pack.damaged(offset, what);
-    let frame = Frame::parse(bytes).map_err(damaged)?;
-    let mut chunks = Vec::new();
-    for (expected, encoded) in frame.decode().map_err(damaged)? {
-        let place = (&pack.name[..], offset);
-        let chunk = match naming {
-            Naming::ByChecksum => Chunk::from_checked(expected.hash, encoded, place)?,
-            Naming::ByHash => Chunk::from_encoded(encoded, place)?,
-        };
-        if chunk.hash() != expected.hash {
-            let found = chunk.hash();
-            return Err(damaged(&format!("expected chunk {}, found {found}", expected.hash)));
-        }
-        if (chunk.reference_count() > 0) != expected.refers {
-            return Err(damaged(&format!("wrong about the references of chunk {}", expected.hash)));
-        }
-        chunks.push(chunk);
+    let place = (&pack.name[..], offset);
+    let chunk = match naming {
+        Naming::ByChecksum => Chunk::from_checked(expected.hash, encoded, place)?,
+        Naming::ByHash => Chunk::from_encoded(encoded, place)?,
+    };
+    if chunk.hash() != expected.hash {
+        let found = chunk.hash();
+        return Err(damaged(&format!("expected chunk {}, found {found}", expected.hash)));
     }
-    Ok(chunks)
+    if (chunk.reference_count() > 0) != expected.refers {
+        return Err(damaged(&format!("wrong about the references of chunk {}", expected.hash)));
+    }
+    Ok(chunk)
 }
 
 /// The chunk `hash` among those of the frame at `offset`.

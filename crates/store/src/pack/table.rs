@@ -18,6 +18,7 @@ use super::{Pack, PackNumber};
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
 use crate::index::PackedChunk;
+use crate::near::guess;
 
 /// What an entry of the cache costs beside its bytes.
 const PAGE_ENTRY_COST: u64 = 100;
@@ -47,6 +48,12 @@ impl PackTable {
         let first = self.fences.partition_point(|fence| *fence < key).saturating_sub(1);
         first..self.fences.partition_point(|fence| *fence <= key)
     }
+
+    /// Where in a page of `count` entries `hash` most likely lies.
+    fn guess(&self, page: usize, hash: ChunkHash, count: usize) -> usize {
+        let fence_of = |page: usize, or| self.fences.get(page).copied().unwrap_or(or);
+        guess(fence(hash), fence_of(page, 0), fence_of(page + 1, u64::MAX), count)
+    }
 }
 
 fn fence(hash: ChunkHash) -> u64 {
@@ -66,7 +73,8 @@ impl Pack {
         let table = self.table.get().expect("whoever calls a pack sealed has set its table");
         for page in table.pages(hash).rev() {
             let entries = self.page(pages, table, page as u32)?;
-            if let Some((position, found)) = search_page(&entries, hash) {
+            let guess = |count| table.guess(page, hash, count);
+            if let Some((position, found)) = search_page(&entries, hash, guess) {
                 let before = page * PAGE_ENTRY_COUNT;
                 return Ok(Some(((before + position) as u32, found)));
             }

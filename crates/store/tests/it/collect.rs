@@ -401,6 +401,41 @@ fn write_alone(store: &LocalStore, seed: u64, done: &AtomicBool) {
     }
 }
 
+/// Ten packs, of the first `sparse_count` of which a quarter is reachable: how many chunks a collection moves, and
+/// what share of the reachable all packs together are then, in hundredths.
+fn moved(sparse_count: usize, options: CollectOptions) -> (u64, u64) {
+    const PACK_CHUNKS: usize = 32;
+    let disk = SimDisk::new(0);
+    let pack_bytes_target = PACK_CHUNKS as u64 * 4000;
+    let store = LocalStore::open(
+        &disk.machine(),
+        LocalOptions { pack_bytes_target, ..LocalOptions::default() },
+    )
+    .unwrap();
+    let mut random = Random::new(7);
+    let chunks: Vec<Chunk> =
+        (0..10 * PACK_CHUNKS).map(|_| blob(&random.bytes(4000 - 50))).collect();
+    chunks.iter().for_each(|chunk| store.put_many(std::slice::from_ref(chunk)).unwrap());
+    let is_live =
+        |position: &usize| sparse_count * PACK_CHUNKS <= *position || position.is_multiple_of(4);
+    let live: Vec<ChunkHash> =
+        (0..chunks.len()).filter(is_live).map(|position| chunks[position].hash()).collect();
+    let collected = collect_with(&*store, &live, options).unwrap();
+    assert_eq!(store.get_many(&live).unwrap().len(), live.len());
+    (collected.chunks_moved, collected.bytes_after * 100 / (live.len() as u64 * 4000))
+}
+
+/// What is moved is written again: no more of it than brings all packs to a third above what is reachable.
+#[test]
+fn sparse_packs_are_moved_only_as_far_as_space_demands() {
+    let (none, share) = moved(2, CollectOptions::default());
+    assert!(none == 0 && (110..125).contains(&share), "{none} {share}");
+    let (some, share) = moved(6, CollectOptions::default());
+    assert!((25..45).contains(&some) && (115..140).contains(&share), "{some} {share}");
+    let (all, share) = moved(6, THOROUGH);
+    assert!(60 < all && share < 110, "{all} {share}");
+}
+
 /// Commits 60 versions of 30 nodes, each changing one.
 fn commit_versions(store: &LocalStore, random: &mut Random) {
     let mut nodes: Vec<Vec<u8>> = (0..30).map(|_| random.bytes(4000)).collect();

@@ -70,8 +70,7 @@ fn splices_give_the_root_of_a_fresh_build() {
     for_seeds(60, |mut random| {
         let store: Arc<dyn ChunkStore> = MemoryStore::new();
         let chunk_bytes_target = *random.choose(&[256, 512]);
-        let inline_bytes_max = chunk_bytes_target / 4;
-        let format = TreeFormat { chunk_bytes_target, inline_bytes_max, salt: random.next() };
+        let format = TreeFormat { chunk_bytes_target, inline_bytes_max: 128, salt: random.next() };
         let kind = random.below(KINDS);
         let count = random.below(3000);
         let mut model: Vec<Bytes> =

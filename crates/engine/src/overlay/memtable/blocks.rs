@@ -23,6 +23,7 @@ use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
 
 use crate::ids::Sequence;
+use crate::overlay::recycle::Recycler;
 use crate::overlay::stored::Stored;
 
 /// Entries of a full block: with 32 searching takes longer, with 128 inserting.
@@ -31,7 +32,8 @@ const NO_PANIC: &str = "no panic while the lock is held";
 
 /// The entries of one tree, ordered by key, of one key the newest first.
 pub(crate) struct Blocks {
-    blocks: SkipMap<OwnedPlace, Arc<Block>>,
+    blocks: SkipMap<OwnedPlace, Arc<LockedBlock>>,
+    recycler: Arc<Recycler>,
 }
 
 /// An entry of a moment.
@@ -44,27 +46,38 @@ pub(crate) struct Versioned {
 }
 
 #[derive(Default)]
-struct Block(RwLock<BlockEntries>);
+struct LockedBlock(RwLock<BlockEntries>);
 
 #[derive(Default)]
 struct BlockEntries {
-    /// The beginnings of the keys of `entries`.
-    heads: Vec<u128>,
-    entries: Vec<Versioned>,
+    own: Block,
     /// The next block's first place; `None`: this is the last.
     end: Option<OwnedPlace>,
 }
 
-impl Default for Blocks {
-    fn default() -> Blocks {
-        let blocks = SkipMap::new();
-        let first = OwnedPlace { head: 0, key: Bytes::new(), sequence: Sequence(u64::MAX) };
-        blocks.insert(first, Arc::default());
-        Blocks { blocks }
+/// The entries of a block.
+#[derive(Default)]
+pub(crate) struct Block {
+    /// The beginnings of the keys of `entries`.
+    heads: Vec<u128>,
+    entries: Vec<Versioned>,
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
 impl Blocks {
+    /// No entries. Blocks come from `recycler`, and go back there.
+    pub fn new(recycler: &Arc<Recycler>) -> Blocks {
+        let blocks = SkipMap::new();
+        let first = OwnedPlace { head: 0, key: Bytes::new(), sequence: Sequence(u64::MAX) };
+        blocks.insert(first, Arc::default());
+        Blocks { blocks, recycler: Arc::clone(recycler) }
+    }
+
     /// Inserts an entry; there is none of the same key and Sequence.
     pub fn insert(&self, entry: Versioned) {
         let place = Sought::new(entry.stored.key(), entry.sequence);
@@ -75,14 +88,14 @@ impl Blocks {
                 continue;
             }
             let position = found.position(&place);
-            if found.entries.len() < BLOCK_COUNT_MAX {
+            if found.own.entries.len() < BLOCK_COUNT_MAX {
                 found.insert(position, place.head, entry);
                 return;
             }
             // Where keys rise, full blocks stay full.
-            let at_end = position == found.entries.len() && found.end.is_none();
+            let at_end = position == found.own.entries.len() && found.end.is_none();
             let middle = if at_end { position } else { BLOCK_COUNT_MAX / 2 };
-            let mut upper = found.divide(middle);
+            let mut upper = found.divide(middle, self.recycler.block());
             let first = if at_end { place.to_owned() } else { upper.first_place() };
             let in_upper = first.place() <= place;
             if in_upper {
@@ -90,7 +103,7 @@ impl Blocks {
             } else {
                 found.insert(position, place.head, entry);
             }
-            self.blocks.insert(first.clone(), Arc::new(Block(RwLock::new(upper))));
+            self.blocks.insert(first.clone(), Arc::new(LockedBlock(RwLock::new(upper))));
             found.end = Some(first);
             return;
         }
@@ -106,9 +119,9 @@ impl Blocks {
                 continue;
             }
             let position = found.position(&place);
-            if found.entries.get(position).is_some_and(|entry| entry.place() == place) {
-                found.entries.remove(position);
-                found.heads.remove(position);
+            if found.own.entries.get(position).is_some_and(|entry| entry.place() == place) {
+                found.own.entries.remove(position);
+                found.own.heads.remove(position);
             }
             return;
         }
@@ -117,8 +130,10 @@ impl Blocks {
     /// Gives the memory of all entries back. The empty blocks stay.
     pub fn clear(&self) {
         for block in self.blocks.iter() {
-            let mut found = block.value().0.write().expect(NO_PANIC);
-            (found.heads, found.entries) = (Vec::new(), Vec::new());
+            let own = std::mem::take(&mut block.value().0.write().expect(NO_PANIC).own);
+            if own.is_of_full_size() {
+                self.recycler.keep_block(own.emptied());
+            }
         }
     }
 
@@ -132,7 +147,7 @@ impl Blocks {
             if found.is_beyond(&place) {
                 continue;
             }
-            if let Some(entry) = found.entries.get(found.position(&place)) {
+            if let Some(entry) = found.own.entries.get(found.position(&place)) {
                 return (entry.stored.key() == key).then(|| entry.clone());
             }
             // The versions of one key may reach into the next block.
@@ -153,7 +168,7 @@ impl Blocks {
                 continue;
             }
             let position = found.position(&next.place());
-            if !found.entries[position..].iter().all(&mut take) {
+            if !found.own.entries[position..].iter().all(&mut take) {
                 return;
             }
             let Some(end) = found.end.clone() else { return };
@@ -180,15 +195,15 @@ impl Blocks {
             }
             let position = before
                 .as_ref()
-                .map_or(found.entries.len(), |before| found.position(&before.place()));
-            if !found.entries[..position].iter().rev().all(&mut take) {
+                .map_or(found.own.entries.len(), |before| found.position(&before.place()));
+            if !found.own.entries[..position].iter().rev().all(&mut take) {
                 return;
             }
             before = Some(block.key().clone());
         }
     }
 
-    fn block_of(&self, place: &Sought<'_>) -> Arc<Block> {
+    fn block_of(&self, place: &Sought<'_>) -> Arc<LockedBlock> {
         let found = self.blocks.upper_bound(Bound::Included(place as &dyn Place));
         Arc::clone(found.expect("the first block begins before everything").value())
     }
@@ -201,9 +216,9 @@ impl BlockEntries {
 
     /// Where the first entry stands whose place isn't before `place`.
     fn position(&self, place: &Sought<'_>) -> usize {
-        let start = self.heads.partition_point(|head| *head < place.head);
-        let equal = self.heads[start..].partition_point(|head| *head == place.head);
-        let equal = &self.entries[start..start + equal];
+        let start = self.own.heads.partition_point(|head| *head < place.head);
+        let equal = self.own.heads[start..].partition_point(|head| *head == place.head);
+        let equal = &self.own.entries[start..start + equal];
         // Of a key that is written again and again the newest entry is sought, or comes before it.
         if equal.first().is_none_or(|first| *place <= first.place()) {
             return start;
@@ -212,23 +227,48 @@ impl BlockEntries {
     }
 
     fn insert(&mut self, position: usize, head: u128, entry: Versioned) {
-        self.heads.insert(position, head);
-        self.entries.insert(position, entry);
+        self.own.heads.insert(position, head);
+        self.own.entries.insert(position, entry);
     }
 
-    /// Takes out what stands from `middle` on, as a block with this one's end.
-    fn divide(&mut self, middle: usize) -> BlockEntries {
-        let mut upper = BlockEntries { end: self.end.take(), ..BlockEntries::default() };
-        upper.heads.reserve_exact(BLOCK_COUNT_MAX);
-        upper.entries.reserve_exact(BLOCK_COUNT_MAX);
-        upper.heads.extend(self.heads.drain(middle..));
-        upper.entries.extend(self.entries.drain(middle..));
-        upper
+    /// Moves what stands from `middle` on to an empty block, which gets this one's end.
+    fn divide(&mut self, middle: usize, mut empty: Block) -> BlockEntries {
+        empty.heads.extend(self.own.heads.drain(middle..));
+        empty.entries.extend(self.own.entries.drain(middle..));
+        BlockEntries { own: empty, end: self.end.take() }
     }
 
     fn first_place(&self) -> OwnedPlace {
-        let first = self.entries.first().expect("half of a full block is not empty");
+        let first = self.own.entries.first().expect("half of a full block is not empty");
         first.place().to_owned()
+    }
+}
+
+impl Block {
+    /// Memory of a block of full size.
+    pub const BYTES: usize = BLOCK_COUNT_MAX * (size_of::<u128>() + size_of::<Versioned>());
+
+    /// An empty block of full size.
+    pub fn with_capacity() -> Block {
+        let heads = Vec::with_capacity(BLOCK_COUNT_MAX);
+        Block { heads, entries: Vec::with_capacity(BLOCK_COUNT_MAX) }
+    }
+
+    /// How many entries.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Some first blocks have not grown so far.
+    fn is_of_full_size(&self) -> bool {
+        self.heads.capacity() == BLOCK_COUNT_MAX && self.entries.capacity() == BLOCK_COUNT_MAX
+    }
+
+    fn emptied(mut self) -> Block {
+        self.heads.clear();
+        self.entries.clear();
+        self
     }
 }
 
@@ -344,9 +384,9 @@ impl Blocks {
         for block in self.blocks.iter() {
             let found: RwLockReadGuard<'_, BlockEntries> = block.value().0.read().expect(NO_PANIC);
             let next = block.next().map(|next| next.key().clone());
-            let places: Vec<Sought<'_>> = found.entries.iter().map(Versioned::place).collect();
+            let places: Vec<Sought<'_>> = found.own.entries.iter().map(Versioned::place).collect();
             let in_order = places.is_sorted_by(|left, right| left < right)
-                && places.iter().map(|place| place.head).eq(found.heads.iter().copied())
+                && places.iter().map(|place| place.head).eq(found.own.heads.iter().copied())
                 && places.first().is_none_or(|first| block.key().place() <= *first)
                 && places.last().is_none_or(|last| !found.is_beyond(last));
             if found.end != next || !in_order {

@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::chunk::{CHUNK_BYTES_MAX, ChunkHash, HASH_BYTES};
 use crate::field::{Magic, array_at, u32_at, u64_at};
 use crate::index::{FramePlace, PackedChunk};
+use crate::near::count_before;
 use crate::pack::format::OFFSET_FIRST_FRAME;
 
 /// No frame begins like this: there is no such codec.
@@ -114,18 +115,20 @@ pub(crate) fn check_page(page: &[u8], offset: u64) -> Result<&[u8], &'static str
     Ok(entries)
 }
 
-/// Finds `hash` among `entries`, which are a page's. Returns its position in the page, too.
-pub(crate) fn search_page(entries: &[u8], hash: ChunkHash) -> Option<(usize, PackedChunk)> {
-    let count = entries.len() / ENTRY_BYTES;
-    let name_at = |position: usize| array_at::<HASH_BYTES>(entries, position * ENTRY_BYTES);
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if name_at(middle)? < hash.0 { low = middle + 1 } else { high = middle }
-    }
-    let entry = entries.get(low * ENTRY_BYTES..)?.get(..ENTRY_BYTES)?;
-    let found = parse_entry(entry).filter(|found| found.hash == hash)?;
-    Some((low, found))
+/// Finds `hash` among `entries`, which are a page's; `guess` tells about where among so many. Returns its position in the
+/// page, too.
+pub(crate) fn search_page(
+    entries: &[u8],
+    hash: ChunkHash,
+    guess: impl FnOnce(usize) -> usize,
+) -> Option<(usize, PackedChunk)> {
+    let (entries, _) = entries.as_chunks::<ENTRY_BYTES>();
+    let is_before = |position: usize| {
+        entries.get(position).is_some_and(|entry| entry[..HASH_BYTES] < hash.0[..])
+    };
+    let position = count_before(entries.len(), guess(entries.len()), is_before);
+    let found = parse_entry(entries.get(position)?).filter(|found| found.hash == hash)?;
+    Some((position, found))
 }
 
 fn parse_entry(entry: &[u8]) -> Option<PackedChunk> {

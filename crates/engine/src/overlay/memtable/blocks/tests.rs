@@ -13,6 +13,10 @@ use crate::overlay::stored::writes_of;
 
 type Model = BTreeMap<(Vec<u8>, Reverse<Sequence>), ()>;
 
+fn recycler() -> Arc<Recycler> {
+    Arc::new(Recycler::new(16 << 10))
+}
+
 fn versioned(key: &[u8], sequence: u64) -> Versioned {
     let entry = (Bytes::copy_from_slice(key), None);
     let record = Record { writes: vec![(TreeId(2), vec![entry])], ..Record::default() };
@@ -49,7 +53,7 @@ fn compare(blocks: &Blocks, model: &Model, key: &[u8], upto: Sequence) {
 #[test]
 fn blocks_do_what_a_sorted_map_does() {
     for_seeds(20, |mut random| {
-        let (blocks, mut model) = (Blocks::default(), Model::new());
+        let (blocks, mut model) = (Blocks::new(&recycler()), Model::new());
         // Few keys have versions that fill several blocks; long ones share their first bytes.
         let (keys, rising) = (1 + random.below(300), random.below(3) == 0);
         let long = random.below(2) * 20;
@@ -78,7 +82,7 @@ fn blocks_do_what_a_sorted_map_does() {
 fn threads_insert_side_by_side_while_others_read() {
     const WRITERS: u64 = 4;
     const COUNT: u64 = 3000;
-    let (blocks, stop) = (Blocks::default(), AtomicBool::new(false));
+    let (blocks, stop) = (Blocks::new(&recycler()), AtomicBool::new(false));
     // Before the others: whatever is divided, readers find all of it, once and in order.
     (0..1000u64).for_each(|key| blocks.insert(versioned(&(key * 97).to_be_bytes(), 1)));
     thread::scope(|scope| {
