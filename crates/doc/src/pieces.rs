@@ -44,8 +44,8 @@ use item::Layout;
 
 /// Documents above this are stored as pieces. A function of the content alone: no hysteresis.
 pub const LARGE_DOCUMENT_BYTES: usize = 32 << 10;
-/// Values up to this lie in their container's item. Where a chunk ends depends on sixteen items, and an update
-/// rewrites the chunks that these lie in: longer items would be several chunks of them.
+/// Values up to this lie in their container's item: an update rewrites the chunk that they lie in. Longer ones are
+/// chunks of their own, so that equal ones are stored once.
 pub const ITEM_VALUE_BYTES_MAX: usize = 256;
 /// The same of values in a document that are neither documents nor arrays: most documents have few fields, and a
 /// chunk for each text of some hundred bytes is as many chunks again to hash, to find and to keep track of.
