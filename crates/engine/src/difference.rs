@@ -111,21 +111,19 @@ impl Pairs<'_> {
         old: &Chunk,
         new: &Chunk,
     ) -> Result<Vec<(ChunkHash, ChunkHash)>, EngineError> {
-        let (before, after): (HashSet<ChunkHash>, HashSet<ChunkHash>) =
+        let (before, after): (Vec<ChunkHash>, Vec<ChunkHash>) =
             (old.references().collect(), new.references().collect());
-        let gone: Vec<ChunkHash> = old
-            .references()
-            .filter(|hash| !after.contains(hash))
-            .take(CANDIDATE_COUNT_MAX)
-            .collect();
+        let (gone, come) = differing(&before, &after);
+        let come: Vec<Chunk> = come.into_iter().filter_map(self.own).collect();
+        if let ([gone], [come]) = (&gone[..], &come[..]) {
+            return Ok(vec![(*gone, come.hash())]);
+        }
         let mut pairs = Vec::new();
-        for come in new.references().filter(|hash| !before.contains(hash)) {
-            let Some(come) = (self.own)(come) else { continue };
+        for come in come {
             let mut likest: Option<(usize, ChunkHash)> = None;
-            for hash in &gone {
+            for hash in gone.iter().take(CANDIDATE_COUNT_MAX) {
                 let candidate = self.store.get(*hash)?;
-                let patch = Patch::between(candidate.encoded(), come.encoded());
-                let bytes = patch.map_or(usize::MAX, |patch| patch.form().len());
+                let bytes = Patch::bytes_between(candidate.encoded(), come.encoded());
                 if likest.is_none_or(|(least, _)| bytes < least) {
                     likest = Some((bytes, *hash));
                 }
@@ -134,4 +132,22 @@ impl Pairs<'_> {
         }
         Ok(pairs)
     }
+}
+
+/// What only `before` has, and what only `after` has, in their order. Most changes are in one place: what agrees on both
+/// sides of it is left out without being looked up.
+fn differing(before: &[ChunkHash], after: &[ChunkHash]) -> (Vec<ChunkHash>, Vec<ChunkHash>) {
+    let front = before.iter().zip(after).take_while(|(before, after)| before == after).count();
+    let (before, after) = (&before[front..], &after[front..]);
+    let both = before.iter().rev().zip(after.iter().rev());
+    let back = both.take_while(|(before, after)| before == after).count();
+    let (before, after) = (&before[..before.len() - back], &after[..after.len() - back]);
+    if before.len().max(after.len()) <= 1 {
+        return (before.to_vec(), after.to_vec());
+    }
+    let only = |these: &[ChunkHash], others: &[ChunkHash]| {
+        let others: HashSet<&ChunkHash> = others.iter().collect();
+        these.iter().filter(|hash| !others.contains(hash)).copied().collect()
+    };
+    (only(before, after), only(after, before))
 }

@@ -19,6 +19,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// So many bytes must agree behind a cut.
 const AGREE_BYTES: usize = 16;
+/// So many are compared at once.
+const COMPARED_BYTES: usize = 128;
 /// A cut that one goes on behind is no longer than this: two names of chunks.
 const CUT_BYTES_MAX: usize = 64;
 /// So many cuts on each way at most, and one between.
@@ -61,8 +63,25 @@ impl Patch {
             form.extend_from_slice(&new[cut.new.clone()]);
         }
         let patch = Patch(form.into());
-        assert!(patch.apply(old).is_ok_and(|made| made == new), "a patch gives the new bytes");
+        assert!(patch.gives(old, new), "a patch gives the new bytes");
         Some(patch)
+    }
+
+    /// How many bytes what turns `old` into `new` takes, about.
+    pub fn bytes_between(old: &[u8], new: &[u8]) -> usize {
+        cuts(old, new).iter().map(|cut| CUT_HEAD_BYTES + cut.new.len()).sum()
+    }
+
+    /// Whether it turns `old`, which it was made for, into `new`.
+    fn gives(&self, old: &[u8], new: &[u8]) -> bool {
+        let mut rest = new;
+        let mut take = |part: &[u8]| {
+            let found = rest.strip_prefix(part);
+            rest = found.unwrap_or_default();
+            found.is_some()
+        };
+        self.each_part(old, |part| take(part).then_some(()).ok_or(OUTSIDE)).is_ok()
+            && rest.is_empty()
     }
 
     /// The patch that `form` begins with, and how long it is.
@@ -89,17 +108,31 @@ impl Patch {
         if bytes != old.len() || hash != xxh3_64(old) {
             return Err("a patch of other bytes than those that are there");
         }
-        let [count] = reader.array()?;
         let mut new = Vec::with_capacity(old.len() + self.0.len());
+        self.each_part(old, |part| {
+            new.extend_from_slice(part);
+            Ok(())
+        })?;
+        Ok(new)
+    }
+
+    /// Calls `take` with all parts of the new bytes, in order.
+    fn each_part(
+        &self,
+        old: &[u8],
+        mut take: impl FnMut(&[u8]) -> Result<(), &'static str>,
+    ) -> Result<(), &'static str> {
+        let mut reader = Reader { rest: &self.0 };
+        reader.take(HEAD_BYTES - 1)?;
+        let [count] = reader.array()?;
         let mut done = 0;
         for _ in 0..count {
             let (start, removed, inserted) = reader.cut()?;
-            new.extend_from_slice(old.get(done..start).ok_or(OUTSIDE)?);
-            new.extend_from_slice(inserted);
+            take(old.get(done..start).ok_or(OUTSIDE)?)?;
+            take(inserted)?;
             done = start.checked_add(removed).ok_or(OUTSIDE)?;
         }
-        new.extend_from_slice(old.get(done..).ok_or(OUTSIDE)?);
-        Ok(new)
+        take(old.get(done..).ok_or(OUTSIDE)?)
     }
 }
 
@@ -166,16 +199,16 @@ fn walk_back(old: &[u8], new: &[u8], cuts: &mut Vec<Range<usize>>) -> usize {
 
 /// How many bytes agree at the front of two slices of one length.
 fn common_front(left: &[u8], right: &[u8]) -> usize {
-    let chunks = left.chunks_exact(AGREE_BYTES).zip(right.chunks_exact(AGREE_BYTES));
-    let whole = AGREE_BYTES * chunks.take_while(|(left, right)| left == right).count();
+    let chunks = left.chunks_exact(COMPARED_BYTES).zip(right.chunks_exact(COMPARED_BYTES));
+    let whole = COMPARED_BYTES * chunks.take_while(|(left, right)| left == right).count();
     let rest = left[whole..].iter().zip(&right[whole..]);
     whole + rest.take_while(|(left, right)| left == right).count()
 }
 
 /// How many bytes agree at the back of two slices of one length.
 fn common_back(left: &[u8], right: &[u8]) -> usize {
-    let chunks = left.rchunks_exact(AGREE_BYTES).zip(right.rchunks_exact(AGREE_BYTES));
-    let whole = AGREE_BYTES * chunks.take_while(|(left, right)| left == right).count();
+    let chunks = left.rchunks_exact(COMPARED_BYTES).zip(right.rchunks_exact(COMPARED_BYTES));
+    let whole = COMPARED_BYTES * chunks.take_while(|(left, right)| left == right).count();
     let (left, right) = (&left[..left.len() - whole], &right[..right.len() - whole]);
     let rest = left.iter().rev().zip(right.iter().rev());
     whole + rest.take_while(|(left, right)| left == right).count()
