@@ -1,5 +1,7 @@
 //! Seeded randomness, and the loop that runs a property for many seeds.
 
+use std::time::{Duration, Instant};
+
 /// SplitMix64: small, seedable, good enough to choose test cases.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -42,13 +44,22 @@ impl Random {
 }
 
 /// Runs `property` once for each seed from 0 to `count - 1`, or for the seed in the environment
-/// variable `FROND_SEED` alone; a failure prints its seed. `FROND_SEED_TIMES` makes it so many times
-/// as many seeds: for the rare long run.
+/// variable `FROND_SEED` alone; a failure prints its seed. For the rare long run, `FROND_SEED_TIMES` makes it so many times
+/// as many seeds, and `FROND_SEED_SECONDS` goes on for so long; `FROND_SEED_FROM` is the first seed.
 pub fn for_seeds(count: u64, mut property: impl FnMut(Random)) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let all = 0..count.saturating_mul(number("FROND_SEED_TIMES").unwrap_or(1));
-    let seeds = number("FROND_SEED").map_or(all, |seed| seed..seed + 1);
+    let first = number("FROND_SEED_FROM").unwrap_or(0);
+    let count = count.saturating_mul(number("FROND_SEED_TIMES").unwrap_or(1));
+    let seeds = match (number("FROND_SEED"), number("FROND_SEED_SECONDS")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, Some(_)) => first..u64::MAX,
+        (None, None) => first..first.saturating_add(count),
+    };
+    let (begun, most) = (Instant::now(), number("FROND_SEED_SECONDS").map(Duration::from_secs));
     for seed in seeds {
+        if most.is_some_and(|most| most <= begun.elapsed()) {
+            break;
+        }
         let guard = PrintSeed(seed);
         property(Random::new(seed));
         std::mem::forget(guard);

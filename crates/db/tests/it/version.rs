@@ -5,6 +5,7 @@ mod concurrency;
 mod cost;
 mod crash;
 mod erase;
+mod everything;
 mod held_back;
 mod history;
 mod limits;
@@ -80,10 +81,19 @@ pub fn find(
     filter: Option<DocumentBuf>,
     hint: Option<&str>,
 ) -> Vec<DocumentBuf> {
+    try_find(database, collection, filter, hint).expect("every document can be read")
+}
+
+/// As `find`, where the disk may fail.
+pub fn try_find(
+    database: &Database,
+    collection: &str,
+    filter: Option<DocumentBuf>,
+    hint: Option<&str>,
+) -> Result<Vec<DocumentBuf>, Error> {
     let hint = hint.map(|hint| ValueBuf::from(Value::from(hint)));
     let request = FindRequest { filter, hint, ..FindRequest::default() };
-    let cursor = database.find(collection, &request).expect("a good find");
-    cursor.collect::<Result<Vec<_>, _>>().expect("every document can be read")
+    database.find(collection, &request)?.collect()
 }
 
 /// All documents, in the order of `_id`.

@@ -3,14 +3,15 @@
 //! *Method*: several transactions and snapshots are open at once, each with a copy of the model's
 //! trees from when it began. A commit must conflict exactly if a key that it wrote (or a tree that
 //! it replaced) was written since; if it has read nothing, only if a tree that it wrote to was
-//! replaced since (or one that it replaced was written). Folds, checkpoints and reopenings happen in between and must
+//! replaced since (or one that it replaced was written). Folds, checkpoints, collections and reopenings happen in between and must
 //! change nothing that anybody sees; snapshots must show what they showed at first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use frond_engine::{
-    Durability, Engine, EngineError, EngineOptions, Savepoint, Snapshot, Transaction, TreeId,
+    Durability, Engine, EngineError, EngineOptions, ReclaimOptions, Savepoint, Snapshot,
+    Transaction, TreeId,
 };
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -65,8 +66,13 @@ impl World {
     fn step(&mut self, random: &mut Random) {
         // Where the background is to be seen at work, little is folded on demand.
         let on_demand = self.options.fold_threads > 0 || random.one_in(20);
-        match random.below(40) {
+        match random.below(42) {
             0 | 2..=4 if !on_demand => {}
+            40 | 41 => {
+                let thorough = on_demand && random.one_in(4);
+                let options = ReclaimOptions { thorough, ..ReclaimOptions::default() };
+                self.engine.reclaim(options).unwrap();
+            }
             0 => self.engine.checkpoint().unwrap(),
             1 => self.reopen(),
             2..=4 => self.fold(random),

@@ -4,34 +4,28 @@
 //! definition, and merges by walking over everything. After each step the branch must show what the
 //! model says, by scan and by index; at the end every commit must, and so must differences.
 
-mod naive;
+pub mod history;
+pub mod naive;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use frond_db::version::{Conflict, ConflictKind, ConflictSelection, MergeOutcome, Resolution};
-use frond_db::{Database, Frond};
+use frond_db::{Database, Error, Frond};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Code;
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
+use history::History;
 use naive::{
-    BASE, COLLECTIONS, Fields, IDS, ModelConflicts, OURS, THEIRS, Whole, merge_document,
-    merge_wholes, random_fields, to_document,
+    COLLECTIONS, Fields, IDS, ModelConflicts, OURS, THEIRS, Whole, merge_document, merge_wholes,
+    random_fields, to_document,
 };
 
-use super::{all, find, index, merge, new, open, put, remove, shop};
+use super::{all, index, merge, new, open, put, remove, shop, try_find};
 
 const SEEDS: u64 = 60;
 const STEPS: usize = 40;
-
-/// A commit as the model knows it; its parents come before it.
-struct ModelCommit {
-    whole: Whole,
-    parents: Vec<usize>,
-    generation: u64,
-    id: frond_db::version::CommitId,
-}
 
 struct ModelBranch {
     name: String,
@@ -44,7 +38,7 @@ struct Run {
     disk: SimDisk,
     frond: Frond,
     random: Random,
-    commits: Vec<ModelCommit>,
+    commits: History,
     branches: Vec<ModelBranch>,
     seen: Seen,
 }
@@ -70,7 +64,7 @@ impl Run {
             disk,
             frond,
             random,
-            commits: Vec::new(),
+            commits: History::default(),
             branches: vec![main],
             seen: Seen::default(),
         }
@@ -81,62 +75,12 @@ impl Run {
     }
 
     fn head_whole(&self, branch: usize) -> Whole {
-        let head = self.branches[branch].head;
-        head.map(|head| self.commits[head].whole.clone()).unwrap_or_default()
-    }
-
-    fn ancestors(&self, commit: usize) -> BTreeSet<usize> {
-        let mut found = BTreeSet::from([commit]);
-        for parent in &self.commits[commit].parents {
-            found.extend(self.ancestors(*parent));
-        }
-        found
-    }
-
-    /// The best common ancestors, by the definition and in the order of the rule for ties.
-    fn bases(&self, ours: usize, theirs: usize) -> Vec<usize> {
-        let common: BTreeSet<usize> =
-            self.ancestors(ours).intersection(&self.ancestors(theirs)).copied().collect();
-        let is_best = |commit: &&usize| {
-            !common.iter().any(|other| other != *commit && self.ancestors(*other).contains(commit))
-        };
-        let turn = |commit: &&usize| {
-            let found = &self.commits[**commit];
-            (found.generation, std::cmp::Reverse(found.id))
-        };
-        let mut best: Vec<&usize> = common.iter().filter(is_best).collect();
-        best.sort_by_key(|commit| std::cmp::Reverse(turn(commit)));
-        best.into_iter().copied().collect()
-    }
-
-    /// What a merge compares with: the best common ancestors, merged.
-    fn base_whole(&self, bases: &[usize]) -> Whole {
-        let whole_of = |commit: Option<&usize>| {
-            commit.map_or_else(Whole::new, |commit| self.commits[*commit].whole.clone())
-        };
-        let mut merged = whole_of(bases.first());
-        for other in bases.iter().skip(1) {
-            let before = whole_of(self.bases(bases[0], *other).first());
-            let sides = [&before, &merged, &self.commits[*other].whole];
-            if let Some((found, _)) = merge_wholes(sides, BASE, Some(BASE)) {
-                merged = found;
-            }
-        }
-        merged
+        self.commits.whole(self.branches[branch].head)
     }
 
     fn record(&mut self, branch: usize, parents: Vec<usize>, id: frond_db::version::CommitId) {
-        // The clock stands still: the same commit made on two branches is one commit.
-        if let Some(known) = self.commits.iter().position(|commit| commit.id == id) {
-            assert_eq!(self.commits[known].parents, parents);
-            self.branches[branch].head = Some(known);
-            return;
-        }
         let whole = self.branches[branch].working.clone();
-        let generations = parents.iter().map(|parent| self.commits[*parent].generation);
-        let generation = 1 + generations.max().unwrap_or(0);
-        self.commits.push(ModelCommit { whole, parents, generation, id });
-        self.branches[branch].head = Some(self.commits.len() - 1);
+        self.branches[branch].head = Some(self.commits.add(whole, parents, id));
     }
 
     fn edit(&mut self, branch: usize) {
@@ -149,9 +93,7 @@ impl Run {
         }
         if !working.contains_key(name) {
             database.create_collection(name, Document::empty()).unwrap();
-            index(&database, name, document! { "a": 1_i32 }, false);
-            index(&database, name, document! { "n.x": -1_i32, "b": 1_i32 }, false);
-            index(&database, name, document! { "t": 1_i32 }, false);
+            index_keys().into_iter().for_each(|key| index(&database, name, key, false));
         }
         let collection = working.entry(name).or_default();
         let id = self.random.below(IDS) as i32;
@@ -192,7 +134,7 @@ impl Run {
             Ok(info) => info,
             Err(error) => {
                 assert_eq!(error.code, Code::NamespaceNotFound, "{error}");
-                assert!(self.commits.is_empty());
+                assert!(self.commits.count() == 0);
                 return;
             }
         };
@@ -204,10 +146,10 @@ impl Run {
 
     fn reset(&mut self, branch: usize) {
         let database = self.database(branch);
-        if self.commits.is_empty() {
+        if self.commits.count() == 0 {
             return;
         }
-        let target = self.random.below(self.commits.len());
+        let target = self.random.below(self.commits.count());
         let hard = self.random.one_in(2);
         let id = self.commits[target].id;
         assert_eq!(database.reset(Some(&id.to_string()), hard).unwrap(), id);
@@ -225,7 +167,7 @@ impl Run {
             return;
         };
         let head = self.branches[branch].head;
-        let bases = head.map_or_else(Vec::new, |ours| self.bases(ours, theirs));
+        let bases = head.map_or_else(Vec::new, |ours| self.commits.bases(ours, theirs));
         let base = bases.first().copied();
         if base == Some(theirs) {
             assert!(matches!(result, Ok(MergeOutcome::UpToDate { .. })), "{result:?}");
@@ -244,7 +186,7 @@ impl Run {
             self.branches[branch].working = self.commits[theirs].whole.clone();
             return;
         };
-        let base = self.base_whole(&bases);
+        let base = self.commits.base_whole(&bases);
         let sides = [&base, &self.commits[ours].whole, &self.commits[theirs].whole];
         let schema_before = self.seen.schema;
         let mut outcome = result.unwrap();
@@ -299,7 +241,7 @@ impl Run {
         let outcome = merge(&mirror, &self.commits[ours].id.to_string()).unwrap();
         assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
         for name in self.branches[branch].working.keys() {
-            check_indexes(&mirror, name);
+            check_indexes(&mirror, name).unwrap();
         }
         let differs = database.diff(Some("mirror"), None).unwrap();
         assert!(differs.is_empty(), "{differs:?}");
@@ -357,12 +299,15 @@ impl Run {
 
     /// Every commit is what it was, and differs from another one as their copies do.
     fn check_history(&mut self) {
-        for position in 0..self.commits.len() {
+        for position in 0..self.commits.count() {
             let commit = &self.commits[position];
             let version = shop(&self.frond, &commit.id.to_string());
             check_whole(&version, &commit.whole);
-            assert_eq!(version.log(None, None).unwrap().len(), self.ancestors(position).len());
-            let other = self.random.below(self.commits.len());
+            assert_eq!(
+                version.log(None, None).unwrap().len(),
+                self.commits.ancestors(position).len()
+            );
+            let other = self.random.below(self.commits.count());
             let other = &self.commits[other];
             let found = version.diff(None, Some(&other.id.to_string())).unwrap();
             let found: Vec<_> = found
@@ -377,7 +322,7 @@ impl Run {
     }
 }
 
-fn model_conflict(conflict: &Conflict) -> (&'static str, i32, Vec<String>) {
+pub fn model_conflict(conflict: &Conflict) -> (&'static str, i32, Vec<String>) {
     let name = COLLECTIONS.into_iter().find(|name| *name == conflict.collection).unwrap();
     let Value::Int32(id) = conflict.document_id.as_value() else { panic!("ids are numbers") };
     let mut paths = conflict.paths.clone();
@@ -415,23 +360,29 @@ fn check_whole(version: &Database, expected: &Whole) {
         let expected: Vec<DocumentBuf> =
             collection.iter().map(|(id, fields)| to_document(*id, fields)).collect();
         assert_eq!(all(version, name), expected);
-        check_indexes(version, name);
+        check_indexes(version, name).unwrap();
     }
 }
 
+/// The keys of the indexes that each collection has.
+pub fn index_keys() -> [DocumentBuf; 3] {
+    [document! { "a": 1_i32 }, document! { "n.x": -1_i32, "b": 1_i32 }, document! { "t": 1_i32 }]
+}
+
 /// What each index finds is what a scan finds.
-fn check_indexes(version: &Database, collection: &str) {
-    let documents = all(version, collection);
+pub fn check_indexes(version: &Database, collection: &str) -> Result<(), Error> {
+    let documents = try_find(version, collection, None, None)?;
     for number in 0..3 {
         for (path, hint) in [("a", "a_1"), ("n.x", "n.x_-1_b_1"), ("t", "t_1")] {
             let matches = |document: &&DocumentBuf| matches(document, path, number);
             let mut filter = DocumentBuilder::new();
             filter.append(path, Value::Int32(number));
-            let mut found = find(version, collection, Some(filter.build()), Some(hint));
+            let mut found = try_find(version, collection, Some(filter.build()), Some(hint))?;
             found.sort_by_key(|document| document.get("_id").and_then(|id| id.as_integer()));
             assert!(found.iter().eq(documents.iter().filter(matches)), "{path}: {number}");
         }
     }
+    Ok(())
 }
 
 /// Whether the field, or an element of it, is the number.

@@ -1,6 +1,7 @@
 //! The naive model: databases as whole copies, merged by walking over everything.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_testkit::Random;
@@ -19,30 +20,33 @@ pub enum Item {
     Nested(Fields),
     /// Merged as a whole.
     List(Vec<i32>),
+    Text(Rc<str>),
 }
 
 fn get<'a>(fields: &'a Fields, name: &str) -> Option<&'a Item> {
     fields.iter().find(|(known, _)| known == name).map(|(_, item)| item)
 }
 
-fn build(fields: &Fields, builder: &mut DocumentBuilder) {
-    for (name, item) in fields {
-        match item {
-            Item::Number(number) => {
-                builder.append(name, Value::Int32(*number));
-            }
-            Item::Nested(nested) => {
-                builder.begin_document(name);
-                build(nested, builder);
-                builder.end();
-            }
-            Item::List(numbers) => {
-                builder.begin_array(name);
-                numbers.iter().for_each(|number| {
-                    builder.push(Value::Int32(*number));
-                });
-                builder.end();
-            }
+/// Appends a field.
+pub fn append(name: &str, item: &Item, builder: &mut DocumentBuilder) {
+    match item {
+        Item::Number(number) => {
+            builder.append(name, Value::Int32(*number));
+        }
+        Item::Text(text) => {
+            builder.append(name, Value::String(text));
+        }
+        Item::Nested(nested) => {
+            builder.begin_document(name);
+            nested.iter().for_each(|(name, item)| append(name, item, builder));
+            builder.end();
+        }
+        Item::List(numbers) => {
+            builder.begin_array(name);
+            numbers.iter().for_each(|number| {
+                builder.push(Value::Int32(*number));
+            });
+            builder.end();
         }
     }
 }
@@ -50,7 +54,7 @@ fn build(fields: &Fields, builder: &mut DocumentBuilder) {
 pub fn to_document(id: i32, fields: &Fields) -> DocumentBuf {
     let mut builder = DocumentBuilder::new();
     builder.append("_id", Value::Int32(id));
-    build(fields, &mut builder);
+    fields.iter().for_each(|(name, item)| append(name, item, &mut builder));
     builder.build()
 }
 
@@ -189,7 +193,12 @@ pub fn merge_wholes(
                 let empty = Collection::new();
                 let base = base.unwrap_or(&empty);
                 let mut merged = Collection::new();
-                for id in 0..IDS as i32 {
+                let ids: BTreeSet<i32> = [base, ours, theirs]
+                    .into_iter()
+                    .flat_map(|side| side.keys())
+                    .copied()
+                    .collect();
+                for id in ids {
                     let sides = [base, ours, theirs].map(|side| side.get(&id));
                     let (document, conflict) = merge_document(sides, prefer);
                     merged.extend(document.map(|document| (id, document)));
