@@ -39,6 +39,7 @@ use transactions::{OpenTransaction, Patience};
 use super::model::history::History;
 use super::model::index_keys;
 use super::model::naive::{COLLECTIONS, to_document};
+use crate::support::aggregate;
 
 const SEEDS: u64 = 60;
 const STEPS: usize = 150;
@@ -245,6 +246,23 @@ impl World {
         Ok(())
     }
 
+    /// Copies a collection over another one: they share what they hold.
+    fn copy(&mut self) -> Result<(), Error> {
+        let branch = self.any_branch();
+        let names: Vec<&'static str> = self.now().0[&branch].working.keys().copied().collect();
+        let [from, to, ..] = names[..] else { return Ok(()) };
+        let (from, to) = if self.random.one_in(2) { (from, to) } else { (to, from) };
+        let mut after = self.now().clone();
+        let copied = after.0[&branch].working[from].clone();
+        after.edit(&branch).insert(to, copied);
+        after.replace(&branch, self.log.len());
+        // What it makes is durable once something that waits for that comes after it.
+        self.act(after, Durability::Relaxed, |frond| {
+            let pipeline = format!("[{{'$out': '{to}'}}]");
+            aggregate(&frond.database(&branch)?, Some(from), &pipeline).map(drop)
+        })
+    }
+
     fn collect(&mut self) -> Result<(), Error> {
         let undo_millis = *self.random.choose(&[0, FOR_EVER]);
         let thorough = self.random.one_in(3);
@@ -300,7 +318,8 @@ impl World {
 
     fn step_outside(&mut self) -> Result<(), Error> {
         match self.random.below(48) {
-            0..=19 => self.edit(),
+            0..=18 => self.edit(),
+            19 => self.copy(),
             20..=24 => {
                 let branch = self.any_branch();
                 self.commit(&branch)
