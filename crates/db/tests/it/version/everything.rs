@@ -31,7 +31,7 @@ use frond_testkit::machine::{SimClock, machine};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
-use edits::Edit;
+use edits::{Edit, LARGE_IDS};
 use failures::Collector;
 use state::{Branch, Model, Tried, check_branch};
 use transactions::{OpenTransaction, Patience};
@@ -166,6 +166,12 @@ impl World {
         (*self.random.choose(&names)).clone()
     }
 
+    /// Often that of a large document.
+    fn any_id(&mut self) -> i32 {
+        let below = if self.random.one_in(3) { LARGE_IDS } else { IDS };
+        self.random.below(below) as i32
+    }
+
     fn durability(&mut self) -> Durability {
         if self.random.one_in(3) { Durability::Relaxed } else { Durability::Synced }
     }
@@ -214,7 +220,7 @@ impl World {
         }
         for _ in 0..1 + self.random.below(6) {
             let name = *self.random.choose(&names);
-            let id = self.random.below(IDS) as i32;
+            let id = self.any_id();
             let key = (branch.clone(), name, id);
             if self.transactions.iter().any(|open| open.own.contains_key(&key)) {
                 continue; // It would wait for this very thread.

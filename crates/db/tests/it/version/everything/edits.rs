@@ -11,7 +11,7 @@ use super::state::Key;
 use crate::version::model::naive::{Fields, Item, append, random_fields, to_document};
 
 /// Documents with a smaller `_id` are large.
-const LARGE_IDS: i32 = 2;
+pub const LARGE_IDS: usize = 4;
 const TEXT_NAMES: [&str; 10] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"];
 
 pub enum Edit {
@@ -48,7 +48,7 @@ fn changed(before: &str, random: &mut Random) -> Item {
 fn new_document(id: i32, random: &mut Random) -> Fields {
     let mut fields = random_fields(random);
     let (texts, bytes) = match random.below(8) {
-        _ if id < LARGE_IDS => (TEXT_NAMES.len(), 3000 + random.below(4000)),
+        _ if (id as usize) < LARGE_IDS => (TEXT_NAMES.len(), 3000 + random.below(4000)),
         0 => (4, 3000),
         1 | 2 => (2, random.below(1500)),
         _ => (1, random.below(300)),
@@ -57,7 +57,7 @@ fn new_document(id: i32, random: &mut Random) -> Fields {
         fields.push(((*name).to_owned(), text(random, bytes)));
     }
     if random.one_in(4) {
-        let count = if id < LARGE_IDS { 3000 } else { 30 };
+        let count = if (id as usize) < LARGE_IDS { 3000 } else { 30 };
         let numbers = (0..random.below(count)).map(|_| random.below(1000) as i32).collect();
         fields.push(("l".to_owned(), Item::List(numbers)));
     }

@@ -141,7 +141,7 @@ impl World {
 
     fn write_within(&mut self) -> Result<(), Error> {
         let Some((position, branch, name)) = self.choose_within() else { return Ok(()) };
-        let id = self.random.below(IDS) as i32;
+        let id = self.any_id();
         let now = self.log.last().expect("see now");
         let open = &mut self.transactions[position];
         let mut since = self.log[open.began..].iter();
