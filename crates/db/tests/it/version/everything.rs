@@ -310,6 +310,13 @@ impl World {
     }
 
     fn step(&mut self) -> Result<(), Error> {
+        if let Some(collector) = &self.collector {
+            collector.collect();
+        }
+        let mut branches = self.now().0.iter();
+        if let Some((branch, _)) = branches.find(|(_, branch)| branch.is_merging) {
+            return self.abort_merge(&branch.clone()); // A failure has left it.
+        }
         if self.random.one_in(2) {
             let count = 1 + self.random.below(4);
             return (0..count).try_for_each(|_| self.transact());

@@ -1,7 +1,6 @@
 //! Full disks, killed processes and power cuts, and what is there afterwards.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, SyncSender};
 use std::thread::{self, JoinHandle};
 
 use frond_db::{Error, Frond, ReclaimOptions};
@@ -13,19 +12,19 @@ use frond_testkit::machine::machine;
 use super::state::{Found, Tried};
 use super::{FOR_EVER, World};
 
-/// Collects again and again, beside everything else.
+/// Collects beside everything else: when it is told to, if it isn't at it.
 pub struct Collector {
-    stop: Arc<AtomicBool>,
+    turns: SyncSender<()>,
     thread: JoinHandle<u32>,
 }
 
 impl Collector {
     fn begin(frond: &Frond, disk: &SimDisk) -> Collector {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (frond, disk, stopped) = (frond.clone(), disk.clone(), Arc::clone(&stop));
+        let (turns, asked) = mpsc::sync_channel(1);
+        let (frond, disk) = (frond.clone(), disk.clone());
         let thread = thread::spawn(move || {
             let mut done = 0;
-            while !stopped.load(Ordering::Relaxed) {
+            while asked.recv().is_ok() {
                 let thorough = done % 3 == 0;
                 let options = ReclaimOptions { thorough, bytes_a_second: None, purge: false };
                 match frond.reclaim(if done % 2 == 0 { 0 } else { FOR_EVER }, options) {
@@ -34,15 +33,19 @@ impl Collector {
                     Err(_) if disk.is_dead() => break,
                     Err(error) => panic!("a collection failed: {error}"),
                 }
-                thread::yield_now();
             }
             done
         });
-        Collector { stop, thread }
+        Collector { turns, thread }
+    }
+
+    pub fn collect(&self) {
+        // Whoever is at it already need not be told.
+        let _ = self.turns.try_send(());
     }
 
     fn end(self) -> u32 {
-        self.stop.store(true, Ordering::Relaxed);
+        drop(self.turns);
         self.thread.join().expect("no collection fails that may not")
     }
 }
@@ -152,14 +155,7 @@ impl World {
         self.frond.engine().check()?;
         self.check_history(self.log.len() % 4 == 0)?;
         self.watch();
-        let merging: Vec<String> = self
-            .now()
-            .0
-            .iter()
-            .filter(|(_, branch)| branch.is_merging)
-            .map(|(name, _)| name.clone())
-            .collect();
-        merging.iter().try_for_each(|branch| self.abort_merge(branch))
+        Ok(())
     }
 
     /// Every chunk is whole, and all that others refer to are there.
