@@ -18,32 +18,36 @@ const SIZES: [(&str, usize); 6] = [
     ("64 MB", 64 << 20),
     ("1 GB", 1 << 30),
 ];
-/// Rounds, and updates of each size and kind in each.
+/// Rounds where nobody says how many, and updates of each size and kind in each.
 const ROUNDS: usize = 40;
 const TURNS: usize = 10;
 /// What is written to a file of its own beside the updates, and synced.
 const BARE_BYTES: usize = 10 << 10;
 
-/// Prints the table; `names` are the sizes that are wanted, all if there are none.
+/// Prints the table; `names` are the sizes that are wanted, all if there are none, and `rounds=N`.
 pub fn run(names: &[String]) {
+    let (rounds, names): (Vec<&String>, Vec<&String>) =
+        names.iter().partition(|name| name.starts_with("rounds="));
+    let rounds = rounds.first().and_then(|rounds| rounds.split_once('=')?.1.parse().ok());
+    let rounds = rounds.unwrap_or(ROUNDS);
     let directory = std::env::temp_dir().join(format!("frond-bench-flat-{}", std::process::id()));
     let frond = Frond::open(&directory, FrondOptions::default()).expect("a data directory");
     let database = frond.database("bench").expect("a name");
     let is_wanted =
-        |name: &str| names.is_empty() || names.iter().any(|it| *it == name.replace(' ', ""));
+        |name: &str| names.is_empty() || names.iter().any(|it| **it == name.replace(' ', ""));
     let sizes: Vec<_> = SIZES.into_iter().filter(|(name, _)| is_wanted(name)).collect();
     for (id, (_, bytes)) in (0..).zip(&sizes) {
         large::insert(&database, id, *bytes);
     }
     frond.engine().checkpoint().expect("folds");
     let bare = File::create(directory.join("bare")).expect("a file");
-    bare.write_all_at(&vec![0; BARE_BYTES * ROUNDS * TURNS], 0).expect("written");
+    bare.write_all_at(&vec![0; BARE_BYTES * rounds * TURNS], 0).expect("written");
     bare.sync_all().expect("synced");
 
     let mut synced: Vec<Vec<f64>> = vec![Vec::new(); sizes.len()];
     let mut relaxed = synced.clone();
     let mut alone = Vec::new();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         for turn in 0..TURNS {
             let offset = ((round * TURNS + turn) * BARE_BYTES) as u64;
             let begun = Instant::now();

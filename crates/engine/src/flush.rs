@@ -101,11 +101,7 @@ impl Shared {
     /// trees need is packed with them.) That is what memtables of now refer to. A transaction that isn't there yet refers
     /// to what its snapshot shows: to what it replaces, which is the newest and so in a tree; to anything else it
     /// refers only after having it packed. An old one isn't relied on.
-    fn pack_needed(
-        &self,
-        flushed: &[Arc<Memtable>],
-        horizon: Sequence,
-    ) -> Result<(), EngineError> {
+    fn pack_needed(&self, flushed: &[Arc<Memtable>], horizon: Sequence) -> Result<(), EngineError> {
         let born: HashSet<ChunkHash> =
             flushed.iter().flat_map(|memtable| memtable.born().chunks()).collect();
         if born.is_empty() {

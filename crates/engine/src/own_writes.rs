@@ -218,7 +218,9 @@ impl OwnWrites {
     pub fn foreign(&self) -> Vec<ChunkHash> {
         let writes = self.writes.values().flat_map(BTreeMap::values);
         let mut open: Vec<ChunkHash> = Vec::new();
-        for value in writes.filter(|write| write.difference.is_none()).filter_map(|it| it.value.as_ref()) {
+        for value in
+            writes.filter(|write| write.difference.is_none()).filter_map(|it| it.value.as_ref())
+        {
             match value.content {
                 Content::Inline(_) => {}
                 Content::Chunk { hash, .. } => open.push(hash),

@@ -96,7 +96,8 @@ impl Record {
     pub fn for_each_foreign(&self, mut tell: impl FnMut(ChunkHash)) {
         let values = self.writes.iter().flat_map(|(_, entries)| entries);
         for value in values.filter_map(|(_, value)| value.as_ref()) {
-            let (Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. }) = value.content
+            let (Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. }) =
+                value.content
             else {
                 continue;
             };

@@ -17,7 +17,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreError, StoreLayer};
+use frond_store::chunk::HASH_BYTES;
+use frond_store::{
+    Chunk, ChunkHash, ChunkStore, Lifetime, NameHasherBuilder, StoreError, StoreLayer,
+};
 
 use crate::log::record::Record;
 
@@ -37,9 +40,11 @@ const BORN_BYTES_MAX: usize = 256 << 10;
 ///
 /// *Thread safety*: every method may be called at any time; a shard's lock is taken last, and held for a look-up.
 pub(crate) struct Born {
-    shards: [RwLock<HashMap<ChunkHash, Entry>>; SHARD_COUNT],
+    shards: [RwLock<Shard>; SHARD_COUNT],
     count: AtomicUsize,
 }
+
+type Shard = HashMap<ChunkHash, Entry, NameHasherBuilder>;
 
 struct Entry {
     chunk: Chunk,
@@ -115,7 +120,9 @@ impl Born {
     /// Adds to `kept` what must be kept in packs so that all that `hash` reaches is here or there.
     pub fn keep(&self, hash: ChunkHash, kept: &mut HashSet<ChunkHash>) {
         match self.unpacked(hash) {
-            Some(chunk) => kept.extend(chunk.references().filter(|it| self.unpacked(*it).is_none())),
+            Some(chunk) => {
+                kept.extend(chunk.references().filter(|it| self.unpacked(*it).is_none()))
+            }
             None => drop(kept.insert(hash)),
         }
     }
@@ -147,17 +154,18 @@ impl Born {
         }
     }
 
-    fn shard(&self, hash: ChunkHash) -> RwLockReadGuard<'_, HashMap<ChunkHash, Entry>> {
+    fn shard(&self, hash: ChunkHash) -> RwLockReadGuard<'_, Shard> {
         self.shards[shard_of(hash)].read().expect(NO_PANIC)
     }
 
-    fn shard_mut(&self, hash: ChunkHash) -> RwLockWriteGuard<'_, HashMap<ChunkHash, Entry>> {
+    fn shard_mut(&self, hash: ChunkHash) -> RwLockWriteGuard<'_, Shard> {
         self.shards[shard_of(hash)].write().expect(NO_PANIC)
     }
 }
 
 fn shard_of(hash: ChunkHash) -> usize {
-    usize::from(hash.0[0]) % SHARD_COUNT
+    // Not the bytes that the shard's table takes.
+    usize::from(hash.0[HASH_BYTES - 1]) % SHARD_COUNT
 }
 
 fn batches(chunks: &[Chunk]) -> impl Iterator<Item = &[Chunk]> {
@@ -316,11 +324,7 @@ impl StoreLayer for StoreWithBorn {
     }
 }
 
-fn put(
-    store: &dyn ChunkStore,
-    hint: Option<Lifetime>,
-    chunks: &[Chunk],
-) -> Result<(), StoreError> {
+fn put(store: &dyn ChunkStore, hint: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {
     match hint {
         Some(lifetime) => store.put_many_for(lifetime, chunks),
         None => store.put_many(chunks),
