@@ -70,7 +70,7 @@ pub fn run(names: &[String]) {
     println!("\n| `$set` in the middle of | synced | relaxed |");
     println!("|---|---|---|");
     for (position, (name, _)) in sizes.iter().enumerate() {
-        let columns = [&mut synced[position], &mut relaxed[position]].map(median);
+        let columns = [&mut synced[position], &mut relaxed[position]].map(|times| median(times));
         println!("| {name} | {} | {} |", text(columns[0]), text(columns[1]));
     }
     println!("| (10 KB to a file) | {} | |", text(median(&mut alone)));
@@ -95,7 +95,7 @@ fn set(database: &Database, id: i32, bytes: usize, number: usize, durability: Du
     nanos
 }
 
-fn median(times: &mut Vec<f64>) -> f64 {
+fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }
