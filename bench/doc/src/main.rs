@@ -1,19 +1,30 @@
 //! Measures documents: how fast a field is found, how much an update of a large document costs.
 //!
 //! `cargo run --release -p frond-bench-doc -- fields|filters|updates|pieces|sets|stream`, or all but the last
-//! without a word: that measures the memory of its process.
+//! without a word: that measures the memory of its process. `flat [10KB|50KB|1MB|15MB|64MB|1GB]...` measures updates of
+//! documents of these sizes in turns.
 //! Every figure is the median of several runs; tables are printed as they stand in
 //! docs/benchmarks-documents.md.
 
 mod documents;
 mod fields;
 mod filters;
+mod flat;
 mod large;
 mod measure;
 mod updates;
 
+/// As in the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((first, sizes)) = wanted.split_first()
+        && first == "flat"
+    {
+        return flat::run(sizes);
+    }
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|it| it == name);
     if is_wanted("fields") {
         fields::run();

@@ -44,6 +44,7 @@ impl Shared {
         }
         let published = self.publisher().published;
         published.bases.check(&*self.store)?;
+        self.check_held()?;
         for (_, eras) in state.trees.iter() {
             for base in eras.iter().filter_map(|era| era.base.as_ref()) {
                 base.tree.check(&*self.store)?;
@@ -53,6 +54,18 @@ impl Shared {
             }
         }
         Ok(())
+    }
+}
+
+impl Shared {
+    /// Checks that what collections keep is in packs.
+    fn check_held(&self) -> Result<(), EngineError> {
+        let roots = self.held_roots();
+        let is_there = self.born.store.has_many(&roots)?;
+        match roots.into_iter().zip(is_there).find(|(_, is_there)| !is_there) {
+            Some((hash, _)) => Err(StoreError::Missing(hash).into()),
+            None => Ok(()),
+        }
     }
 }
 

@@ -29,6 +29,7 @@ use crate::group::{Call, Group, Insertion, Outcome};
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
+use crate::overlay::born::Births;
 use crate::overlay::memtable::Memtable;
 use crate::overlay::recycle::Recycler;
 use crate::own_writes::OwnWrites;
@@ -56,13 +57,11 @@ impl Shared {
             own.validated().map(|(tree, key)| (tree, key.to_vec())).collect();
         let next_tree_id = self.next_tree_id.load(Ordering::Relaxed);
         let record = own.into_record(next_tree_id);
-        if !record.chunks.is_empty() {
-            self.store.put_many(&record.chunks)?;
-        }
+        let births = Births::of(&record, record.origins(), &*self.store)?;
         if record.bases.iter().any(|(_, base)| base.is_some()) {
             self.store_synced(self.store.sync())?;
         }
-        let payloads = Payloads::of(&record, &self.recycler);
+        let payloads = Payloads::of(&record, births, &self.recycler);
         let footprint = Footprint::new(self.conflict_seed, &record, validated);
         watch.lap(Stage::Prepare);
 
@@ -122,7 +121,7 @@ impl Shared {
         payloads: Payloads,
         durability: Durability,
     ) -> (Sequence, Option<Member>) {
-        let Payloads { logged, for_memtable } = payloads;
+        let Payloads { logged, for_memtable, births } = payloads;
         let sequence = queue.last.following(self.machine.clock.now_micros());
         if queue.conflicts.is_forgetting_due() {
             queue.conflicts.forget(self.oldest_transaction());
@@ -133,13 +132,14 @@ impl Shared {
         }
         let all_visible = queue.found < queue.durable && queue.visible == queue.last_live;
         let member = if durability == Durability::Relaxed && all_visible {
+            queue.active.add_births(&births);
             queue.active.insert(sequence, &for_memtable);
             queue.visible = sequence;
             self.make_visible(sequence);
             None
         } else {
             let memtable = Arc::clone(&queue.active);
-            let insertion = Arc::new(Insertion::new(memtable, sequence, for_memtable));
+            let insertion = Arc::new(Insertion::new(memtable, sequence, for_memtable, births));
             let group = queue.join(&insertion);
             Some(Member { insertion, group })
         };
@@ -168,7 +168,7 @@ impl Shared {
 
     /// Closes the active memtable and its log segment, and has them flushed.
     pub fn seal(&self, queue: &mut Queue) {
-        let active = Arc::new(Memtable::new(&self.recycler));
+        let active = Arc::new(Memtable::new(&self.recycler, self.born.all()));
         let memtable = std::mem::replace(&mut queue.active, Arc::clone(&active));
         queue.segment = queue.segment.next();
         queue.segment_bytes = 0;
@@ -433,14 +433,15 @@ impl Shared {
 struct Payloads {
     logged: PendingRecord,
     for_memtable: Bytes,
+    births: Births,
 }
 
 impl Payloads {
-    fn of(record: &Record, recycler: &Arc<Recycler>) -> Payloads {
+    fn of(record: &Record, births: Births, recycler: &Arc<Recycler>) -> Payloads {
         let payload = record.encode_into(|bytes| recycler.payload(bytes));
         let logged = PendingRecord::new(recycler.share(payload));
         let for_memtable = record.for_memtable(&logged.payload);
-        Payloads { logged, for_memtable }
+        Payloads { logged, for_memtable, births }
     }
 }
 

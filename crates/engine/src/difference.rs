@@ -11,10 +11,10 @@
 //!    the key as it was just before S. If it isn't, nobody ever asks for what the key had at S.
 //! 3. What is refused for a full disk was never visible, so nothing differs from that.
 //!
-//! *Chunks*, of large values, differ from chunks of the old value, which a collection may have removed by the time of
-//! the replay. But then F is S or more, by 2; the base of F was published after S, with a sync of the store, which had the
-//! new chunk by then, and that is kept by the record's memtable as long as the record is needed. So a replay finds one of the two.
-//! For that, the new chunk must be reached from the key's new value, and the old chunk from its old one.
+//! *Chunks*, of large values, are made of chunks of the old value, and these must be there whatever became of the key
+//! since: the record's memtable names them, collections keep them, and a flush packs those that only the log's earlier
+//! segments had (`overlay::born`). What a new value refers to and the transaction didn't bring must be reached from the
+//! key's old value; of any other value it is packed when the transaction commits.
 //!
 //! A patch names what it is a patch of by a hash: if there were a defect in all this, an opening would fail, not guess.
 
@@ -111,9 +111,7 @@ impl Pairs<'_> {
         old: &Chunk,
         new: &Chunk,
     ) -> Result<Vec<(ChunkHash, ChunkHash)>, EngineError> {
-        let (before, after): (Vec<ChunkHash>, Vec<ChunkHash>) =
-            (old.references().collect(), new.references().collect());
-        let (gone, come) = differing(&before, &after);
+        let (gone, come) = differing(old, new);
         let come: Vec<Chunk> = come.into_iter().filter_map(self.own).collect();
         if let ([gone], [come]) = (&gone[..], &come[..]) {
             return Ok(vec![(*gone, come.hash())]);
@@ -134,20 +132,25 @@ impl Pairs<'_> {
     }
 }
 
-/// What only `before` has, and what only `after` has, in their order. Most changes are in one place: what agrees on both
-/// sides of it is left out without being looked up.
-fn differing(before: &[ChunkHash], after: &[ChunkHash]) -> (Vec<ChunkHash>, Vec<ChunkHash>) {
-    let front = before.iter().zip(after).take_while(|(before, after)| before == after).count();
-    let (before, after) = (&before[front..], &after[front..]);
-    let both = before.iter().rev().zip(after.iter().rev());
-    let back = both.take_while(|(before, after)| before == after).count();
-    let (before, after) = (&before[..before.len() - back], &after[..after.len() - back]);
+/// What only `before` refers to, and what only `after` does, in their order. Most changes are in one place: what agrees on
+/// both sides of it is left out without being looked up.
+fn differing(before: &Chunk, after: &Chunk) -> (Vec<ChunkHash>, Vec<ChunkHash>) {
+    let (before_count, after_count) = (before.reference_count(), after.reference_count());
+    let both = before_count.min(after_count);
+    let agree = |left, right| before.reference(left) == after.reference(right);
+    let front = (0..both).take_while(|at| agree(*at, *at)).count();
+    let from_end = |back| agree(before_count - back, after_count - back);
+    let back = (1..=both - front).take_while(|back| from_end(*back)).count();
+    let between = |chunk: &Chunk, count: usize| -> Vec<ChunkHash> {
+        (front..count - back).map(|position| chunk.reference(position)).collect()
+    };
+    let (before, after) = (between(before, before_count), between(after, after_count));
     if before.len().max(after.len()) <= 1 {
-        return (before.to_vec(), after.to_vec());
+        return (before, after);
     }
     let only = |these: &[ChunkHash], others: &[ChunkHash]| {
         let others: HashSet<&ChunkHash> = others.iter().collect();
         these.iter().filter(|hash| !others.contains(hash)).copied().collect()
     };
-    (only(before, after), only(after, before))
+    (only(&before, &after), only(&after, &before))
 }

@@ -3,16 +3,18 @@
 //! 1. Fix a horizon: the last Sequence of the sealed memtables. All up to it is made durable.
 //! 2. For each tree that they touch: write the newest edits up to the horizon as a run, or fold them
 //!    (with all older runs) into the tree at once, where that writes little more.
-//! 3. Publish (see `publish`), which takes the memtables out, and remove their log segments.
+//! 3. Pack the chunks that were born in them and that the log's later records need.
+//! 4. Publish (see `publish`), which takes the memtables out, and remove their log segments.
 //!
 //! *Run or fold*: a run is read and written again by a later fold, so a direct fold is better where
 //! it rewrites not much more than the edits themselves: where the part of the tree between the least
 //! and the greatest edited key is small, as with small trees and with keys that rise.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use frond_store::Lifetime;
+use frond_store::{ChunkHash, Lifetime};
 use frond_tree::{Bounds, Direction};
 
 use crate::current::View;
@@ -74,6 +76,7 @@ impl Shared {
         let advance = Advance { horizon, segment, sealed_count, trees };
         let flushed = self
             .flush_trees(&snapshot, &advance)
+            .and_then(|outcomes| self.pack_needed(&memtables, horizon).map(|()| outcomes))
             .and_then(|outcomes| self.publish_flush(&outcomes, &advance).map(|()| outcomes));
         let outcomes = match flushed {
             Ok(outcomes) => outcomes,
@@ -92,6 +95,27 @@ impl Shared {
         self.note_runs(&outcomes);
         self.remove_segments()?;
         Ok(true)
+    }
+
+    /// Packs what was born in memtables that are flushed, and is needed by what the log goes on to have. (What the
+    /// trees need is packed with them.) That is what memtables of now refer to. A transaction that isn't there yet refers
+    /// to what its snapshot shows: to what it replaces, which is the newest and so in a tree; to anything else it
+    /// refers only after having it packed. An old one isn't relied on.
+    fn pack_needed(&self, flushed: &[Arc<Memtable>], horizon: Sequence) -> Result<(), EngineError> {
+        let born: HashSet<ChunkHash> =
+            flushed.iter().flat_map(|memtable| memtable.born().chunks()).collect();
+        if born.is_empty() {
+            return Ok(());
+        }
+        if self.oldest_transaction() < horizon {
+            return Ok(self.born.pack(born)?);
+        }
+        let (state, _) = self.current();
+        let is_flushed =
+            |memtable: &&Arc<Memtable>| flushed.iter().any(|other| Arc::ptr_eq(memtable, other));
+        let later = state.memtables().filter(|memtable| !is_flushed(memtable));
+        let needs = later.flat_map(|memtable| memtable.born().all_needs());
+        Ok(self.born.pack(needs.filter(|hash| born.contains(hash)))?)
     }
 
     /// Frees flushed memtables that nobody reads any more; returns whether others are left. Freeing

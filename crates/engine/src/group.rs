@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use bytes::Bytes;
 
 use crate::ids::Sequence;
+use crate::overlay::born::Births;
 use crate::overlay::memtable::Memtable;
 
 /// See the module.
@@ -59,12 +60,18 @@ pub(crate) struct Insertion {
     memtable: Arc<Memtable>,
     sequence: Sequence,
     payload: Bytes,
+    births: Births,
     begun: AtomicBool,
 }
 
 impl Insertion {
-    pub fn new(memtable: Arc<Memtable>, sequence: Sequence, payload: Bytes) -> Insertion {
-        Insertion { memtable, sequence, payload, begun: AtomicBool::new(false) }
+    pub fn new(
+        memtable: Arc<Memtable>,
+        sequence: Sequence,
+        payload: Bytes,
+        births: Births,
+    ) -> Insertion {
+        Insertion { memtable, sequence, payload, births, begun: AtomicBool::new(false) }
     }
 
     /// Whether the caller is the first to call this: it inserts then, and arrives.
@@ -73,6 +80,7 @@ impl Insertion {
     }
 
     pub fn insert(&self) {
+        self.memtable.add_births(&self.births);
         self.memtable.insert(self.sequence, &self.payload);
     }
 }

@@ -1,13 +1,14 @@
-//! Opening: what is published, then what the log says happened since.
+//! Opening: what is published, then what the log says happened since. What was born in the log's transactions is
+//! again, as it was in the process before.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, RwLock};
 
 use bytes::Bytes;
 use frond_store::io::{Chance, Disk, Machine};
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
-use frond_tree::{Bounds, Content, Direction, Edit, Tree, TreeFormat};
+use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 
 use crate::current::Current;
 use crate::engine::EngineOptions;
@@ -20,6 +21,8 @@ use crate::log::recovery::{LogEnd, replay};
 use crate::log::spares::Spares;
 use crate::log::writer::Writer;
 use crate::open_transactions::OpenTransactions;
+use crate::overlay::born::{Births, StoreWithBorn};
+use crate::overlay::memtable::Memtable;
 use crate::overlay::recycle::Recycler;
 use crate::pace::Pace;
 use crate::publish::{ROOT_NAME, swap_root};
@@ -34,8 +37,6 @@ use crate::work::Work;
 
 /// Base chunks are read in batches of this.
 const BASES_BATCH: usize = 256;
-/// Chunks from the log are put into the store in batches of about this.
-const CHUNKS_BATCH_BYTES: usize = 4 << 20;
 /// With more segments than this to replay, they are flushed at once: each opening adds one.
 const SEGMENT_COUNT_MAX: u64 = 16;
 
@@ -49,14 +50,17 @@ pub(crate) fn open(
         Some(root) => (root, EngineState::decode(&store.get(root)?)?),
         None => create(machine, &*store)?,
     };
-    let mut replayed = Replayed::new(&store, &published)?;
+    let born = StoreWithBorn::new(store);
+    let store: Arc<dyn ChunkStore> = Arc::clone(&born) as Arc<dyn ChunkStore>;
+    let recycler = Arc::new(Recycler::new(options.memtable_bytes_max));
+    let active = Arc::new(Memtable::new(&recycler, born.all()));
+    let mut replayed = Replayed::new(&store, active, &published)?;
     let end = replay(machine, published.segment, &mut |sequence, payload| {
         replayed.apply(sequence, &payload)
     })?;
-    replayed.put_chunks()?;
     let (parts, publisher) =
         (replayed.parts, Publisher { root, published, first_segment: published.segment });
-    Ok(assemble(machine, store, options, publisher, parts, &end))
+    Ok(assemble(machine, (born, recycler), options, publisher, parts, &end))
 }
 
 /// Makes an empty engine: the system tree alone.
@@ -101,11 +105,10 @@ fn random(chance: &dyn Chance) -> u64 {
 struct Replayed<'a> {
     store: &'a Arc<dyn ChunkStore>,
     parts: ReplayedParts,
-    /// Chunks from the log that aren't in the store yet.
-    chunks: BTreeMap<ChunkHash, Chunk>,
-    chunk_bytes: usize,
     /// Of the record that is being read.
     sequence: Sequence,
+    /// The chunks from which its own are made.
+    origins: Vec<ChunkHash>,
 }
 
 struct ReplayedParts {
@@ -117,9 +120,13 @@ struct ReplayedParts {
 }
 
 impl<'a> Replayed<'a> {
-    fn new(store: &'a Arc<dyn ChunkStore>, published: &EngineState) -> Result<Self, EngineError> {
+    fn new(
+        store: &'a Arc<dyn ChunkStore>,
+        active: Arc<Memtable>,
+        published: &EngineState,
+    ) -> Result<Self, EngineError> {
         let mut parts = ReplayedParts {
-            state: State::default(),
+            state: State { active, ..State::default() },
             unpublished: BTreeSet::new(),
             logged_bases: Vec::new(),
             next_tree_id: published.next_tree_id.0,
@@ -130,13 +137,15 @@ impl<'a> Replayed<'a> {
             let era = Era { from: Sequence::ZERO, base: Some(base) };
             parts.state.trees.modify(tree, |eras| eras.push(era));
         }
-        let (chunks, chunk_bytes, sequence) = (BTreeMap::new(), 0, Sequence::ZERO);
-        Ok(Replayed { store, parts, chunks, chunk_bytes, sequence })
+        Ok(Replayed { store, parts, sequence: Sequence::ZERO, origins: Vec::new() })
     }
 
     fn apply(&mut self, sequence: Sequence, payload: &Bytes) -> Result<(), DecodeError> {
         self.sequence = sequence;
         let Decoded { record, for_memtable } = Decoded::new(payload, self)?;
+        let origins = std::mem::take(&mut self.origins);
+        let births = Births::of(&record, origins, &**self.store);
+        let births = births.map_err(|error| DecodeError::Before(error.into()))?;
         let parts = &mut self.parts;
         parts.next_tree_id = parts.next_tree_id.max(record.next_tree_id);
         parts.last = parts.last.max(sequence);
@@ -145,19 +154,8 @@ impl<'a> Replayed<'a> {
             parts.logged_bases.extend(base.map(|base| (sequence, base.root)));
             parts.unpublished.insert(tree);
         }
+        parts.state.active.add_births(&births);
         parts.state.active.insert(sequence, &for_memtable);
-        for chunk in record.chunks {
-            self.chunk_bytes += chunk.encoded().len();
-            self.chunks.insert(chunk.hash(), chunk);
-        }
-        let is_batch = self.chunk_bytes >= CHUNKS_BATCH_BYTES;
-        if is_batch { self.put_chunks().map_err(DecodeError::Before) } else { Ok(()) }
-    }
-
-    fn put_chunks(&mut self) -> Result<(), EngineError> {
-        let chunks: Vec<Chunk> = std::mem::take(&mut self.chunks).into_values().collect();
-        self.store.put_many(&chunks)?;
-        self.chunk_bytes = 0;
         Ok(())
     }
 
@@ -173,23 +171,7 @@ impl<'a> Replayed<'a> {
         let Some(value) = state.find(&**self.store, (tree, base), key, before)? else {
             return Ok(Some(Bytes::new()));
         };
-        if !matches!(value.content, Content::Inline(_)) {
-            self.put_chunks()?;
-        }
         Ok(Some(value.read(&**self.store)?))
-    }
-
-    /// The chunk of that name, unless `new` is there already.
-    fn chunk_before(
-        &mut self,
-        new: ChunkHash,
-        old: ChunkHash,
-    ) -> Result<Option<Chunk>, EngineError> {
-        if self.chunks.contains_key(&new) || self.store.has_many(&[new])? == [true] {
-            return Ok(None);
-        }
-        let known = self.chunks.get(&old).cloned();
-        Ok(Some(known.map_or_else(|| self.store.get(old), Ok)?))
     }
 }
 
@@ -198,8 +180,9 @@ impl Before for Replayed<'_> {
         self.value_before(tree, key).map_err(DecodeError::Before)
     }
 
-    fn chunk(&mut self, new: ChunkHash, old: ChunkHash) -> Result<Option<Chunk>, DecodeError> {
-        self.chunk_before(new, old).map_err(DecodeError::Before)
+    fn chunk(&mut self, old: ChunkHash) -> Result<Chunk, DecodeError> {
+        self.origins.push(old);
+        self.store.get(old).map_err(|error| DecodeError::Before(error.into()))
     }
 }
 
@@ -225,7 +208,7 @@ fn read_bases(
 
 fn assemble(
     machine: &Machine,
-    store: Arc<dyn ChunkStore>,
+    (born, recycler): (Arc<StoreWithBorn>, Arc<Recycler>),
     options: EngineOptions,
     publisher: Publisher,
     parts: ReplayedParts,
@@ -236,11 +219,13 @@ fn assemble(
     let active = Arc::clone(&parts.state.active);
     let mut queue = Queue::new(writer, end.next, active, parts.last);
     queue.segment_bytes = end.bytes;
+    let store: Arc<dyn ChunkStore> = Arc::clone(&born) as Arc<dyn ChunkStore>;
     let shared = Shared {
         machine: machine.clone(),
         local_format: publisher.published.bases.format,
         current: Current::new(Arc::clone(&store), parts.state, parts.last),
         store,
+        born,
         options,
         spares,
         next_tree_id: AtomicU64::new(parts.next_tree_id),
@@ -249,7 +234,7 @@ fn assemble(
         conflict_seed: random(&*machine.chance),
         transactions: OpenTransactions::default(),
         intents: Intents::default(),
-        recycler: Arc::new(Recycler::new(options.memtable_bytes_max)),
+        recycler,
         flusher: Mutex::new(Vec::new()),
         publisher: Mutex::new(publisher),
         work: Mutex::new(Work::default()),

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreLayer};
-use frond_tree::{Bounds, Direction, Tree, Value};
+use frond_tree::{Bounds, Content, Direction, Tree, Value};
 
 use crate::difference::Difference;
 use crate::ids::TreeId;
@@ -211,6 +211,31 @@ impl OwnWrites {
     /// The chunk, if this transaction brought it.
     pub fn chunk(&self, hash: ChunkHash) -> Option<Chunk> {
         self.chunks.get(&hash).cloned()
+    }
+
+    /// The chunks that this transaction didn't bring, and that are referred to by values that don't come in the place of
+    /// others: those of the value before are there whatever happens.
+    pub fn foreign(&self) -> Vec<ChunkHash> {
+        let writes = self.writes.values().flat_map(BTreeMap::values);
+        let mut open: Vec<ChunkHash> = Vec::new();
+        for value in
+            writes.filter(|write| write.difference.is_none()).filter_map(|it| it.value.as_ref())
+        {
+            match value.content {
+                Content::Inline(_) => {}
+                Content::Chunk { hash, .. } => open.push(hash),
+                Content::Sequence { root, .. } => open.push(root),
+            }
+        }
+        let (mut foreign, mut known) = (Vec::new(), BTreeSet::new());
+        while let Some(hash) = open.pop() {
+            match self.chunks.get(&hash) {
+                None => foreign.push(hash),
+                Some(chunk) if known.insert(hash) => open.extend(chunk.references()),
+                Some(_) => {}
+            }
+        }
+        foreign
     }
 
     /// What was asked to be unchanged.

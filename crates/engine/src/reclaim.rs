@@ -5,7 +5,8 @@
 //! 1. What is published. That is the store's named root: its base map refers to each tree's base, the
 //!    system tree among them, whose values refer to the commits of all databases.
 //! 2. What a State holds that somebody may still read: bases that are not published yet, or not any
-//!    more, the bases that the log names, and the values in its memtables that lie out of line. A snapshot keeps its State, and so a
+//!    more, the bases that the log names, and the values in its memtables that lie out of line. Of chunks that aren't in packs
+//!    yet, what they refer to there (`overlay::born`), and what the log makes them of. A snapshot keeps its State, and so a
 //!    cursor isn't disturbed before it is too old (`age`).
 //! 3. What is being made. Whoever puts chunks holds a session of the store meanwhile: a transaction from
 //!    its beginning to its end, folds and flushes until what they made is in a State.
@@ -106,20 +107,23 @@ impl Shared {
     }
 
     /// What is needed beside the store's named roots.
-    fn held_roots(&self) -> Vec<ChunkHash> {
+    pub fn held_roots(&self) -> Vec<ChunkHash> {
         let logged = self.logged_bases().clone();
         let mut roots: HashSet<ChunkHash> = logged.into_iter().map(|(_, root)| root).collect();
+        self.born.all().keep_all(&mut roots);
         let mut memtables = HashSet::new();
         for state in self.held_states() {
             add_bases(&state, &mut roots);
             for memtable in state.memtables() {
                 // States share most memtables.
                 if memtables.insert(Arc::as_ptr(memtable)) {
+                    let mut keep = |hash| self.born.all().keep(hash, &mut roots);
                     memtable.for_each_value(|value| match value.content {
                         Content::Inline(_) => {}
-                        Content::Chunk { hash, .. } => drop(roots.insert(hash)),
-                        Content::Sequence { root, .. } => drop(roots.insert(root)),
+                        Content::Chunk { hash, .. } => keep(hash),
+                        Content::Sequence { root, .. } => keep(root),
                     });
+                    memtable.born().needs().into_iter().for_each(keep);
                 }
             }
         }

@@ -26,6 +26,7 @@ use crate::intents::Intents;
 use crate::log::format::SegmentNumber;
 use crate::log::spares::Spares;
 use crate::open_transactions::OpenTransactions;
+use crate::overlay::born::StoreWithBorn;
 use crate::overlay::memtable::Memtable;
 use crate::overlay::recycle::Recycler;
 use crate::pace::Pace;
@@ -40,7 +41,10 @@ use crate::work::Work;
 /// The engine behind its handles.
 pub(crate) struct Shared {
     pub machine: Machine,
+    /// Packs, and what is born and not in them yet.
     pub store: Arc<dyn ChunkStore>,
+    /// The same.
+    pub born: Arc<StoreWithBorn>,
     pub options: EngineOptions,
     /// Files of the log for segments to come.
     pub spares: Arc<Spares>,

@@ -498,6 +498,7 @@ impl Transaction {
         if self.own.is_empty() {
             return Ok(self.open.snapshot.sequence());
         }
+        self.pack_foreign()?;
         let own = std::mem::take(&mut self.own);
         let has_read = self.has_read.load(Ordering::Relaxed);
         let beginning = Beginning {
@@ -506,6 +507,21 @@ impl Transaction {
             without_claims: (self.claims.manner == Manner::Optimistic).then_some(self.claims.owner),
         };
         self.shared.commit(beginning, own, durability)
+    }
+
+    /// Has packed what the transaction refers to and others brought: what it comes from may be replaced before this
+    /// commits, and nobody else has it then.
+    fn pack_foreign(&self) -> Result<(), EngineError> {
+        let born = &self.shared.born;
+        if born.all().is_empty() {
+            return Ok(());
+        }
+        let foreign = self.own.foreign();
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        born.pack(foreign)?;
+        self.open.snapshot.check_age()
     }
 
     fn check_size(&self) -> Result<(), EngineError> {

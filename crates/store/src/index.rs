@@ -169,7 +169,7 @@ impl Index {
 
 /// Takes a name's first eight bytes: it is a cryptographic hash already.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct NameHasherBuilder;
+pub struct NameHasherBuilder;
 
 impl BuildHasher for NameHasherBuilder {
     type Hasher = NameHasher;
@@ -179,8 +179,9 @@ impl BuildHasher for NameHasherBuilder {
     }
 }
 
+/// See [`NameHasherBuilder`].
 #[derive(Clone, Copy)]
-pub(crate) struct NameHasher(u64);
+pub struct NameHasher(u64);
 
 impl Hasher for NameHasher {
     fn write(&mut self, bytes: &[u8]) {

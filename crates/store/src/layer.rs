@@ -15,6 +15,18 @@ pub trait StoreLayer: Send + Sync {
         None
     }
 
+    /// Whether the chunks named `hashes` are here or behind.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::has_many`].
+    fn has(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+        let mut has = self.inner().has_many(hashes)?;
+        for (has, hash) in has.iter_mut().zip(hashes) {
+            *has = *has || self.own(*hash).is_some();
+        }
+        Ok(has)
+    }
+
     /// Takes chunks, put with a hint or without.
     ///
     /// # Errors
@@ -49,11 +61,7 @@ impl<L: StoreLayer> ChunkStore for L {
     }
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        let mut has = self.inner().has_many(hashes)?;
-        for (has, hash) in has.iter_mut().zip(hashes) {
-            *has = *has || self.own(*hash).is_some();
-        }
-        Ok(has)
+        self.has(hashes)
     }
 
     fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {

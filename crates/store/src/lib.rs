@@ -28,6 +28,7 @@ mod session;
 pub use chunk::{Chunk, ChunkHash, ChunkKind};
 pub use collection::{CollectOptions, Collected, Collection};
 pub use error::StoreError;
+pub use index::NameHasherBuilder;
 pub use layer::{PutFor, StoreLayer};
 pub use manifest::ROOT_NAME_BYTES_MAX;
 pub use session::Session;

@@ -98,7 +98,8 @@ fn step(frond: &Frond, number: usize, random: &mut Random) -> Result<(), Error> 
     }
     match random.below(12) {
         0 => commit(&main),
-        1 => frond.engine().checkpoint().map_err(Error::from),
+        1 if random.one_in(2) => frond.engine().checkpoint().map_err(Error::from),
+        1 => frond.engine().flush().map_err(Error::from),
         2 => frond.engine().reclaim(ReclaimOptions::default()).map(drop).map_err(Error::from),
         _ => {
             let database = match random.one_in(3) && number > 3 {

@@ -22,8 +22,8 @@ pub(crate) trait Before {
     /// The bytes of the value that `key` had; `None`: what it got isn't needed any more.
     fn value(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError>;
 
-    /// The chunk `old`; `None`: it isn't needed, since `new`, which is made of it, is there.
-    fn chunk(&mut self, new: ChunkHash, old: ChunkHash) -> Result<Option<Chunk>, DecodeError>;
+    /// The chunk `old`, of which another is made.
+    fn chunk(&mut self, old: ChunkHash) -> Result<Chunk, DecodeError>;
 }
 
 /// Why a payload can't be read.
@@ -76,7 +76,7 @@ impl Decoded {
             record.writes.push((tree, entries));
         }
         for _ in 0..reader.u32()? {
-            record.chunks.extend(reader.chunk(before)?);
+            record.chunks.push(reader.chunk(before)?);
         }
         record.event = match reader.u8()? {
             TAG_NO_EVENT => None,
@@ -194,25 +194,24 @@ impl Reader {
         Ok(patch)
     }
 
-    /// A chunk, unless it isn't needed.
-    fn chunk(&mut self, before: &mut dyn Before) -> Result<Option<Chunk>, DecodeError> {
+    fn chunk(&mut self, before: &mut dyn Before) -> Result<Chunk, DecodeError> {
         let encoded = match self.u8()? {
             TAG_WHOLE_CHUNK => self.bytes()?,
             TAG_PATCHED_CHUNK => return self.patched_chunk(before),
             _ => return Err(DecodeError::Wrong("an unknown tag of a chunk")),
         };
-        Ok(Some(chunk_of(encoded)?))
+        Ok(chunk_of(encoded)?)
     }
 
-    fn patched_chunk(&mut self, before: &mut dyn Before) -> Result<Option<Chunk>, DecodeError> {
+    fn patched_chunk(&mut self, before: &mut dyn Before) -> Result<Chunk, DecodeError> {
         let (new, old) = (ChunkHash(self.array()?), ChunkHash(self.array()?));
         let patch = self.patch()?;
-        let Some(old) = before.chunk(new, old)? else { return Ok(None) };
+        let old = before.chunk(old)?;
         let chunk = chunk_of(patch.apply(old.encoded())?.into())?;
         if chunk.hash() != new {
             return Err(DecodeError::Wrong("a patched chunk is another than it was"));
         }
-        Ok(Some(chunk))
+        Ok(chunk)
     }
 }
 
@@ -248,9 +247,8 @@ mod tests {
             Ok((self.needless != Some(key)).then(|| Bytes::from_static(&OLD)))
         }
 
-        fn chunk(&mut self, new: ChunkHash, old: ChunkHash) -> Result<Option<Chunk>, DecodeError> {
-            assert_ne!(new, old);
-            if old == old_chunk().hash() { Ok(Some(old_chunk())) } else { Err("none".into()) }
+        fn chunk(&mut self, old: ChunkHash) -> Result<Chunk, DecodeError> {
+            if old == old_chunk().hash() { Ok(old_chunk()) } else { Err("none".into()) }
         }
     }
 

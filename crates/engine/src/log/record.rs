@@ -55,7 +55,7 @@ pub(crate) struct Record {
     pub bases: Vec<(TreeId, Option<Tree>)>,
     /// Writes by tree, the keys ascending.
     pub writes: Vec<(TreeId, Vec<OverlayEntry>)>,
-    /// Chunks born in the transaction.
+    /// Chunks born in the transaction, by their names.
     pub chunks: Vec<Chunk>,
     /// For the layer above.
     pub event: Option<Bytes>,
@@ -87,6 +87,26 @@ impl Patches {
 }
 
 impl Record {
+    /// The chunks from which the log makes some of the record's.
+    pub fn origins(&self) -> Vec<ChunkHash> {
+        self.patches.chunks.values().map(|patched| patched.old).collect()
+    }
+
+    /// Calls `tell` with each chunk that a value names and the record doesn't bring.
+    pub fn for_each_foreign(&self, mut tell: impl FnMut(ChunkHash)) {
+        let values = self.writes.iter().flat_map(|(_, entries)| entries);
+        for value in values.filter_map(|(_, value)| value.as_ref()) {
+            let (Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. }) =
+                value.content
+            else {
+                continue;
+            };
+            if self.chunks.binary_search_by_key(&hash, Chunk::hash).is_err() {
+                tell(hash);
+            }
+        }
+    }
+
     /// The payload that goes into the log.
     #[cfg(test)]
     pub fn encode(&self) -> Vec<u8> {

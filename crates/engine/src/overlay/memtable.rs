@@ -20,6 +20,7 @@ use crossbeam_skiplist::SkipMap;
 use frond_tree::{Bounds, Content, Direction, Value};
 
 use crate::ids::{Sequence, TreeId};
+use crate::overlay::born::{Births, Born, BornHere};
 use crate::overlay::recycle::Recycler;
 use crate::overlay::stored::{TreeWrites, writes_of};
 pub(crate) use blocks::Block;
@@ -58,6 +59,7 @@ pub(crate) struct Memtable {
     trees: SkipMap<TreeId, TreeTable>,
     bytes: AtomicU64,
     recycler: Arc<Recycler>,
+    born: BornHere,
 }
 
 /// Recent writes of one tree.
@@ -167,9 +169,21 @@ fn each_touched(journal: &[Touched], window: Window, mut take: impl FnMut(&Touch
 }
 
 impl Memtable {
-    /// An empty one, whose memory comes from `recycler` and goes back there.
-    pub fn new(recycler: &Arc<Recycler>) -> Memtable {
-        Memtable { recycler: Arc::clone(recycler), ..Memtable::default() }
+    /// An empty one, whose memory comes from `recycler` and goes back there, and whose chunks others find in `born`.
+    pub fn new(recycler: &Arc<Recycler>, born: &Arc<Born>) -> Memtable {
+        let (recycler, born) = (Arc::clone(recycler), BornHere::new(born));
+        Memtable { recycler, born, ..Memtable::default() }
+    }
+
+    /// Adds what a transaction brings besides its writes; before these, which refer to it. It stays if they are
+    /// taken back.
+    pub fn add_births(&self, births: &Births) {
+        self.bytes.fetch_add(self.born.add(births), Atomic::Relaxed);
+    }
+
+    /// What was born here.
+    pub fn born(&self) -> &BornHere {
+        &self.born
     }
 
     /// Adds the writes of one transaction, as they lie in its record's payload.
@@ -207,6 +221,7 @@ impl Memtable {
             *table.value().journal() = Vec::new();
         }
         self.trees.clear();
+        self.born.clear();
     }
 
     /// About how much memory the entries take.

@@ -1,6 +1,7 @@
 //! The engine from outside: over the store in memory and over the simulated disk.
 
 mod basics;
+mod born;
 mod concurrency;
 mod crashes;
 mod differences;

@@ -196,6 +196,7 @@ impl Splice<'_> {
             kept_count += 1;
         }
         let writer = self.builder.levels.writer(usize::from(node.level()));
+        writer.reserve(node);
         writer.kept_count = kept_count;
         writer.window.clear();
         match writer.window.is_filled_by(kept_count, kept_bytes) {

@@ -42,6 +42,19 @@ impl SequenceWriter {
         self.grow(hash, entry_bytes(0, item.len()) + reference_bytes)
     }
 
+    /// Makes room for a node that is about like `node`.
+    pub(super) fn reserve(&mut self, node: &SequenceNode) {
+        let count = node.entry_count() + 1;
+        self.references.reserve(node.chunk().reference_count() + 1);
+        match node.is_leaf() {
+            true => {
+                self.items.reserve(node.chunk().payload().len());
+                self.ends.reserve(count);
+            }
+            false => self.children.reserve(count),
+        }
+    }
+
     fn grow(&mut self, hash: u64, bytes: u64) -> bool {
         let before = self.bytes;
         self.bytes += bytes;

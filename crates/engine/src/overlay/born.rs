@@ -1,0 +1,332 @@
+//! Chunks that were born in transactions, as long as the log has them and packs need not.
+//!
+//! A large value that is changed again and again has a few new chunks each time, and mostly only the last ones are
+//! ever needed on the disk. So a commit puts them here, and a reader finds them through [`StoreWithBorn`]; packs get
+//! them when something refers to them that lies in packs itself, which is when the value is flushed or folded.
+//!
+//! *Invariants*
+//! 1. What is in packs refers to nothing but what is in packs: whoever puts a chunk has all packed first that it
+//!    reaches here. So whoever begins at a root, a tree or a commit needn't know of this.
+//! 2. A chunk stays here as long as a memtable that has it: what a snapshot shows can be read.
+//! 3. What a chunk here refers to is here or in packs, and so is what a record of a memtable needs besides. Collections
+//!    keep that ([`Born::keep_all`]); before the log's segments of a memtable go, `flush` has packed what the
+//!    memtables after it need of it.
+//! 4. What is *packed* is in packs, with all that it reaches. It is kept there as long as it is here.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use frond_store::chunk::HASH_BYTES;
+use frond_store::{
+    Chunk, ChunkHash, ChunkStore, Lifetime, NameHasherBuilder, StoreError, StoreLayer,
+};
+
+use crate::log::record::Record;
+
+const NO_PANIC: &str = "no panic while the lock is held";
+
+/// Threads that look up different chunks don't meet at a lock mostly.
+const SHARD_COUNT: usize = 64;
+/// Memory that a chunk takes here besides its bytes.
+const CHUNK_OVERHEAD_BYTES: u64 = 250;
+/// Chunks are packed in batches of about this.
+const BATCH_BYTES: usize = 1 << 20;
+/// The chunks of one transaction are packed at once if they are more than this: a write and a look at the index are
+/// little to that then, and they would fill the memtable.
+const BORN_BYTES_MAX: usize = 256 << 10;
+
+/// All of them, whatever memtable has them.
+///
+/// *Thread safety*: every method may be called at any time; a shard's lock is taken last, and held for a look-up.
+pub(crate) struct Born {
+    shards: [RwLock<Shard>; SHARD_COUNT],
+    count: AtomicUsize,
+}
+
+type Shard = HashMap<ChunkHash, Entry, NameHasherBuilder>;
+
+struct Entry {
+    chunk: Chunk,
+    /// How often memtables have it.
+    holders: usize,
+    is_packed: AtomicBool,
+}
+
+impl Default for Born {
+    fn default() -> Born {
+        Born { shards: std::array::from_fn(|_| RwLock::default()), count: AtomicUsize::new(0) }
+    }
+}
+
+impl Born {
+    /// Whether there are none: then nothing else need be asked.
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// The chunk, if it is here.
+    pub fn get(&self, hash: ChunkHash) -> Option<Chunk> {
+        if self.is_empty() {
+            return None;
+        }
+        self.shard(hash).get(&hash).map(|entry| entry.chunk.clone())
+    }
+
+    /// The chunk, if it is here and not packed.
+    fn unpacked(&self, hash: ChunkHash) -> Option<Chunk> {
+        let shard = self.shard(hash);
+        let entry = shard.get(&hash).filter(|entry| !entry.is_packed.load(Ordering::Acquire));
+        entry.map(|entry| entry.chunk.clone())
+    }
+
+    /// Packs what `roots` reach here.
+    pub fn pack(
+        &self,
+        store: &dyn ChunkStore,
+        lifetime: Lifetime,
+        roots: impl IntoIterator<Item = ChunkHash>,
+    ) -> Result<(), StoreError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let mut reached: Vec<Chunk> = Vec::new();
+        let mut known: HashSet<ChunkHash> = HashSet::new();
+        let mut open: Vec<ChunkHash> = roots.into_iter().collect();
+        while let Some(hash) = open.pop() {
+            let Some(chunk) = self.unpacked(hash) else { continue };
+            if known.insert(hash) {
+                open.extend(chunk.references());
+                reached.push(chunk);
+            }
+        }
+        for batch in batches(&reached) {
+            store.put_many_for(lifetime, batch)?;
+        }
+        // Not before all are put: another thread doesn't go on below what is packed.
+        self.note_packed(reached.iter().map(Chunk::hash));
+        Ok(())
+    }
+
+    /// Notes that these are in packs, with all that they reach.
+    fn note_packed(&self, hashes: impl IntoIterator<Item = ChunkHash>) {
+        for hash in hashes {
+            if let Some(entry) = self.shard(hash).get(&hash) {
+                entry.is_packed.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    /// Adds to `kept` what must be kept in packs so that all that `hash` reaches is here or there.
+    pub fn keep(&self, hash: ChunkHash, kept: &mut HashSet<ChunkHash>) {
+        match self.unpacked(hash) {
+            Some(chunk) => {
+                kept.extend(chunk.references().filter(|it| self.unpacked(*it).is_none()))
+            }
+            None => drop(kept.insert(hash)),
+        }
+    }
+
+    /// As `keep`, for all that is here.
+    pub fn keep_all(&self, kept: &mut HashSet<ChunkHash>) {
+        for shard in &self.shards {
+            let hashes: Vec<ChunkHash> = shard.read().expect(NO_PANIC).keys().copied().collect();
+            hashes.into_iter().for_each(|hash| self.keep(hash, kept));
+        }
+    }
+
+    fn add(&self, chunk: &Chunk) {
+        let mut shard = self.shard_mut(chunk.hash());
+        let entry = shard.entry(chunk.hash()).or_insert_with(|| {
+            self.count.fetch_add(1, Ordering::AcqRel);
+            Entry { chunk: chunk.clone(), holders: 0, is_packed: AtomicBool::new(false) }
+        });
+        entry.holders += 1;
+    }
+
+    fn release(&self, hash: ChunkHash) {
+        let mut shard = self.shard_mut(hash);
+        let Some(entry) = shard.get_mut(&hash) else { return };
+        entry.holders -= 1;
+        if entry.holders == 0 {
+            self.count.fetch_sub(1, Ordering::AcqRel);
+            shard.remove(&hash);
+        }
+    }
+
+    fn shard(&self, hash: ChunkHash) -> RwLockReadGuard<'_, Shard> {
+        self.shards[shard_of(hash)].read().expect(NO_PANIC)
+    }
+
+    fn shard_mut(&self, hash: ChunkHash) -> RwLockWriteGuard<'_, Shard> {
+        self.shards[shard_of(hash)].write().expect(NO_PANIC)
+    }
+}
+
+fn shard_of(hash: ChunkHash) -> usize {
+    // Not the bytes that the shard's table takes.
+    usize::from(hash.0[HASH_BYTES - 1]) % SHARD_COUNT
+}
+
+fn batches(chunks: &[Chunk]) -> impl Iterator<Item = &[Chunk]> {
+    let mut bytes = 0;
+    chunks.chunk_by(move |left, _| {
+        bytes += left.encoded().len();
+        let goes_on = bytes < BATCH_BYTES;
+        bytes = if goes_on { bytes } else { 0 };
+        goes_on
+    })
+}
+
+/// What a transaction brings to its memtable besides its entries.
+#[derive(Default)]
+pub(crate) struct Births {
+    /// Chunks that its values reach.
+    pub chunks: Vec<Chunk>,
+    /// What it needs besides what these refer to: chunks from which the log makes its own, and values' chunks that
+    /// it didn't bring.
+    pub needs: Vec<ChunkHash>,
+}
+
+impl Births {
+    /// What the memtable gets of a record, of which the log makes some chunks from `origins`. Many chunks are packed
+    /// at once instead.
+    pub fn of(
+        record: &Record,
+        origins: Vec<ChunkHash>,
+        store: &dyn ChunkStore,
+    ) -> Result<Births, StoreError> {
+        let mut needs = origins;
+        record.for_each_foreign(|hash| needs.push(hash));
+        let bytes: usize = record.chunks.iter().map(|chunk| chunk.encoded().len()).sum();
+        if bytes <= BORN_BYTES_MAX {
+            return Ok(Births { chunks: record.chunks.clone(), needs });
+        }
+        store.put_many(&record.chunks)?;
+        Ok(Births { chunks: Vec::new(), needs })
+    }
+}
+
+/// What a memtable has of all that was born.
+#[derive(Default)]
+pub(crate) struct BornHere {
+    born: Arc<Born>,
+    names: Mutex<Names>,
+}
+
+#[derive(Default)]
+struct Names {
+    chunks: Vec<ChunkHash>,
+    needs: Vec<ChunkHash>,
+}
+
+impl BornHere {
+    /// Nothing yet.
+    pub fn new(born: &Arc<Born>) -> BornHere {
+        BornHere { born: Arc::clone(born), names: Mutex::default() }
+    }
+
+    /// Takes what a transaction brings. Returns the memory taken.
+    pub fn add(&self, births: &Births) -> u64 {
+        births.chunks.iter().for_each(|chunk| self.born.add(chunk));
+        let mut names = self.names();
+        names.chunks.extend(births.chunks.iter().map(Chunk::hash));
+        names.needs.extend(&births.needs);
+        let bytes = |chunk: &Chunk| chunk.encoded().len() as u64 + CHUNK_OVERHEAD_BYTES;
+        births.chunks.iter().map(bytes).sum::<u64>() + size_of_val(&births.needs[..]) as u64
+    }
+
+    /// The chunks, some of them perhaps more than once.
+    pub fn chunks(&self) -> Vec<ChunkHash> {
+        self.names().chunks.clone()
+    }
+
+    /// What its transactions need besides what their chunks refer to.
+    pub fn needs(&self) -> Vec<ChunkHash> {
+        self.names().needs.clone()
+    }
+
+    /// What its transactions need, and may not have brought.
+    pub fn all_needs(&self) -> HashSet<ChunkHash> {
+        let mut needs: HashSet<ChunkHash> = self.needs().into_iter().collect();
+        for chunk in self.chunks().into_iter().filter_map(|hash| self.born.get(hash)) {
+            needs.extend(chunk.references());
+        }
+        needs
+    }
+
+    /// Lets go of all.
+    pub fn clear(&self) {
+        let names = std::mem::take(&mut *self.names());
+        names.chunks.into_iter().for_each(|hash| self.born.release(hash));
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().expect(NO_PANIC)
+    }
+}
+
+impl Drop for BornHere {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// A store with what is born and not in its packs yet; keeps invariant 1.
+pub(crate) struct StoreWithBorn {
+    /// The packs.
+    pub store: Arc<dyn ChunkStore>,
+    born: Arc<Born>,
+}
+
+impl StoreWithBorn {
+    /// Nothing is born yet.
+    pub fn new(store: Arc<dyn ChunkStore>) -> Arc<StoreWithBorn> {
+        Arc::new(StoreWithBorn { store, born: Arc::default() })
+    }
+
+    /// What is born.
+    pub fn all(&self) -> &Arc<Born> {
+        &self.born
+    }
+
+    /// Packs what `roots` reach of what is born.
+    pub fn pack(&self, roots: impl IntoIterator<Item = ChunkHash>) -> Result<(), StoreError> {
+        self.born.pack(&*self.store, Lifetime::Working, roots)
+    }
+}
+
+impl StoreLayer for StoreWithBorn {
+    fn inner(&self) -> &dyn ChunkStore {
+        &*self.store
+    }
+
+    fn own(&self, hash: ChunkHash) -> Option<Chunk> {
+        self.born.get(hash)
+    }
+
+    /// Whoever is told that a chunk is there may refer to it later, when no memtable has it any more.
+    fn has(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+        self.pack(hashes.iter().copied())?;
+        self.store.has_many(hashes)
+    }
+
+    fn put(&self, hint: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {
+        if self.born.is_empty() {
+            return put(&*self.store, hint, chunks);
+        }
+        // What a run refers to its tree needs later.
+        let lifetime = hint.filter(|hint| *hint == Lifetime::Lasting).unwrap_or(Lifetime::Working);
+        self.born.pack(&*self.store, lifetime, chunks.iter().flat_map(Chunk::references))?;
+        put(&*self.store, hint, chunks)?;
+        self.born.note_packed(chunks.iter().map(Chunk::hash));
+        Ok(())
+    }
+}
+
+fn put(store: &dyn ChunkStore, hint: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {
+    match hint {
+        Some(lifetime) => store.put_many_for(lifetime, chunks),
+        None => store.put_many(chunks),
+    }
+}
