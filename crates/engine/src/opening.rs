@@ -30,6 +30,7 @@ use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
 };
 use crate::state::{Base, Era, State};
+use crate::trouble::Troubles;
 use crate::work::Work;
 
 /// Base chunks are read in batches of this.
@@ -261,6 +262,7 @@ fn assemble(
         courtesy: Arc::default(),
         at_work: RwLock::default(),
         counters: Counters::default(),
+        troubles: Troubles::default(),
         slowest: Slowest::default(),
     };
     shared.note_all_runs();

@@ -9,3 +9,4 @@ mod model;
 mod reclaim;
 mod recycling;
 mod rig;
+mod trouble;
