@@ -1,5 +1,7 @@
 //! Opening: what is published, then what the log says happened since.
 
+mod ahead;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, RwLock};
@@ -16,7 +18,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::intents::Intents;
 use crate::log::decode::{Before, DecodeError, Decoded};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
-use crate::log::recovery::{LogEnd, replay};
+use crate::log::recovery::{LogEnd, Replay, replay};
 use crate::log::spares::Spares;
 use crate::log::writer::Writer;
 use crate::open_transactions::OpenTransactions;
@@ -32,6 +34,7 @@ use crate::state::format::{
 use crate::state::{Base, Era, State};
 use crate::trouble::Troubles;
 use crate::work::Work;
+use ahead::Ahead;
 
 /// Base chunks are read in batches of this.
 const BASES_BATCH: usize = 256;
@@ -51,9 +54,7 @@ pub(crate) fn open(
         None => create(machine, &*store)?,
     };
     let mut replayed = Replayed::new(&store, &published)?;
-    let end = replay(machine, published.segment, &mut |sequence, payload| {
-        replayed.apply(sequence, &payload)
-    })?;
+    let end = replay(machine, published.segment, &mut replayed)?;
     replayed.put_chunks()?;
     let (parts, publisher) =
         (replayed.parts, Publisher { root, published, first_segment: published.segment });
@@ -107,6 +108,7 @@ struct Replayed<'a> {
     chunk_bytes: usize,
     /// Of the record that is being read.
     sequence: Sequence,
+    ahead: Ahead,
 }
 
 struct ReplayedParts {
@@ -132,7 +134,58 @@ impl<'a> Replayed<'a> {
             parts.state.trees.modify(tree, |eras| eras.push(era));
         }
         let (chunks, chunk_bytes, sequence) = (BTreeMap::new(), 0, Sequence::ZERO);
-        Ok(Replayed { store, parts, chunks, chunk_bytes, sequence })
+        Ok(Replayed { store, parts, chunks, chunk_bytes, sequence, ahead: Ahead::default() })
+    }
+
+    fn put_chunks(&mut self) -> Result<(), EngineError> {
+        let chunks: Vec<Chunk> = std::mem::take(&mut self.chunks).into_values().collect();
+        self.store.put_many(&chunks)?;
+        self.chunk_bytes = 0;
+        Ok(())
+    }
+
+    /// The bytes of the value that `key` had before the record that is being read.
+    fn value_before(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        let wanted = self.ahead.take(&**self.store, &self.parts.state, (self.sequence, tree, key));
+        let before = self.sequence.preceding();
+        let era = self.parts.state.era(tree, before);
+        let Some((era, base)) = era.and_then(|era| Some((era, era.base.as_ref()?))) else {
+            return Ok(None);
+        };
+        if self.sequence <= base.folded_to {
+            return Ok(None); // Nobody asks the memtable for it any more.
+        }
+        let state = &self.parts.state;
+        let written = state.find_recent((tree, base), key, before);
+        let value = match (written, wanted) {
+            (None, Some(old)) if old.era == era.from => return Ok(Some(old.bytes)),
+            (None, _) => base.get(&**self.store, key)?,
+            (Some(written), _) => written,
+        };
+        let Some(value) = value else { return Ok(Some(Bytes::new())) };
+        if !matches!(value.content, Content::Inline(_)) {
+            self.put_chunks()?;
+        }
+        Ok(Some(value.read(&**self.store)?))
+    }
+
+    /// The chunk of that name, unless `new` is there already.
+    fn chunk_before(
+        &mut self,
+        new: ChunkHash,
+        old: ChunkHash,
+    ) -> Result<Option<Chunk>, EngineError> {
+        if self.chunks.contains_key(&new) || self.store.has_many(&[new])? == [true] {
+            return Ok(None);
+        }
+        let known = self.chunks.get(&old).cloned();
+        Ok(Some(known.map_or_else(|| self.store.get(old), Ok)?))
+    }
+}
+
+impl Replay for Replayed<'_> {
+    fn expect(&mut self, sequence: Sequence, payload: &Bytes) {
+        self.ahead.expect(sequence, payload);
     }
 
     fn apply(&mut self, sequence: Sequence, payload: &Bytes) -> Result<(), DecodeError> {
@@ -153,44 +206,6 @@ impl<'a> Replayed<'a> {
         }
         let is_batch = self.chunk_bytes >= CHUNKS_BATCH_BYTES;
         if is_batch { self.put_chunks().map_err(DecodeError::Before) } else { Ok(()) }
-    }
-
-    fn put_chunks(&mut self) -> Result<(), EngineError> {
-        let chunks: Vec<Chunk> = std::mem::take(&mut self.chunks).into_values().collect();
-        self.store.put_many(&chunks)?;
-        self.chunk_bytes = 0;
-        Ok(())
-    }
-
-    /// The bytes of the value that `key` had before the record that is being read.
-    fn value_before(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
-        let before = self.sequence.preceding();
-        let era = self.parts.state.era(tree, before);
-        let Some(base) = era.and_then(|era| era.base.as_ref()) else { return Ok(None) };
-        if self.sequence <= base.folded_to {
-            return Ok(None); // Nobody asks the memtable for it any more.
-        }
-        let state = &self.parts.state;
-        let Some(value) = state.find(&**self.store, (tree, base), key, before)? else {
-            return Ok(Some(Bytes::new()));
-        };
-        if !matches!(value.content, Content::Inline(_)) {
-            self.put_chunks()?;
-        }
-        Ok(Some(value.read(&**self.store)?))
-    }
-
-    /// The chunk of that name, unless `new` is there already.
-    fn chunk_before(
-        &mut self,
-        new: ChunkHash,
-        old: ChunkHash,
-    ) -> Result<Option<Chunk>, EngineError> {
-        if self.chunks.contains_key(&new) || self.store.has_many(&[new])? == [true] {
-            return Ok(None);
-        }
-        let known = self.chunks.get(&old).cloned();
-        Ok(Some(known.map_or_else(|| self.store.get(old), Ok)?))
     }
 }
 
