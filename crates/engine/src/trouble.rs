@@ -19,6 +19,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// So many different lines are told; with more of them some are told again.
 const TOLD_COUNT_MAX: usize = 100;
 
+/// Takes a line for the log.
+type Sink = Box<dyn Fn(&str) + Send + Sync>;
+
 /// Something that failed in the background.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
@@ -35,7 +38,7 @@ pub struct Failure {
 pub(crate) struct Troubles {
     count: AtomicU64,
     known: Mutex<Known>,
-    sink: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
+    sink: OnceLock<Sink>,
 }
 
 #[derive(Default)]
