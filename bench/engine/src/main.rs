@@ -54,7 +54,7 @@ struct Arguments {
     #[arg(long, value_delimiter = ',', default_values_t = targets::NAMES.map(String::from))]
     targets: Vec<String>,
     /// Which workloads, separated by commas: indexed-insert, commits, ycsb-memory, ycsb-4x, scan,
-    /// scan-4x, tree, versions, small-memory.
+    /// scan-4x, tree, versions, small-memory, recovery.
     #[arg(long, value_delimiter = ',', default_values_t = workload::ALL.map(|workload| workload.name.to_owned()))]
     workloads: Vec<String>,
     /// Documents of indexed-insert.

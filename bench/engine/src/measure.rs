@@ -32,10 +32,19 @@ pub fn cpu_seconds() -> Result<f64, Failure> {
 
 /// Processor time of this process's living threads, in seconds; exact, but without those that ended.
 pub fn cpu_seconds_of_threads() -> Result<f64, Failure> {
+    cpu_seconds_of_threads_named(|_| true)
+}
+
+/// The same, of threads whose names are wanted.
+pub fn cpu_seconds_of_threads_named(is_wanted: impl Fn(&str) -> bool) -> Result<f64, Failure> {
     let mut nanos = 0;
     for task in fs::read_dir("/proc/self/task")? {
-        let schedule = fs::read_to_string(task?.path().join("schedstat"))?;
-        nanos += schedule.split_whitespace().next().ok_or("an empty schedstat")?.parse::<u64>()?;
+        let path = task?.path();
+        if is_wanted(fs::read_to_string(path.join("comm"))?.trim_end()) {
+            let schedule = fs::read_to_string(path.join("schedstat"))?;
+            let running = schedule.split_whitespace().next().ok_or("an empty schedstat")?;
+            nanos += running.parse::<u64>()?;
+        }
     }
     Ok(nanos as f64 / 1e9)
 }

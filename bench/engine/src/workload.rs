@@ -2,6 +2,7 @@
 
 mod commits;
 mod indexed_insert;
+mod recovery;
 mod scan;
 mod small_memory;
 mod tree;
@@ -63,7 +64,7 @@ pub struct Workload {
 }
 
 /// All of them, in the order of the report.
-pub const ALL: [Workload; 9] = [
+pub const ALL: [Workload; 10] = [
     Workload {
         name: "indexed-insert",
         title: "Insert with four indexes, cache 128 MB",
@@ -97,4 +98,5 @@ pub const ALL: [Workload; 9] = [
         title: "Data of eighty times the memory (Frond alone)",
         run: small_memory::run,
     },
+    Workload { name: "recovery", title: "Opening after a crash (Frond alone)", run: recovery::run },
 ];

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use frond_doc::{ObjectId, Timestamp};
-use frond_engine::{Engine, EngineCounters, TreeId};
+use frond_engine::{Engine, EngineCounters, Failure, TreeId};
 use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill, StageMemory};
 use frond_query::{Code, QueryError};
 use frond_store::StoreCounters;
@@ -88,7 +88,7 @@ pub struct Frond {
 const DOCUMENT_BYTES_MAX: u64 = i32::MAX as u64;
 
 /// Takes a line for the log.
-type NoticeSink = Box<dyn Fn(&str) + Send + Sync>;
+type NoticeSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Longer than a transaction takes that isn't waiting for its client; and short enough for one client that has two
 /// transactions open, which are in each other's way, to be told.
@@ -221,7 +221,10 @@ impl Frond {
     /// sink is.
     pub fn on_notice(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
         // A second server on one handle isn't worth an error: the lines go where they went.
-        drop(self.inner.notices.set(Box::new(sink)));
+        let sink: NoticeSink = Arc::new(sink);
+        if self.inner.notices.set(Arc::clone(&sink)).is_ok() {
+            self.inner.engine.on_failure(move |line| sink(line));
+        }
     }
 
     pub(crate) fn notice(&self, line: &str) {
@@ -233,6 +236,11 @@ impl Frond {
     /// What engine and store have done: for `serverStatus`.
     pub fn counters(&self) -> (EngineCounters, StoreCounters) {
         (self.inner.engine.counters(), self.inner.engine.store().counters())
+    }
+
+    /// What failed last in the background: for `serverStatus`, too.
+    pub fn last_failure(&self) -> Option<Failure> {
+        self.inner.engine.last_failure()
     }
 
     /// The moment of the last transaction that is visible: seconds since 1970 and a counter.

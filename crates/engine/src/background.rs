@@ -18,9 +18,10 @@ use crate::ids::Sequence;
 use crate::queue::Refusal;
 use crate::reclaim::reclaim_until_stopped;
 use crate::shared::{Shared, Signals};
+use crate::trouble::Pause;
 
-/// How long after a failed flush or fold the next one is tried: the disk may have room again.
-const RETRY: Duration = Duration::from_millis(100);
+/// A flush that failed is tried again so soon: writers wait for it, and are told after the second failure.
+const FLUSH_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// How often the flushing thread looks for flushed memtables that nobody reads any more.
 const FREE_EVERY: Duration = Duration::from_millis(20);
@@ -123,18 +124,25 @@ fn flush_until_stopped(shared: &Shared) {
     shared.courtesy.begin();
     let _panics = PoisonOnPanic(shared);
     let mut free_every = None;
+    let mut pause = None;
     while wait(shared, free_every, |signals| std::mem::take(&mut signals.flush_wanted)) {
         free_every = shared.free_flushed().then_some(FREE_EVERY);
         let flushed = shared.at_work(|| shared.flush_sealed());
         match flushed {
-            Ok(_) => shared.signals().flush_failure = None,
+            Ok(_) => {
+                pause = None;
+                shared.signals().flush_failure = None;
+                shared.troubles.end("flush");
+            }
             Err(error) => {
+                shared.note_failure("flush", &error);
                 shared.signal(|signals| {
                     signals.flush_failure = Some(refusal(&error));
                     signals.flush_failure_count += 1;
                     signals.flush_wanted = true;
                 });
-                if !wait(shared, Some(RETRY), |_| false) {
+                let length = pause.insert(Pause::after(pause, FLUSH_PAUSE_MAX)).length();
+                if !wait(shared, Some(length), |_| false) {
                     return;
                 }
             }
@@ -147,20 +155,11 @@ fn fold_until_stopped(shared: &Shared) {
     let _panics = PoisonOnPanic(shared);
     // What the generation was when there was nothing to do.
     let mut idle_since = None;
-    while wait(shared, None, |signals| idle_since != Some(signals.work_generation)) {
+    while wait(shared, shared.next_try(), |signals| idle_since != Some(signals.work_generation)) {
         let generation = shared.signals().work_generation;
-        let worked = shared.at_work(|| shared.work_once());
-        match worked {
-            Ok(true) => idle_since = None,
-            Ok(false) => idle_since = Some(generation),
-            Err(_) => {
-                // A full disk: tried again. Anything else has closed the engine, or will close it
-                // when a flush meets it; a reader that meets damage reports it.
-                if !wait(shared, Some(RETRY), |_| false) {
-                    return;
-                }
-            }
-        }
+        // A tree for which it failed is put off; there may be others.
+        let is_idle = matches!(shared.at_work(|| shared.work_once()), Ok(false));
+        idle_since = is_idle.then_some(generation);
     }
 }
 
@@ -170,9 +169,13 @@ fn sync_until_stopped(shared: &Shared) {
         if !wait(shared, Some(interval), |_| false) {
             return; // Closing has synced already.
         }
-        if shared.settle(Sequence(u64::MAX)).is_err() {
+        match shared.settle(Sequence(u64::MAX)) {
+            Ok(()) => shared.troubles.end("sync"),
             // A full disk: try again after the interval. A closed engine: stopped soon.
-            shared.signal(|signals| signals.sync_wanted = true);
+            Err(error) => {
+                shared.note_failure("sync", &error);
+                shared.signal(|signals| signals.sync_wanted = true);
+            }
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::slow::SlowCommit;
 use crate::snapshot::Snapshot;
 use crate::statistics::Histogram;
 use crate::transaction::Transaction;
+use crate::trouble::Failure;
 
 /// Settings of an [`Engine`].
 #[derive(Clone, Copy, Debug)]
@@ -283,8 +284,20 @@ impl Engine {
             flush_micros: shared.counters.flush_micros.read(),
             work_micros: shared.counters.work_micros.read(),
             delay_micros: shared.counters.delay_micros.read(),
+            background_failures: shared.troubles.count(),
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
         }
+    }
+
+    /// Has `sink` told of what fails in the background and is tried again: a line each, once until that
+    /// work succeeds. Only the first sink is.
+    pub fn on_failure(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
+        self.shared.troubles.tell(sink);
+    }
+
+    /// What failed last in the background since the opening.
+    pub fn last_failure(&self) -> Option<Failure> {
+        self.shared.troubles.last()
     }
 
     /// The slowest commits since the opening, the slowest of all first: what each waited for.
@@ -356,6 +369,8 @@ pub struct EngineCounters {
     pub delay_micros: Histogram,
     /// Bytes of filters in memory now.
     pub filter_bytes: u64,
+    /// Flushes, folds, merges, syncs and collections in the background that failed.
+    pub background_failures: u64,
     /// Bytes in memtables now.
     pub memtable_bytes: u64,
 }

@@ -2,7 +2,8 @@
 //!
 //! It applies all that lies over each tree at the snapshot, memtables and runs, syncs the results,
 //! and lays them over the bases of then (`state::base` tells why that is right whatever happened
-//! meanwhile), but publishes nothing: the log still has the entries, and the next flush publishes.
+//! meanwhile), but publishes nothing: the log still has the entries, and the next flush publishes. What a
+//! pass has done of the runs already (`work`) isn't done again.
 //! A base so folded may reach beyond the horizon of the published state; it is then published with
 //! its own Sequence, after the log was synced that far, so that a recovery, which replays everything
 //! above the horizon, always reaches it and never shows half a transaction.
@@ -16,6 +17,7 @@ use crate::publish::Outcome;
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
 use crate::state::{Base, Improvement};
+use crate::work::Done;
 
 /// A log segment of this size is closed by a version commit: small against any history, and large
 /// enough that publishing (a few syncs) is rare.
@@ -52,8 +54,10 @@ impl Shared {
         let best: Result<Vec<(Sequence, Base)>, EngineError> =
             trees.iter().map(|tree| self.best_base(snapshot, *tree)).collect();
         let best = best?;
-        let bases: Vec<(TreeId, &Base)> =
-            trees.iter().copied().zip(best.iter().map(|(_, base)| base)).collect();
+        let mut bases: Vec<(TreeId, &Base, Option<Done>)> = Vec::with_capacity(trees.len());
+        for (tree, (from, base)) in trees.iter().zip(&best) {
+            bases.push((*tree, base, self.done(*tree, *from, base)));
+        }
         let mut folded = Vec::with_capacity(trees.len());
         let mut outcomes: Vec<Outcome> = Vec::new();
         let better = snapshot.fold_many(&bases, lifetime)?;

@@ -1,6 +1,8 @@
 //! Opening: what is published, then what the log says happened since. What was born in the log's transactions is
 //! again, as it was in the process before.
 
+mod ahead;
+
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, RwLock};
@@ -17,7 +19,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::intents::Intents;
 use crate::log::decode::{Before, DecodeError, Decoded};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
-use crate::log::recovery::{LogEnd, replay};
+use crate::log::recovery::{LogEnd, Replay, replay};
 use crate::log::spares::Spares;
 use crate::log::writer::Writer;
 use crate::open_transactions::OpenTransactions;
@@ -33,7 +35,9 @@ use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
 };
 use crate::state::{Base, Era, State};
+use crate::trouble::Troubles;
 use crate::work::Work;
+use ahead::Ahead;
 
 /// Base chunks are read in batches of this.
 const BASES_BATCH: usize = 256;
@@ -55,9 +59,7 @@ pub(crate) fn open(
     let recycler = Arc::new(Recycler::new(options.memtable_bytes_max));
     let active = Arc::new(Memtable::new(&recycler, born.all()));
     let mut replayed = Replayed::new(&store, active, &published)?;
-    let end = replay(machine, published.segment, &mut |sequence, payload| {
-        replayed.apply(sequence, &payload)
-    })?;
+    let end = replay(machine, published.segment, &mut replayed)?;
     let (parts, publisher) =
         (replayed.parts, Publisher { root, published, first_segment: published.segment });
     Ok(assemble(machine, (born, recycler), options, publisher, parts, &end))
@@ -109,6 +111,7 @@ struct Replayed<'a> {
     sequence: Sequence,
     /// The chunks from which its own are made.
     origins: Vec<ChunkHash>,
+    ahead: Ahead,
 }
 
 struct ReplayedParts {
@@ -137,7 +140,36 @@ impl<'a> Replayed<'a> {
             let era = Era { from: Sequence::ZERO, base: Some(base) };
             parts.state.trees.modify(tree, |eras| eras.push(era));
         }
-        Ok(Replayed { store, parts, sequence: Sequence::ZERO, origins: Vec::new() })
+        let (sequence, origins, ahead) = (Sequence::ZERO, Vec::new(), Ahead::default());
+        Ok(Replayed { store, parts, sequence, origins, ahead })
+    }
+
+    /// The bytes of the value that `key` had before the record that is being read.
+    fn value_before(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        let wanted = self.ahead.take(&**self.store, &self.parts.state, (self.sequence, tree, key));
+        let before = self.sequence.preceding();
+        let era = self.parts.state.era(tree, before);
+        let Some((era, base)) = era.and_then(|era| Some((era, era.base.as_ref()?))) else {
+            return Ok(None);
+        };
+        if self.sequence <= base.folded_to {
+            return Ok(None); // Nobody asks the memtable for it any more.
+        }
+        let state = &self.parts.state;
+        let written = state.find_recent((tree, base), key, before);
+        let value = match (written, wanted) {
+            (None, Some(old)) if old.era == era.from => return Ok(Some(old.bytes)),
+            (None, _) => base.get(&**self.store, key)?,
+            (Some(written), _) => written,
+        };
+        let Some(value) = value else { return Ok(Some(Bytes::new())) };
+        Ok(Some(value.read(&**self.store)?))
+    }
+}
+
+impl Replay for Replayed<'_> {
+    fn expect(&mut self, sequence: Sequence, payload: &Bytes) {
+        self.ahead.expect(sequence, payload);
     }
 
     fn apply(&mut self, sequence: Sequence, payload: &Bytes) -> Result<(), DecodeError> {
@@ -157,21 +189,6 @@ impl<'a> Replayed<'a> {
         parts.state.active.add_births(&births);
         parts.state.active.insert(sequence, &for_memtable);
         Ok(())
-    }
-
-    /// The bytes of the value that `key` had before the record that is being read.
-    fn value_before(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
-        let before = self.sequence.preceding();
-        let era = self.parts.state.era(tree, before);
-        let Some(base) = era.and_then(|era| era.base.as_ref()) else { return Ok(None) };
-        if self.sequence <= base.folded_to {
-            return Ok(None); // Nobody asks the memtable for it any more.
-        }
-        let state = &self.parts.state;
-        let Some(value) = state.find(&**self.store, (tree, base), key, before)? else {
-            return Ok(Some(Bytes::new()));
-        };
-        Ok(Some(value.read(&**self.store)?))
     }
 }
 
@@ -246,6 +263,7 @@ fn assemble(
         courtesy: Arc::default(),
         at_work: RwLock::default(),
         counters: Counters::default(),
+        troubles: Troubles::default(),
         slowest: Slowest::default(),
     };
     shared.note_all_runs();

@@ -188,9 +188,15 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
         }
         let pacer = Pacer { urgent_from: due + due / 4, ..Pacer::new(shared, bytes_a_second) };
         due = match shared.reclaim_paced(options, pacer) {
-            Ok(collected) => collected.bytes_after + collected.bytes_after / 2,
-            // A full disk or damage: whoever asks for a collection is told. Tried again after more growth.
-            Err(_) => stored(),
+            Ok(collected) => {
+                shared.troubles.end("collection");
+                collected.bytes_after + collected.bytes_after / 2
+            }
+            // A full disk or damage: tried again after more growth.
+            Err(error) => {
+                shared.note_failure("collection", &error);
+                stored()
+            }
         }
         .saturating_add(GROWTH_BYTES_MIN);
     }

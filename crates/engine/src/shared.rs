@@ -1,7 +1,7 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
 //! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`,
-//! `group` (its own), `transactions` (a lane's), `intents` (two of its own), `current`, `unpublished`, `logged_bases`, `work`, `signals`. None but the first two is
+//! `group` (its own), `transactions` (a lane's), `intents` (two of its own), `current`, `unpublished`, `logged_bases`, `work`, `signals`, that of `troubles`. None but the first two is
 //! held across a write or sync; these only keep two flushes, and two publications, apart, and no
 //! writer or reader waits for them.
 //!
@@ -36,6 +36,7 @@ use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::state::format::EngineState;
 use crate::statistics::Recorder;
+use crate::trouble::Troubles;
 use crate::work::Work;
 
 /// The engine behind its handles.
@@ -88,6 +89,8 @@ pub(crate) struct Shared {
     /// Read by background threads at work, which hold the State with which they began.
     pub at_work: RwLock<()>,
     pub counters: Counters,
+    /// What failed in the background.
+    pub troubles: Troubles,
     pub slowest: Slowest,
 }
 
@@ -239,6 +242,11 @@ impl Shared {
     /// Locks the list of what is worked on.
     pub fn work(&self) -> MutexGuard<'_, Work> {
         self.work.lock().expect(NO_PANIC)
+    }
+
+    /// Notes that `work` failed in the background.
+    pub fn note_failure(&self, work: &'static str, error: &EngineError) {
+        self.troubles.note(work, error, self.machine.clock.now_micros());
     }
 
     /// Passes on what the store answered to a sync. Any failure but a full disk poisons the engine:

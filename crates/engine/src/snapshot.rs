@@ -16,6 +16,7 @@ use crate::overlay::memtable::{OverlayEntry, Window};
 use crate::overlay::run::{Run, RunCursor};
 use crate::state::{Base, Era, State};
 use crate::steady::SteadyStore;
+use crate::work::Done;
 
 /// How many keys are looked up in the base at once when entries are counted.
 const COUNT_BATCH: usize = 1024;
@@ -114,7 +115,7 @@ impl Snapshot {
         self.aged(|| {
             let base = self.base(tree)?;
             let counted = base.tree.count(&*self.view.store)?;
-            self.add_overlay_count(counted, base, self.changes(tree, base))
+            self.add_overlay_count(counted, base, self.changes(tree, base, None))
         })
     }
 
@@ -176,7 +177,7 @@ impl Snapshot {
             let base = self.base(tree)?;
             let summary = base.tree.summary(&*self.view.store)?;
             let mut bytes = summary.key_bytes.saturating_add(summary.value_bytes);
-            for change in self.changes(tree, base) {
+            for change in self.changes(tree, base, None) {
                 let (key, written) = change?;
                 let size = |value: &Value| value.bytes() + key.len() as u64;
                 let found = base.tree.get(&*self.view.store, &key)?;
@@ -297,11 +298,19 @@ impl Snapshot {
         vec![Source::Copied(keys.into_iter().filter_map(newest).collect())]
     }
 
-    /// What the overlay changes in the tree of `base`: the newest entry of each key, ascending.
-    fn changes(&self, tree: TreeId, base: &Base) -> Interleave {
+    /// What the overlay changes in the tree of `base`, of which `done` is in the tree: the newest entry of each
+    /// key, ascending.
+    fn changes(&self, tree: TreeId, base: &Base, done: Option<&Done>) -> Interleave {
         let mut sources = self.recent_changes(tree, base);
         let ascending = Direction::Ascending;
-        sources.extend(run_sources(&self.view.store, &base.runs, &Bounds::all(), ascending));
+        let left = |run: &Run| {
+            let done = done.filter(|done| run.upto <= done.horizon);
+            Bounds { start: done.map(|done| done.cursor.clone()), end: None }
+        };
+        for run in &base.runs {
+            let run_alone = std::slice::from_ref(run);
+            sources.extend(run_sources(&self.view.store, run_alone, &left(run), ascending));
+        }
         Interleave::new(sources, ascending)
     }
 
@@ -334,21 +343,22 @@ impl Snapshot {
         base: &Base,
         lifetime: Lifetime,
     ) -> Result<Option<Tree>, EngineError> {
-        Ok(self.fold_many(&[(tree, base)], lifetime)?[0])
+        Ok(self.fold_many(&[(tree, base, None)], lifetime)?[0])
     }
 
-    /// As `fold`, for several trees at once: other threads help. The results come in their order.
+    /// As `fold`, for several trees at once, of each of which a pass may have done a part: other threads help. The
+    /// results come in their order.
     pub(crate) fn fold_many(
         &self,
-        trees: &[(TreeId, &Base)],
+        trees: &[(TreeId, &Base, Option<Done>)],
         lifetime: Lifetime,
     ) -> Result<Vec<Option<Tree>>, EngineError> {
-        let is_changed = |(tree, base): &&(TreeId, &Base)| {
+        let is_changed = |(tree, base, _): &&(TreeId, &Base, Option<Done>)| {
             !base.runs.is_empty() || self.is_written_since(*tree, base)
         };
         let changed = trees.iter().filter(is_changed);
-        let changed = changed.map(|(tree, base)| {
-            let edits: Edits<'_> = Box::new(edits(self.changes(*tree, base)));
+        let changed = changed.map(|(tree, base, done)| {
+            let edits: Edits<'_> = Box::new(edits(self.changes(*tree, base, done.as_ref())));
             (base.tree, edits)
         });
         let store = SteadyStore::new(&*self.view.store, lifetime);

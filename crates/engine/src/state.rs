@@ -97,13 +97,21 @@ impl State {
         key: &[u8],
         upto: Sequence,
     ) -> Result<Option<Value>, TreeError> {
-        let window = Window { after: base.folded_to, upto };
-        for memtable in self.memtables() {
-            if let Some(value) = memtable.get(tree, key, window) {
-                return Ok(value);
-            }
+        match self.find_recent((tree, base), key, upto) {
+            Some(written) => Ok(written),
+            None => base.get(store, key),
         }
-        base.get(store, key)
+    }
+
+    /// What the memtables say of `key` at `upto`, in the tree whose base of then is given.
+    pub fn find_recent(
+        &self,
+        (tree, base): (TreeId, &Base),
+        key: &[u8],
+        upto: Sequence,
+    ) -> Option<Option<Value>> {
+        let window = Window { after: base.folded_to, upto };
+        self.memtables().find_map(|memtable| memtable.get(tree, key, window))
     }
 
     fn runs(&self) -> impl Iterator<Item = &Run> {

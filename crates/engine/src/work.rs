@@ -10,16 +10,19 @@
 //!
 //! Newer runs may come meanwhile; they belong to the next pass. If anything but the pass replaces
 //! the tree (a version commit, a new era), the next step sees another root, and the pass begins
-//! again. A crash forgets the cursor: what was applied is applied once more.
+//! again. A version commit takes over what the pass has done ([`Done`]), and leaves no runs. A crash forgets the cursor: what was applied is applied once more.
 //!
 //! *A merge* makes one run of the youngest runs of similar size when there are too many to look into,
 //! so that an edit is written again O(log n) times at most before it is folded.
 //!
-//! One worker at a time works on a tree; different trees are worked on in parallel.
+//! One worker at a time works on a tree; different trees are worked on in parallel. *What fails* for a tree is put
+//! off, longer each time, and a pass keeps its cursor; other work goes on, for other trees and for this one, and
+//! nobody writes slower because of runs that can't be folded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use frond_store::{ChunkHash, Lifetime};
@@ -34,6 +37,7 @@ use crate::shared::{Counters, Shared};
 use crate::snapshot::{edits, run_sources};
 use crate::state::{Base, Improvement, State};
 use crate::steady::SteadyStore;
+use crate::trouble::Pause;
 
 /// With more runs than this, a tree's youngest are merged.
 pub(crate) const RUN_COUNT_MAX: usize = 8;
@@ -41,6 +45,8 @@ pub(crate) const RUN_COUNT_MAX: usize = 8;
 const STEP_SHARE: u64 = 2;
 /// A run is merged with younger ones that have together at least this share of its size.
 const MERGE_SHARE: u64 = 2;
+/// What failed for a tree is tried again after so long at most.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Who works on what.
 #[derive(Default)]
@@ -51,6 +57,33 @@ pub(crate) struct Work {
     busy: BTreeSet<TreeId>,
     /// Passes that have begun.
     passes: BTreeMap<TreeId, Pass>,
+    /// What failed when it was last tried, and until when that is put off.
+    failed: BTreeMap<(TreeId, Kind), Pause>,
+}
+
+impl Work {
+    fn is_put_off(&self, tree: TreeId, kind: Kind) -> bool {
+        self.failed.get(&(tree, kind)).is_some_and(|pause| pause.left().is_some())
+    }
+}
+
+/// Kinds of work on a tree.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Kind {
+    /// Finding out what it needs.
+    Look,
+    /// A step of a pass.
+    Fold,
+    Merge,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Look | Kind::Fold => "fold",
+            Kind::Merge => "merge",
+        }
+    }
 }
 
 /// Where a pass is.
@@ -65,6 +98,20 @@ struct Pass {
     cursor: Option<Bytes>,
 }
 
+impl Pass {
+    /// Whether `base`, whose era began at `from`, is as the pass left it.
+    fn goes_on(&self, from: Sequence, base: &Base) -> bool {
+        self.from == from && self.root == base.tree.root
+    }
+}
+
+/// What a pass has done: of keys below `cursor`, the tree has all that runs have up to `horizon`.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub horizon: Sequence,
+    pub cursor: Bytes,
+}
+
 /// What a tree needs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Need {
@@ -74,6 +121,15 @@ enum Need {
     NextStep,
     /// A merge.
     Merge,
+}
+
+impl Need {
+    fn kind(self) -> Kind {
+        match self {
+            Need::Step(_) | Need::NextStep => Kind::Fold,
+            Need::Merge => Kind::Merge,
+        }
+    }
 }
 
 /// Gives the tree back when the worker is done with it, whatever happened.
@@ -139,7 +195,10 @@ impl Shared {
                 .flat_map(|era| &era.base)
                 .any(|base| !base.runs.is_empty())
         });
-        work.with_runs.iter().copied().collect()
+        let Work { with_runs, passes, failed, .. } = &mut *work;
+        passes.retain(|tree, _| with_runs.contains(tree));
+        failed.retain(|(tree, _), _| with_runs.contains(tree));
+        with_runs.iter().copied().collect()
     }
 
     /// Whether a pass over `tree` has begun.
@@ -148,51 +207,113 @@ impl Shared {
         work.passes.contains_key(&tree) || work.busy.contains(&tree)
     }
 
+    /// What a pass has done of the runs over `base`, whose era began at `from`.
+    pub fn done(&self, tree: TreeId, from: Sequence, base: &Base) -> Option<Done> {
+        let work = self.work();
+        let pass = work.passes.get(&tree).filter(|pass| pass.goes_on(from, base))?;
+        // A step that changes nothing leaves the root of a base that has fewer runs.
+        let has_its_runs = pass.horizon <= base.folded_to;
+        let cursor = pass.cursor.clone().filter(|_| has_its_runs)?;
+        Some(Done { horizon: pass.horizon, cursor })
+    }
+
     /// Does the most urgent piece of work that nobody has in hand. Returns whether there was any.
     pub fn work_once(&self) -> Result<bool, EngineError> {
         loop {
-            let Some((need, tree)) = self.most_urgent()? else { return Ok(false) };
+            let (need, tree) = match self.most_urgent() {
+                Ok(None) => return Ok(false),
+                Ok(Some(most)) => most,
+                Err((tree, error)) => return Err(self.put_off(tree, Kind::Look, error)),
+            };
             if !self.work().busy.insert(tree) {
                 continue; // Another worker was faster; it will not be looked at again.
             }
             let in_hand = InHand { shared: self, tree };
             let _session = self.store.session();
             let begun = self.machine.clock.now_micros();
-            match need {
-                Need::Merge => self.merge(tree)?,
-                Need::Step(_) | Need::NextStep => self.step(tree)?,
-            }
+            let kind = need.kind();
+            let done = match kind {
+                Kind::Merge => self.merge(tree),
+                Kind::Look | Kind::Fold => self.step(tree),
+            };
             self.counters.work_micros.add(self.micros_since(begun));
+            let done = match done {
+                Ok(()) => {
+                    let failed = &mut self.work().failed;
+                    failed.remove(&(tree, Kind::Look));
+                    failed.remove(&(tree, kind));
+                    Ok(())
+                }
+                Err(error) => Err(self.put_off(tree, kind, error)),
+            };
             drop(in_hand);
             self.signal(|signals| signals.work_generation += 1);
-            return Ok(true);
+            return done.map(|()| true);
         }
+    }
+
+    /// Notes that work on a tree failed: where the background does it, it is put off. Returns the error.
+    fn put_off(&self, tree: TreeId, kind: Kind, error: EngineError) -> EngineError {
+        if self.options.fold_threads > 0 {
+            let mut work = self.work();
+            let before = work.failed.get(&(tree, kind)).copied();
+            work.failed.insert((tree, kind), Pause::after(before, PAUSE_MAX));
+            drop(work);
+            self.note_failure(kind.name(), &error);
+        }
+        error
+    }
+
+    /// In how long the first of what was put off is due.
+    pub fn next_try(&self) -> Option<Duration> {
+        let work = self.work();
+        let next = work.failed.values().filter_map(Pause::left).min();
+        let nothing_fails = work.failed.is_empty();
+        drop(work);
+        if nothing_fails {
+            for kind in [Kind::Fold, Kind::Merge] {
+                self.troubles.end(kind.name());
+            }
+        }
+        next
     }
 
     /// Whether nothing is due or in hand, flushes included.
     pub fn is_at_rest(&self) -> Result<bool, EngineError> {
         let flushed = self.current().0.sealed.is_empty() && !self.free_flushed();
-        Ok(flushed && self.most_urgent()?.is_none() && self.work().busy.is_empty())
+        let most_urgent = self.most_urgent().map_err(|(_, error)| error)?;
+        let work = self.work();
+        Ok(flushed && most_urgent.is_none() && work.busy.is_empty() && work.failed.is_empty())
     }
 
-    fn most_urgent(&self) -> Result<Option<(Need, TreeId)>, EngineError> {
+    /// What is most urgent of what isn't put off, or the tree for which that can't be told.
+    fn most_urgent(&self) -> Result<Option<(Need, TreeId)>, (TreeId, EngineError)> {
         let (state, _) = self.current();
         let mut most: Option<(Need, TreeId)> = None;
         let (mut excess, mut share) = (0u64, self.options.memtable_bytes_max);
         for tree in self.trees_with_runs() {
-            let Some((_, base)) = base_with_runs(&state, tree) else { continue };
+            let Some((from, base)) = base_with_runs(&state, tree) else { continue };
+            if self.work().is_put_off(tree, Kind::Look) {
+                continue;
+            }
             let runs = runs_bytes(base);
-            let allowed = self.allowed_bytes(base)?;
-            excess = excess.saturating_add(runs.saturating_sub(allowed));
-            share = share.saturating_add(allowed);
-            let horizon = {
+            let allowed = self.allowed_bytes(base).map_err(|error| (tree, error))?;
+            let (horizon, is_busy, folds) = {
                 let work = self.work();
-                if work.busy.contains(&tree) {
-                    continue;
-                }
-                work.passes.get(&tree).map(|pass| pass.horizon)
+                let pass = work.passes.get(&tree).filter(|pass| pass.goes_on(from, base));
+                let horizon = pass.map(|pass| pass.horizon);
+                (horizon, work.busy.contains(&tree), !work.is_put_off(tree, Kind::Fold))
             };
-            most = most.max(self.need(base, horizon)?.map(|need| (need, tree)));
+            if folds {
+                excess = excess.saturating_add(runs.saturating_sub(allowed));
+                share = share.saturating_add(allowed);
+            }
+            if is_busy {
+                continue;
+            }
+            let need = self.need(base, horizon).map_err(|error| (tree, error))?;
+            let need = need.filter(|need| !self.work().is_put_off(tree, need.kind()));
+            most = most.max(need.map(|need| (need, tree)));
         }
         self.pace.note_folding(excess, share);
         Ok(most)
@@ -247,17 +368,28 @@ impl Shared {
         let begun = self.work().passes.remove(&tree);
         let (state, _) = self.current();
         let Some((from, base)) = base_with_runs(&state, tree) else { return Ok(()) };
-        let same = |pass: &Pass| pass.from == from && pass.root == base.tree.root;
-        let mut pass = begun.filter(same).unwrap_or_else(|| Pass {
+        let mut pass = begun.filter(|pass| pass.goes_on(from, base)).unwrap_or_else(|| Pass {
             from,
             horizon: base.folded_to,
             root: base.tree.root,
             cursor: None,
         });
+        let stepped = self.step_of(tree, base, &mut pass);
+        if let Ok(true) = stepped {
+            Counters::count(&self.counters.folds);
+        } else {
+            self.work().passes.insert(tree, pass);
+        }
+        stepped.map(drop)
+    }
+
+    /// Does the next step of a pass over `base`; returns whether it was the last. Where it fails the pass is as
+    /// it was.
+    fn step_of(&self, tree: TreeId, base: &Base, pass: &mut Pass) -> Result<bool, EngineError> {
         let runs: Vec<Arc<Run>> =
             base.runs.iter().filter(|run| run.upto <= pass.horizon).cloned().collect();
         let end = self.step_end(base, &runs, pass.cursor.as_deref())?;
-        let bounds = Bounds { start: pass.cursor.take(), end: end.clone() };
+        let bounds = Bounds { start: pass.cursor.clone(), end: end.clone() };
         let ascending = Direction::Ascending;
         let sources = run_sources(&self.store, &runs, &bounds, ascending).collect();
         let mut edits = edits(Interleave::new(sources, ascending));
@@ -271,15 +403,10 @@ impl Shared {
             upto: pass.horizon,
             is_last,
         };
-        self.publish_work(&[Outcome { tree, from, improvement }])?;
-        if !is_last {
-            pass.root = folded.root;
-            pass.cursor = end;
-            self.work().passes.insert(tree, pass);
-        } else {
-            Counters::count(&self.counters.folds);
-        }
-        Ok(())
+        self.publish_work(&[Outcome { tree, from: pass.from, improvement }])?;
+        pass.root = folded.root;
+        pass.cursor = end;
+        Ok(is_last)
     }
 
     /// The key at which a step from `cursor` ends: about the same number of bytes further in the

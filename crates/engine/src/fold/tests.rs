@@ -18,14 +18,21 @@ const FIRST: TreeId = TreeId(2);
 const SECOND: TreeId = TreeId(3);
 
 fn open(disk: &SimDisk) -> Arc<Shared> {
+    open_with(disk, EngineOptions::default())
+}
+
+fn open_with(disk: &SimDisk, options: EngineOptions) -> Arc<Shared> {
     let machine = disk.machine();
     let store = LocalStore::open(&machine, LocalOptions::default()).unwrap();
-    Arc::new(opening::open(&machine, store, EngineOptions::default()).unwrap())
+    Arc::new(opening::open(&machine, store, options).unwrap())
 }
 
 /// An engine with two empty trees.
 fn open_with_trees(disk: &SimDisk) -> Arc<Shared> {
-    let shared = open(disk);
+    with_trees(open(disk))
+}
+
+fn with_trees(shared: Arc<Shared>) -> Arc<Shared> {
     let base = Tree::empty(&*shared.store, shared.local_format).unwrap();
     commit(&shared, Durability::Synced, |transaction| {
         for expected in [FIRST, SECOND] {
@@ -149,4 +156,50 @@ fn several_sealed_memtables_are_folded_at_once_and_their_segments_removed() {
     shared.checkpoint().unwrap();
     assert_eq!(logs(&disk), [""; 0]);
     assert_eq!(read_both(&open(&disk.crash())), both("d"));
+}
+
+#[test]
+fn a_version_commit_takes_over_what_a_pass_has_done() {
+    let (whole, read_for_all) = fold_after_steps(0);
+    let (taken_over, read_for_rest) = fold_after_steps(30);
+    assert_eq!(taken_over, whole);
+    assert!(read_for_rest * 3 < read_for_all * 2, "{read_for_rest} and {read_for_all} chunks");
+}
+
+/// Folds a tree after some steps of a pass over it, with newer edits in its way; returns what became of it, and how
+/// many chunks that read.
+fn fold_after_steps(steps: usize) -> (Tree, u64) {
+    let options = EngineOptions { memtable_bytes_max: 16 << 10, ..EngineOptions::default() };
+    let shared = with_trees(open_with(&SimDisk::new(4), options));
+    let write = |numbers: &mut dyn Iterator<Item = u32>, round: u8| {
+        commit(&shared, Durability::Synced, |transaction| {
+            for number in numbers {
+                let key = Bytes::copy_from_slice(&number.to_be_bytes());
+                let value = Value::inline(vec![number as u8 ^ round; 100]);
+                if (number + u32::from(round)).is_multiple_of(9) {
+                    transaction.delete(FIRST, key).unwrap();
+                } else {
+                    transaction.put(FIRST, key, value).unwrap();
+                }
+            }
+        });
+        seal(&shared);
+        while shared.flush_sealed().unwrap() {}
+    };
+    write(&mut (0..4_000), 0);
+    shared.checkpoint().unwrap();
+    write(&mut (0..4_000).step_by(4), 1);
+    for _ in 0..steps {
+        assert!(shared.work_once().unwrap());
+    }
+    assert_eq!(shared.is_passing(FIRST), steps > 0);
+    // Before and behind the pass's cursor.
+    write(&mut (0..4_000).step_by(333), 2);
+    assert_eq!(shared.current().0.run_count(), 2);
+    let before = shared.store.counters().chunks_read;
+    let folded = shared.fold(&shared.snapshot(), &[FIRST]).unwrap()[0];
+    let read = shared.store.counters().chunks_read - before;
+    assert_eq!(shared.current().0.run_count(), 0);
+    shared.check().unwrap();
+    (folded, read)
 }

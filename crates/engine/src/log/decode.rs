@@ -94,6 +94,33 @@ impl Decoded {
     }
 }
 
+/// Tells `take` of each key whose new value a payload has as a patch, in their order. What is wrong with a payload
+/// is found again by reading it.
+pub(crate) fn patched_keys(
+    payload: &Bytes,
+    take: &mut dyn FnMut(TreeId, Bytes),
+) -> Result<(), &'static str> {
+    let mut reader = Reader::new(payload.clone());
+    reader.u64()?;
+    reader.bases()?;
+    for _ in 0..reader.u32()? {
+        let tree = TreeId(reader.u64()?);
+        for _ in 0..reader.u32()? {
+            let key = reader.bytes()?;
+            match reader.u8()? {
+                TAG_DELETION => {}
+                TAG_PATCHED => {
+                    reader.u8()?;
+                    reader.patch()?;
+                    take(tree, key);
+                }
+                tag => drop(reader.value_of(tag)?),
+            }
+        }
+    }
+    Ok(())
+}
+
 impl Record {
     /// The trees that get a base, or go, by a payload that this process has encoded.
     pub fn based_trees(payload: &Bytes) -> Vec<TreeId> {

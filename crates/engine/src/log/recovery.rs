@@ -2,7 +2,8 @@
 //!
 //! 1. Segments below the engine state's log position are left over from a fold and removed, and so are spares.
 //! 2. The others must follow one another without a gap, each beginning where its predecessor ended.
-//! 3. Every record is checked (checksums, chain, order) and its payload handed to the caller.
+//! 3. Every record is checked (checksums, chain, order) and its payload handed to the caller; some are announced
+//!    together before.
 //! 4. A segment ends at the first record that isn't its next one; behind it lies nothing, zeros, or what an older
 //!    segment left in its file. Of an earlier segment the next one's header tells where that was: to end before
 //!    is damage. The last one may end in a torn write, and is cut; a broken record that a later
@@ -27,6 +28,17 @@ use crate::ids::Sequence;
 
 /// Bytes read at once.
 const WINDOW_BYTES: u64 = 1 << 20;
+/// Payloads that are announced together.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Takes the records of a log.
+pub(crate) trait Replay {
+    /// Is told of a record that will be applied soon.
+    fn expect(&mut self, sequence: Sequence, payload: &Bytes);
+
+    /// Takes the next record.
+    fn apply(&mut self, sequence: Sequence, payload: &Bytes) -> Result<(), DecodeError>;
+}
 
 /// Where the log ends.
 pub(crate) struct LogEnd {
@@ -40,12 +52,12 @@ pub(crate) struct LogEnd {
     pub bytes: u64,
 }
 
-/// Hands every record from segment `first` on to `apply`, and leaves the log durable, whole and
+/// Hands every record from segment `first` on to `replay`, and leaves the log durable, whole and
 /// without a torn tail.
 pub(crate) fn replay(
     machine: &Machine,
     first: SegmentNumber,
-    apply: &mut dyn FnMut(Sequence, Bytes) -> Result<(), DecodeError>,
+    replay: &mut dyn Replay,
 ) -> Result<LogEnd, EngineError> {
     let disk = &*machine.disk;
     let numbers = find_segments(disk, first)?;
@@ -61,7 +73,7 @@ pub(crate) fn replay(
         if let Some(before) = position.checked_sub(1).map(|before| numbers[before]) {
             check_end(before, end.previous, &header)?;
         }
-        segment.read_records(&mut last_sequence, apply)?;
+        segment.read_records(&mut last_sequence, replay)?;
         if position + 1 == numbers.len() {
             segment.make_durable()?;
         }
@@ -157,27 +169,50 @@ impl Segment {
     fn read_records(
         &mut self,
         last_sequence: &mut Sequence,
-        apply: &mut dyn FnMut(Sequence, Bytes) -> Result<(), DecodeError>,
+        replay: &mut dyn Replay,
     ) -> Result<(), EngineError> {
-        while let Some((header, chain, payload)) = self.read_record()? {
+        loop {
+            let records = self.read_some(last_sequence)?;
+            if records.is_empty() {
+                return Ok(());
+            }
+            for (_, sequence, payload) in &records {
+                replay.expect(*sequence, payload);
+            }
+            for (offset, sequence, payload) in records {
+                replay.apply(sequence, &payload).map_err(|error| match error {
+                    DecodeError::Wrong(what) => damaged(self.number, offset, what).into(),
+                    DecodeError::Before(error) => error,
+                })?;
+            }
+        }
+    }
+
+    /// Reads some records, as `read_records`; none is left where there are none.
+    fn read_some(
+        &mut self,
+        last_sequence: &mut Sequence,
+    ) -> Result<Vec<(LogOffset, Sequence, Bytes)>, StoreError> {
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        while bytes < BATCH_BYTES
+            && let Some((header, chain, payload)) = self.read_record()?
+        {
             let offset = LogOffset(self.end);
             if header.version != VERSION {
                 let (file, found) = (self.number.file_name(), header.version);
-                return Err(StoreError::Version { file, found, readable: VERSION }.into());
+                return Err(StoreError::Version { file, found, readable: VERSION });
             }
             if header.sequence <= *last_sequence {
-                return Err(damaged(self.number, offset, "a record goes back in time").into());
+                return Err(damaged(self.number, offset, "a record goes back in time"));
             }
-            apply(header.sequence, payload).map_err(|error| match error {
-                DecodeError::Wrong(what) => damaged(self.number, offset, what).into(),
-                DecodeError::Before(error) => error,
-            })?;
             *last_sequence = header.sequence;
             self.synced = header.synced.0;
             self.chain = chain;
             self.end += header.record_bytes();
+            bytes += payload.len();
+            records.push((offset, header.sequence, payload));
         }
-        Ok(())
+        Ok(records)
     }
 
     /// Reads the record at `end`, if a whole one stands there and continues the chain.

@@ -374,3 +374,48 @@ fn the_log_gets_what_differs() {
         item = after;
     }
 }
+
+/// More changes than are read ahead at once, some keys changed twice, some whose tree got another base since.
+#[test]
+fn many_changes_are_made_again_after_a_crash() {
+    const COUNT: u32 = 1_500;
+    let (disk, mut random) = (SimDisk::new(77), Random::new(77));
+    let engine = open(&disk, quiet()).unwrap();
+    let trees = make_trees(&engine, 2).unwrap();
+    let key = |number: u32| Bytes::copy_from_slice(&number.to_be_bytes());
+    let mut model: BTreeMap<(TreeId, Bytes), Bytes> = BTreeMap::new();
+    let mut transaction = engine.begin();
+    for (tree, number) in trees.iter().flat_map(|tree| (0..COUNT).map(move |n| (*tree, n))) {
+        let value = Bytes::from(random.bytes(300));
+        transaction.put(tree, key(number), Value::inline(value.clone())).unwrap();
+        model.insert((tree, key(number)), value);
+    }
+    transaction.commit(Durability::Synced).unwrap();
+    engine.checkpoint().unwrap();
+    let before = engine.counters().log_record_bytes;
+    for round in 0..3 {
+        let mut transaction = engine.begin();
+        for (position, ((tree, key), value)) in model.iter_mut().enumerate() {
+            if round == 0 || position % 3 == round {
+                *value = changed(value, &mut random);
+                let new = Value::inline(value.clone());
+                transaction.put_changed(*tree, key.clone(), new).unwrap();
+            }
+        }
+        transaction.commit(Durability::Synced).unwrap();
+        if round == 0 {
+            let base = engine.fold(&engine.snapshot(), &trees[1..]).unwrap()[0];
+            let mut transaction = engine.begin();
+            transaction.set_base(trees[1], base).unwrap();
+            transaction.commit(Durability::Synced).unwrap();
+        }
+    }
+    assert!(engine.counters().log_record_bytes - before < 900_000, "of 1,500,000 bytes");
+    let engine = open(&disk.crash(), quiet()).unwrap();
+    let snapshot = engine.snapshot();
+    for ((tree, key), value) in &model {
+        let found = snapshot.get(*tree, key).unwrap().unwrap();
+        assert_eq!(snapshot.read(&found).unwrap(), value);
+    }
+    engine.check().unwrap();
+}

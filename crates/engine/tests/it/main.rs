@@ -10,3 +10,4 @@ mod model;
 mod reclaim;
 mod recycling;
 mod rig;
+mod trouble;

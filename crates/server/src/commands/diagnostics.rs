@@ -109,8 +109,17 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
         ("logBytes", engine.log_bytes),
         ("folds", engine.folds),
         ("memtableBytes", engine.memtable_bytes),
+        ("backgroundFailures", engine.background_failures),
     ] {
         answer.append(name, Value::Int64(reply::long(count)));
+    }
+    if let Some(failure) = server.frond.last_failure() {
+        answer
+            .begin_document("lastBackgroundFailure")
+            .append("work", Value::String(failure.work))
+            .append("message", Value::String(&failure.message))
+            .append("at", Value::DateTime(failure.at_micros.div_euclid(1_000)))
+            .end();
     }
     answer.end().begin_document("store");
     for (name, count) in [

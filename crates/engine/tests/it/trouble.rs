@@ -1,0 +1,98 @@
+//! What fails in the background is told, tried again ever more seldom, and holds up nothing else.
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use frond_engine::{Engine, EngineOptions, TreeId};
+use frond_testkit::{Random, SimDisk};
+use frond_tree::Value;
+
+use crate::rig::{make_trees, open, quiet};
+
+const ENTRY_COUNT: usize = 3_000;
+/// Short enough to lie in the leaf, and not to be compared with what was there.
+const VALUE_BYTES: usize = 100;
+/// Waiting for longer than this is a failure.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn key(number: usize) -> Bytes {
+    Bytes::copy_from_slice(&(number as u64).to_be_bytes())
+}
+
+/// Puts random values.
+fn put(engine: &Engine, trees: &[TreeId], numbers: &[usize], random: &mut Random) -> Vec<Bytes> {
+    let mut transaction = engine.begin();
+    let mut values = Vec::new();
+    for number in numbers {
+        let value = Bytes::from(random.bytes(VALUE_BYTES));
+        for tree in trees {
+            transaction.put(*tree, key(*number), Value::inline(value.clone())).unwrap();
+        }
+        values.push(value);
+    }
+    transaction.commit(Default::default()).unwrap();
+    values
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        thread::yield_now();
+    }
+}
+
+/// The file that has `bytes`, and which of its bits begins them.
+fn place_of(disk: &SimDisk, bytes: &[u8]) -> (String, u64) {
+    let names = disk.machine().disk.list().unwrap();
+    for name in names.into_iter().filter(|name| name.ends_with(".pack")) {
+        let contents = disk.contents(&name).unwrap();
+        if let Some(place) = contents.windows(bytes.len()).position(|window| window == bytes) {
+            return (name, place as u64 * 8);
+        }
+    }
+    panic!("no pack has these bytes");
+}
+
+#[test]
+fn a_fold_that_fails_is_told_once_and_put_off_while_others_go_on() {
+    let (disk, mut random) = (SimDisk::new(1), Random::new(1));
+    let options = EngineOptions { memtable_bytes_max: 48_000, ..quiet() };
+    let engine = open(&disk, options).unwrap();
+    let trees = make_trees(&engine, 2).unwrap();
+    let all: Vec<usize> = (0..ENTRY_COUNT).collect();
+    let values = put(&engine, &trees[..1], &all, &mut random);
+    put(&engine, &trees[1..], &all, &mut random);
+    engine.checkpoint().unwrap();
+    engine.close().unwrap();
+    drop(engine);
+
+    let broken = ENTRY_COUNT / 2;
+    let (pack, bit) = place_of(&disk, &values[broken][..16]);
+    let engine = open(&disk, options).unwrap();
+    disk.flip_bit(&pack, bit);
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let told = Arc::clone(&lines);
+    engine.on_failure(move |line| told.lock().unwrap().push(line.to_owned()));
+    let begun = Instant::now();
+    for _ in 0..20 {
+        let mut numbers: Vec<usize> = (0..60).map(|_| random.below(ENTRY_COUNT)).collect();
+        numbers.push(broken);
+        put(&engine, &trees, &numbers, &mut random);
+    }
+    wait_until("failures", || 3 <= engine.counters().background_failures);
+    assert!(Duration::from_millis(300) <= begun.elapsed(), "the third try comes after two pauses");
+    wait_until("a fold of the other tree", || 1 <= engine.counters().folds);
+    let failure = engine.last_failure().unwrap();
+    assert!(failure.work == "fold" && failure.message.contains(&pack), "{failure:?}");
+    assert_eq!(lines.lock().unwrap().len(), 1, "{lines:?}");
+    assert!(lines.lock().unwrap()[0].contains(&failure.message));
+    assert!(!engine.is_at_rest().unwrap());
+
+    disk.flip_bit(&pack, bit);
+    wait_until("rest", || engine.is_at_rest().unwrap());
+    wait_until("the end is told", || lines.lock().unwrap().len() == 2);
+    engine.check().unwrap();
+}
