@@ -67,7 +67,7 @@ impl Shared {
                 let improvement = Improvement::Folded { tree: better, upto: snapshot.sequence() };
                 outcomes.push(Outcome { tree: *tree, from: *from, improvement });
             }
-            folded.push(better.unwrap_or(base.tree));
+            folded.push(better.unwrap_or(*base.tree));
         }
         Ok((folded, outcomes))
     }

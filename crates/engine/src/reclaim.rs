@@ -34,6 +34,9 @@ use crate::state::{Base, State};
 /// How often the background looks whether a collection is due: a fast ingest makes 100 MB of garbage
 /// meanwhile.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Where there was no room for what is read, who has it gives it up after so many looks. To make it all again takes
+/// milliseconds.
+const LOOKS_A_RENEWAL: u64 = 10;
 /// A collection is due when the packs have grown by half of what the last one left, and by so much.
 /// Growth that never makes a collection due would cost more to find than it wins.
 const GROWTH_BYTES_MIN: u64 = 64 << 20;
@@ -170,7 +173,7 @@ impl<'a> Pacer<'a> {
     }
 }
 
-/// The background thread: lets snapshots that are too old go, and collects.
+/// The background thread: lets snapshots that are too old go, renews what reads keep, and collects.
 pub(crate) fn reclaim_until_stopped(shared: &Shared) {
     shared.courtesy.begin();
     let bytes_a_second = shared.options.reclaim_bytes_a_second;
@@ -179,9 +182,15 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
     let stored = || shared.store.counters().bytes_stored;
     // What was garbage when the directory was opened is not known: growth alone makes the first due.
     let mut due = stored().saturating_add(GROWTH_BYTES_MIN);
-    while wait(shared, Some(LOOK_EVERY), |_| false) {
+    for look in 1u64.. {
+        if !wait(shared, Some(LOOK_EVERY), |_| false) {
+            return;
+        }
         if let Some(age) = age {
             shared.expire_states(age);
+        }
+        if look.is_multiple_of(LOOKS_A_RENEWAL) {
+            shared.renew_trunks_if_refused();
         }
         if bytes_a_second.is_none() || stored() < due {
             continue;
@@ -202,9 +211,61 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
     }
 }
 
+impl Shared {
+    /// Begins the trees' trunks anew if somebody wanted room for one that wasn't there.
+    fn renew_trunks_if_refused(&self) {
+        if self.store.room().is_some_and(|room| room.take_refused()) {
+            self.current.change(|state, _| state.renew_trunks());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use frond_tree::{Entry, Tree, Value};
+
     use super::*;
+    use crate::{Durability, Engine, EngineOptions};
+
+    #[test]
+    fn room_goes_to_what_is_read_now() {
+        let disk = frond_testkit::SimDisk::new(0);
+        let options = EngineOptions { cache_bytes: 1 << 20, ..EngineOptions::default() };
+        let engine = Engine::open(&disk.machine(), options).unwrap();
+        let key = |number: u32| Bytes::from(format!("{number:06}"));
+        let value = Value::inline(vec![7; 1000]);
+        let trees = [engine.reserve_tree_id(), engine.reserve_tree_id()];
+        let mut transaction = engine.begin();
+        for tree in trees {
+            let entry = |number| Ok(Entry { key: key(number), value: value.clone() });
+            let store = &**engine.store();
+            let base = Tree::build(store, engine.local_format(), &mut (0..5000).map(entry));
+            transaction.set_base(tree, base.unwrap()).unwrap();
+        }
+        transaction.commit(Durability::Synced).unwrap();
+        let read = |tree| {
+            let snapshot = engine.snapshot();
+            for number in 0..5000 {
+                assert_eq!(snapshot.get(tree, &key(number)).unwrap().as_ref(), Some(&value));
+            }
+        };
+        let is_grown = |tree| {
+            let (state, _) = engine.shared().current.state();
+            let base = state.trees.get(tree)[0].base.as_ref().unwrap();
+            base.tree.is_grown()
+        };
+        read(trees[0]);
+        read(trees[1]);
+        assert!(is_grown(trees[0]), "the first takes the room");
+        engine.shared().renew_trunks_if_refused();
+        assert!(!is_grown(trees[0]) && !is_grown(trees[1]));
+        read(trees[1]);
+        assert!(is_grown(trees[1]));
+        engine.shared().store.room().unwrap().take_refused();
+        engine.shared().renew_trunks_if_refused();
+        assert!(is_grown(trees[1]), "nobody was refused");
+    }
 
     #[test]
     fn a_rate_is_kept() {

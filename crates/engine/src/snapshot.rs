@@ -211,7 +211,7 @@ impl Snapshot {
     pub fn clean_base(&self, tree: TreeId) -> Result<Option<Tree>, EngineError> {
         let base = self.base(tree)?;
         let dirty = !base.runs.is_empty() || self.view.state.touches(tree, self.window(base));
-        self.unless_expired(Ok((!dirty).then_some(base.tree)))
+        self.unless_expired(Ok((!dirty).then_some(*base.tree)))
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn ChunkStore> {
@@ -359,7 +359,7 @@ impl Snapshot {
         let changed = trees.iter().filter(is_changed);
         let changed = changed.map(|(tree, base, done)| {
             let edits: Edits<'_> = Box::new(edits(self.changes(*tree, base, done.as_ref())));
-            (base.tree, edits)
+            (*base.tree, edits)
         });
         let store = SteadyStore::new(&*self.view.store, lifetime);
         let folded = Tree::apply_many(&store, changed.collect()).map_err(EngineError::from);

@@ -19,7 +19,7 @@ pub(crate) mod table;
 use std::sync::Arc;
 
 use frond_store::ChunkStore;
-use frond_tree::{Tree, TreeError, Value};
+use frond_tree::{Tree, TreeError, Trunk, Value};
 
 use crate::age::Expiry;
 use crate::ids::{Sequence, TreeId};
@@ -166,6 +166,19 @@ impl State {
                 eras.remove(0);
             }
         });
+    }
+
+    /// Begins all trunks anew: their memory goes to what is read from now on.
+    pub fn renew_trunks(&mut self) {
+        let is_grown = |era: &Era| era.base.as_ref().is_some_and(|base| base.tree.is_grown());
+        let grown = self.trees.iter().filter(|(_, eras)| eras.iter().any(is_grown));
+        for tree in grown.map(|(tree, _)| tree).collect::<Vec<TreeId>>() {
+            self.trees.modify(tree, |eras| {
+                for base in eras.iter_mut().filter_map(|era| era.base.as_mut()) {
+                    base.tree = Trunk::new(*base.tree);
+                }
+            });
+        }
     }
 
     /// Lays the result of background work over the base of the era that began at `from`. Harmless

@@ -3,24 +3,26 @@
 //! 1. The cache proper (`quick_cache`: Clock-Pro, so a chunk read once, as by a scan, never drives out
 //!    one that is read again and again) holds every chunk that was read or written.
 //! 2. Before it lie *fronts*, one for each lane of threads: a few slots for chunks that reference
-//!    many others, which are the interior nodes of trees. Every point read passes the root; without
+//!    many others, which are the interior nodes of trees. Every walk of a tree passes the root; without
 //!    fronts all processors would write the same lock, the same clock bit and the same count for
 //!    each of them. A front's chunks are detached, so that nothing of a hit is shared.
+//! 3. Who has a [`WeakChunk`](crate::WeakChunk) uses what is cached without asking (a tree's trunk does). It asks once
+//!    after each time that the clock's hand has passed, and a chunk so used is spared once.
 //!
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
 //! interior node for one that nobody reads; so every so often a hit asks it too.
 
 use std::sync::Mutex;
 
-use quick_cache::Weighter;
-use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::sync::Cache;
+use quick_cache::{Lifecycle, Weighter};
 
-use crate::chunk::{Chunk, ChunkHash, DERIVED_SHARE};
+use crate::chunk::{CHUNK_FIELDS_BYTES, Chunk, ChunkHash, DERIVED_SHARE};
 use crate::index::NameHasherBuilder;
 use crate::lane::{LANE_COUNT, Lane, lane};
 
-/// What an entry costs beside its bytes: its name, the chunk's fields, the cache's own.
-const ENTRY_BYTES: u64 = 160;
+/// What an entry costs beside its bytes: the chunk's fields, its name and the cache's own.
+const ENTRY_BYTES: u64 = CHUNK_FIELDS_BYTES + 96;
 /// For the cache's first guess at how many entries it will hold.
 const CHUNK_BYTES_TYPICAL: u64 = 8 << 10;
 /// A chunk with so many references is an interior node, or as good as one.
@@ -37,7 +39,7 @@ const MISSES_A_CHANGE: u32 = 16;
 
 /// Most recently and most often used chunks.
 pub(crate) struct ChunkCache {
-    cache: Cache<ChunkHash, Chunk, ByBytes, NameHasherBuilder, DefaultLifecycle<ChunkHash, Chunk>>,
+    cache: Cache<ChunkHash, Chunk, ByBytes, NameHasherBuilder, SecondLook>,
     fronts: [Lane<Mutex<Front>>; LANE_COUNT],
 }
 
@@ -59,6 +61,23 @@ impl Weighter<ChunkHash, Chunk> for ByBytes {
     }
 }
 
+/// Spares a chunk once if it was used by a way that the cache proper doesn't see ([`Chunk::note_use`]).
+#[derive(Clone)]
+struct SecondLook;
+
+impl Lifecycle<ChunkHash, Chunk> for SecondLook {
+    /// Dropped when the cache's lock is released.
+    type RequestState = Vec<Chunk>;
+
+    fn is_pinned(&self, _hash: &ChunkHash, chunk: &Chunk) -> bool {
+        chunk.take_used()
+    }
+
+    fn on_evict(&self, evicted: &mut Vec<Chunk>, _hash: ChunkHash, chunk: Chunk) {
+        evicted.push(chunk);
+    }
+}
+
 impl ChunkCache {
     pub(crate) fn new(bytes_max: u64) -> ChunkCache {
         let items = usize::try_from(bytes_max / CHUNK_BYTES_TYPICAL).unwrap_or(usize::MAX);
@@ -67,7 +86,7 @@ impl ChunkCache {
         let slots = slots.min(FRONT_SLOTS_MAX) as usize;
         let front = |_| Lane(Mutex::new(Front { slots: vec![None; slots], ..Front::default() }));
         ChunkCache {
-            cache: Cache::with(items, bytes_max, ByBytes, hasher, DefaultLifecycle::default()),
+            cache: Cache::with(items, bytes_max, ByBytes, hasher, SecondLook),
             fronts: std::array::from_fn(front),
         }
     }
@@ -113,7 +132,7 @@ fn slot(slots: &mut [Option<Chunk>], hash: ChunkHash) -> Option<&mut Option<Chun
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::ChunkKind;
+    use crate::chunk::{ChunkKind, WeakChunk};
 
     const CACHE_BYTES: u64 = 4 << 20;
     const PAYLOAD_BYTES: usize = 4 << 10;
@@ -137,6 +156,34 @@ mod tests {
         let left = hot.iter().filter(|chunk| cache.get(chunk.hash()).is_some()).count();
         assert!(left > 180, "{left} of {} are left", hot.len());
         assert!(cache.cache.weight() <= CACHE_BYTES);
+    }
+
+    #[test]
+    fn what_is_used_by_weak_references_stays() {
+        let cache = ChunkCache::new(CACHE_BYTES);
+        let insert = |number| {
+            let chunk = chunk(number, 0);
+            cache.insert(chunk.clone());
+            (chunk.hash(), chunk.downgrade())
+        };
+        let used: Vec<_> = (0..100).map(insert).collect();
+        let unused: Vec<_> = (100..200).map(insert).collect();
+        let mut asked = 0;
+        for number in 1_000..21_000 {
+            let (hash, _) = insert(number);
+            assert!(cache.get(hash).is_some());
+            assert!(cache.cache.weight() <= CACHE_BYTES);
+            let (hash, weak) = &used[number as usize % used.len()];
+            if weak.upgrade().is_some_and(|chunk| !chunk.note_use()) {
+                asked += usize::from(cache.get(*hash).is_some());
+            }
+        }
+        let left = |chunks: &[(ChunkHash, WeakChunk)]| {
+            chunks.iter().filter(|(_, chunk)| chunk.upgrade().is_some()).count()
+        };
+        assert!(left(&used) > 80, "{} are left", left(&used));
+        assert!(left(&unused) < 10, "{} are left", left(&unused));
+        assert!(asked < 20_000 / 4, "the cache was asked {asked} times");
     }
 
     #[test]

@@ -15,8 +15,8 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 
@@ -80,15 +80,51 @@ impl ChunkKind {
 #[derive(Clone)]
 pub struct Chunk(Arc<Inner>);
 
+/// In the order of use: with the counts before them, the fields up to `mark` are a line of the processor's
+/// cache, and `derived` with little in it is the next one or two.
+#[repr(C)]
 struct Inner {
-    hash: ChunkHash,
     encoded: Bytes,
-    payload_offset: usize,
+    payload_offset: u32,
     kind: ChunkKind,
+    /// See [`Chunk::note_use`].
+    is_used: AtomicBool,
     /// See [`Chunk::mark`].
     mark: AtomicU64,
     /// See [`Chunk::derived`].
-    derived: OnceLock<Arc<[u8]>>,
+    derived: OnceLock<Derived>,
+    hash: ChunkHash,
+}
+
+const _: () = assert!(OFFSET_REFERENCES + CHUNK_BYTES_MAX <= u32::MAX as usize);
+
+/// Memory of a chunk besides its bytes: its fields, and what the allocator adds.
+pub const CHUNK_FIELDS_BYTES: u64 = 192;
+const _: () = assert!(size_of::<Inner>() + 2 * size_of::<usize>() <= CHUNK_FIELDS_BYTES as usize);
+
+/// What is derived from a chunk: with the chunk's fields, if it is little.
+#[derive(Clone)]
+enum Derived {
+    Near { count: u8, bytes: [u8; DERIVED_NEAR_BYTES] },
+    Far(Arc<[u8]>),
+}
+
+const DERIVED_NEAR_BYTES: usize = 86;
+
+/// A chunk that is in memory as long as others keep it there.
+#[derive(Default)]
+pub struct WeakChunk(Weak<Inner>);
+
+impl WeakChunk {
+    /// Whether it never led to a chunk.
+    pub fn is_empty(&self) -> bool {
+        self.0.ptr_eq(&Weak::new())
+    }
+
+    /// The chunk, if it is in memory yet.
+    pub fn upgrade(&self) -> Option<Chunk> {
+        self.0.upgrade().map(Chunk)
+    }
 }
 
 impl PartialEq for Chunk {
@@ -137,21 +173,29 @@ impl Chunk {
     }
 
     fn with_name(hash: ChunkHash, encoded: Bytes, payload_offset: usize, kind: ChunkKind) -> Chunk {
-        let (mark, derived) = (AtomicU64::new(0), OnceLock::new());
-        Chunk(Arc::new(Inner { hash, encoded, payload_offset, kind, mark, derived }))
+        Chunk(Arc::new(Inner {
+            encoded,
+            payload_offset: u32::try_from(payload_offset).expect("a chunk is smaller than 4 GB"),
+            kind,
+            is_used: AtomicBool::new(false),
+            mark: AtomicU64::new(0),
+            derived: OnceLock::new(),
+            hash,
+        }))
     }
 
     /// The same chunk with a count of its own: clones of it don't touch that of `self`, so that
     /// processors that both read it don't wait for each other.
     pub(crate) fn detached(&self) -> Chunk {
-        let Inner { hash, encoded, payload_offset, kind, mark, derived } = &*self.0;
+        let Inner { encoded, payload_offset, kind, mark, derived, hash, .. } = &*self.0;
         Chunk(Arc::new(Inner {
-            hash: *hash,
             encoded: encoded.clone(),
             payload_offset: *payload_offset,
             kind: *kind,
+            is_used: AtomicBool::new(false),
             mark: AtomicU64::new(mark.load(Ordering::Relaxed)),
             derived: derived.clone(),
+            hash: *hash,
         }))
     }
 
@@ -205,15 +249,19 @@ impl Chunk {
         self.0.kind
     }
 
+    fn payload_offset(&self) -> usize {
+        self.0.payload_offset as usize
+    }
+
     /// How many chunks this one references.
     pub fn reference_count(&self) -> usize {
-        (self.0.payload_offset - OFFSET_REFERENCES) / HASH_BYTES
+        (self.payload_offset() - OFFSET_REFERENCES) / HASH_BYTES
     }
 
     /// The referenced chunk at `position`, which is less than `reference_count`.
     pub fn reference(&self, position: usize) -> ChunkHash {
         let start = OFFSET_REFERENCES + position * HASH_BYTES;
-        assert!(start + HASH_BYTES <= self.0.payload_offset);
+        assert!(start + HASH_BYTES <= self.payload_offset());
         let mut hash = [0; HASH_BYTES];
         hash.copy_from_slice(&self.0.encoded[start..start + HASH_BYTES]);
         ChunkHash(hash)
@@ -226,17 +274,17 @@ impl Chunk {
 
     /// The payload's bytes.
     pub fn payload(&self) -> &[u8] {
-        &self.0.encoded[self.0.payload_offset..]
+        &self.0.encoded[self.payload_offset()..]
     }
 
     /// The payload's bytes, shared with the chunk.
     pub fn payload_bytes(&self) -> Bytes {
-        self.0.encoded.slice(self.0.payload_offset..)
+        self.0.encoded.slice(self.payload_offset()..)
     }
 
     /// A part of the payload's bytes, shared with the chunk. Panics if it isn't one.
     pub fn payload_slice(&self, part: Range<usize>) -> Bytes {
-        let offset = self.0.payload_offset;
+        let offset = self.payload_offset();
         self.0.encoded.slice(offset + part.start..offset + part.end)
     }
 
@@ -256,14 +304,41 @@ impl Chunk {
         self.0.mark.fetch_or(bits, Ordering::Relaxed);
     }
 
-    /// What whoever reads payloads of this kind has derived from this one, on any clone.
-    pub fn derived(&self) -> Option<&[u8]> {
-        self.0.derived.get().map(|derived| &**derived)
+    /// A reference that doesn't keep the chunk in memory.
+    pub fn downgrade(&self) -> WeakChunk {
+        WeakChunk(Arc::downgrade(&self.0))
     }
 
-    /// Keeps what is derived from this chunk, or what was kept already. Like the mark it is no part of the
+    /// Notes that the chunk is used without asking the cache that has it. False if that is the first time since the
+    /// cache looked: then it wants to be asked.
+    pub fn note_use(&self) -> bool {
+        // Looked at first: processors that use one chunk needn't all write to it.
+        self.0.is_used.load(Ordering::Relaxed) || self.0.is_used.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether a use was noted since this was asked last.
+    pub(crate) fn take_used(&self) -> bool {
+        self.0.is_used.load(Ordering::Relaxed) && self.0.is_used.swap(false, Ordering::Relaxed)
+    }
+
+    /// What whoever reads payloads of this kind has derived from this one, on any clone.
+    pub fn derived(&self) -> Option<&[u8]> {
+        self.0.derived.get().map(|derived| match derived {
+            Derived::Near { count, bytes } => &bytes[..usize::from(*count)],
+            Derived::Far(bytes) => &bytes[..],
+        })
+    }
+
+    /// Keeps what is derived from this chunk, unless something was kept already. Like the mark it is no part of the
     /// chunk. A cache allows for one byte in [`DERIVED_SHARE`] of the chunk's.
-    pub fn derive(&self, make: impl FnOnce() -> Vec<u8>) -> &[u8] {
-        self.0.derived.get_or_init(|| make().into())
+    pub fn derive(&self, derived: &[u8]) {
+        self.0.derived.get_or_init(|| {
+            let mut bytes = [0; DERIVED_NEAR_BYTES];
+            match bytes.get_mut(..derived.len()) {
+                Some(near) => near.copy_from_slice(derived),
+                None => return Derived::Far(derived.into()),
+            }
+            Derived::Near { count: derived.len() as u8, bytes }
+        });
     }
 }

@@ -1,8 +1,10 @@
 //! Stores in front of another store: each states only what it changes.
 
+use std::sync::Arc;
+
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
-use crate::{ChunkStore, Collected, Collection, Lifetime, Session, StoreCounters};
+use crate::{ChunkStore, Collected, Collection, Lifetime, Room, Session, StoreCounters};
 
 /// A [`ChunkStore`] that hands on to another what it doesn't do itself. Whoever implements this is a
 /// `ChunkStore`.
@@ -97,6 +99,10 @@ impl<L: StoreLayer> ChunkStore for L {
         self.inner().collect(collection)
     }
 
+    fn room(&self) -> Option<&Arc<Room>> {
+        self.inner().room()
+    }
+
     fn counters(&self) -> StoreCounters {
         self.inner().counters()
     }
@@ -124,8 +130,6 @@ impl StoreLayer for PutFor<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::chunk::ChunkKind;
     use crate::memory::MemoryStore;

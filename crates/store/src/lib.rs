@@ -23,15 +23,19 @@ mod layer;
 mod manifest;
 mod near;
 mod pack;
+mod room;
 mod session;
 
-pub use chunk::{Chunk, ChunkHash, ChunkKind};
+pub use chunk::{Chunk, ChunkHash, ChunkKind, WeakChunk};
 pub use collection::{CollectOptions, Collected, Collection};
 pub use error::StoreError;
 pub use index::NameHasherBuilder;
 pub use layer::{PutFor, StoreLayer};
 pub use manifest::ROOT_NAME_BYTES_MAX;
+pub use room::{Room, Taken};
 pub use session::Session;
+
+use std::sync::Arc;
 
 /// How long chunks are expected to be needed: a hint that decides which pack they go to and how hard
 /// they are compressed, never what is stored.
@@ -122,6 +126,11 @@ pub trait ChunkStore: Send + Sync {
     /// was removed that isn't garbage. [`StoreError::Io`] with a full disk: likewise.
     fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError>;
 
+    /// The memory for what readers keep of chunks beside the store's cache, where it has one.
+    fn room(&self) -> Option<&Arc<Room>> {
+        None
+    }
+
     /// Returns what the store has done since it was opened.
     fn counters(&self) -> StoreCounters;
 }
@@ -129,7 +138,7 @@ pub trait ChunkStore: Send + Sync {
 /// What a store has done since it was opened; for tests, benchmarks and `serverStatus`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreCounters {
-    /// Chunks asked for by `get` and `get_many`.
+    /// Chunks asked for by `get` and `get_many`; not those that a reader still had.
     pub chunks_read: u64,
     /// Of these, chunks that had to be read from the disk.
     pub chunks_fetched: u64,

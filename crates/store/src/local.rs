@@ -47,7 +47,7 @@ use crate::pack::table::PageCache;
 use crate::pack::writer::{UnsyncedPack, Writer, Written};
 use crate::pack::{Pack, PackNumber, Purpose};
 use crate::session::{Session, Sessions};
-use crate::{ChunkStore, Lifetime, ROOT_NAME_BYTES_MAX, StoreCounters};
+use crate::{ChunkStore, Lifetime, ROOT_NAME_BYTES_MAX, Room, StoreCounters};
 
 /// Largest `pack_bytes_target`: with the largest chunk behind it, a pack ends below 4 GiB.
 const PACK_BYTES_TARGET_MAX: u64 = 1 << 30;
@@ -58,7 +58,7 @@ const CHANGED_TOGETHER: usize = 1024;
 /// Settings of a [`LocalStore`].
 #[derive(Clone, Copy, Debug)]
 pub struct LocalOptions {
-    /// Bytes of decompressed chunks kept in memory.
+    /// Bytes of decompressed chunks kept in memory, and of what readers keep beside them.
     pub cache_bytes: u64,
     /// Bytes of pages of packs' indexes kept in memory.
     pub index_cache_bytes: u64,
@@ -89,6 +89,7 @@ pub struct LocalStore {
     disk: Arc<dyn Disk>,
     index: RwLock<Index>,
     cache: ChunkCache,
+    room: Arc<Room>,
     pages: PageCache,
     writer: Mutex<Writer>,
     publisher: Mutex<Publisher>,
@@ -437,6 +438,10 @@ impl ChunkStore for LocalStore {
 
     fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
         collect::collect(self, collection)
+    }
+
+    fn room(&self) -> Option<&Arc<Room>> {
+        Some(&self.room)
     }
 
     fn counters(&self) -> StoreCounters {

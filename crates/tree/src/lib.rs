@@ -21,7 +21,7 @@ pub use error::TreeError;
 pub use format::TreeFormat;
 pub use map::{
     Bounds, Change, ContentRef, Cursor, Diff, Direction, Edit, Edits, Entry, EntryRef,
-    MergeConflict, MergeNote, Summary, Tree,
+    MergeConflict, MergeNote, Summary, Tree, Trunk,
 };
 pub use sequence::{GrowingSequence, Refers, Replacement, Sequence};
 pub use value::{Content, OWN_LENGTH_FLAG, Value};

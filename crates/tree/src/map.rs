@@ -1,7 +1,7 @@
 //! The ordered map: its types; the modules below do the work.
 //!
 //! Reading order: `node` (the bytes of a node), `search` and `read` (get, count, rank, select),
-//! `cursor` (range), `writer`, `build` and `load`, `apply`, `diff`, `merge`, `check`.
+//! `trunk` (get, again and again), `cursor` (range), `writer`, `build` and `load`, `apply`, `diff`, `merge`, `check`.
 //!
 //! *Invariants*: 1. Keys ascend strictly through each level. 2. Each node but the last of its level
 //! ends where the boundary rule says, given its own entries; the last one may end earlier. 3. A
@@ -20,6 +20,7 @@ mod merge;
 mod node;
 mod read;
 mod search;
+mod trunk;
 mod writer;
 
 use bytes::Bytes;
@@ -33,6 +34,7 @@ pub use cursor::Cursor;
 pub use diff::Diff;
 pub use merge::MergeNote;
 pub use node::{ContentRef, EntryRef};
+pub use trunk::Trunk;
 
 /// An ordered map of bytes: a root hash and the format it was made with. The nodes lie in a store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

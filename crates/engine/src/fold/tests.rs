@@ -115,8 +115,8 @@ fn check_later_era(before_restart: impl Fn(&Shared)) {
     assert!(shared.flush_sealed().unwrap());
     let (state, _) = shared.current();
     let newest = state.era(FIRST, replacing).unwrap();
-    assert_eq!((newest.from, newest.base.as_ref().unwrap().tree), (replacing, folded));
-    assert_eq!(state.era(FIRST, replacing.preceding()).unwrap().base.as_ref().unwrap().tree, old);
+    assert_eq!((newest.from, *newest.base.as_ref().unwrap().tree), (replacing, folded));
+    assert_eq!(*state.era(FIRST, replacing.preceding()).unwrap().base.as_ref().unwrap().tree, old);
     before_restart(&shared);
     for _ in 0..2 {
         disk = disk.crash();

@@ -57,6 +57,8 @@ impl Window {
 #[derive(Default)]
 pub(crate) struct Memtable {
     trees: SkipMap<TreeId, TreeTable>,
+    /// A bit for each tree that was ever written, shared with some others: most reads need look no further.
+    written: AtomicU64,
     bytes: AtomicU64,
     recycler: Arc<Recycler>,
     born: BornHere,
@@ -157,6 +159,10 @@ impl TreeTable {
     }
 }
 
+fn bit_of(tree: TreeId) -> u64 {
+    1 << (tree.0 % u64::from(u64::BITS))
+}
+
 /// Tells `take` of the transactions within `window`, until it says that it has enough.
 fn each_touched(journal: &[Touched], window: Window, mut take: impl FnMut(&Touched) -> bool) {
     let start = journal.partition_point(|touched| touched.sequence <= window.after);
@@ -190,6 +196,9 @@ impl Memtable {
     pub fn insert(&self, sequence: Sequence, payload: &Bytes) {
         let mut bytes = 0;
         for writes in writes_of(payload) {
+            if self.written.load(Atomic::Relaxed) & bit_of(writes.tree) == 0 {
+                self.written.fetch_or(bit_of(writes.tree), Atomic::Relaxed);
+            }
             let table =
                 self.trees.get_or_insert_with(writes.tree, || TreeTable::new(&self.recycler));
             bytes += table.value().insert(sequence, writes);
@@ -231,6 +240,9 @@ impl Memtable {
 
     /// Returns the newest entry of `key` within `window`.
     pub fn get(&self, tree: TreeId, key: &[u8], window: Window) -> Option<Option<Value>> {
+        if self.written.load(Atomic::Relaxed) & bit_of(tree) == 0 {
+            return None;
+        }
         let table = self.trees.get(&tree)?;
         if table.value().last.load(Atomic::Relaxed) <= window.after.0 {
             return None;

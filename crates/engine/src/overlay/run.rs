@@ -16,7 +16,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime};
-use frond_tree::{Bounds, Content, Cursor, Direction, Entry, Tree, TreeError, TreeFormat, Value};
+use frond_tree::{
+    Bounds, Content, Cursor, Direction, Entry, Tree, TreeError, TreeFormat, Trunk, Value,
+};
 
 use super::filter::{Filter, KeyHash};
 use super::memtable::OverlayEntry;
@@ -33,7 +35,7 @@ pub(crate) const RUN_ENTRY_OVERHEAD_BYTES: u64 = 8;
 /// The newest edits of one tree's keys in a stretch of time.
 pub(crate) struct Run {
     /// The edits by key.
-    pub tree: Tree,
+    pub tree: Trunk,
     /// The blob with the filter.
     pub filter: ChunkHash,
     /// The edits are younger than this.
@@ -49,7 +51,7 @@ pub(crate) struct Run {
 
 impl PartialEq for Run {
     fn eq(&self, other: &Run) -> bool {
-        let identity = |run: &Run| (run.tree, run.filter, run.after, run.upto);
+        let identity = |run: &Run| (*run.tree, run.filter, run.after, run.upto);
         identity(self) == identity(other)
     }
 }
@@ -72,7 +74,7 @@ impl Run {
         count: u64,
         bytes: u64,
     ) -> Run {
-        let tree = Tree { root, format: format_of_run(base_format) };
+        let tree = Trunk::new(Tree { root, format: format_of_run(base_format) });
         Run { tree, filter, after, upto, count, bytes, loaded: OnceLock::new() }
     }
 
@@ -101,7 +103,7 @@ impl Run {
         let bytes = summary.key_bytes.saturating_add(summary.value_bytes);
         let overhead = summary.count.saturating_mul(RUN_ENTRY_OVERHEAD_BYTES);
         let run = Run {
-            tree,
+            tree: Trunk::new(tree),
             filter: filter.hash(),
             after,
             upto,

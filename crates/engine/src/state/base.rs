@@ -40,7 +40,7 @@
 use std::sync::Arc;
 
 use frond_store::{ChunkHash, ChunkStore};
-use frond_tree::{Tree, TreeError, Value};
+use frond_tree::{Tree, TreeError, Trunk, Value};
 
 use crate::ids::Sequence;
 use crate::overlay::filter::KeyHash;
@@ -50,7 +50,7 @@ use crate::overlay::run::Run;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Base {
     /// The tree.
-    pub tree: Tree,
+    pub tree: Trunk,
     /// The runs over it, the newest first.
     pub runs: Vec<Arc<Run>>,
     /// Entries up to this Sequence are in these, or were replaced with them.
@@ -92,7 +92,12 @@ pub(crate) enum Improvement {
 impl Base {
     /// A tree without runs.
     pub fn whole(tree: Tree, folded_to: Sequence) -> Base {
-        Base { tree, runs: Vec::new(), folded_to }
+        Base::new(tree, Vec::new(), folded_to)
+    }
+
+    /// A tree under runs.
+    pub fn new(tree: Tree, runs: Vec<Arc<Run>>, folded_to: Sequence) -> Base {
+        Base { tree: Trunk::new(tree), runs, folded_to }
     }
 
     /// Names of chunks from which all of it can be reached.
@@ -125,17 +130,17 @@ impl Base {
             Improvement::Folded { tree, upto } => {
                 let runs = self.runs_above(*upto);
                 let folded_to = self.folded_to.max(*upto);
-                (self.whole_to() < *upto).then_some(Base { tree: *tree, runs, folded_to })
+                (self.whole_to() < *upto).then(|| Base::new(*tree, runs, folded_to))
             }
             Improvement::Flushed(run) => {
                 assert!(run.after <= self.folded_to, "folded_to never falls");
                 let runs = std::iter::once(run).chain(&self.runs).cloned().collect();
-                let flushed = Base { tree: self.tree, runs, folded_to: run.upto };
+                let flushed = Base { runs, folded_to: run.upto, ..self.clone() };
                 (self.folded_to < run.upto).then_some(flushed)
             }
             Improvement::Stepped { from, tree, upto, is_last } => {
                 let runs = if *is_last { self.runs_above(*upto) } else { self.runs.clone() };
-                let stepped = Base { tree: *tree, runs, folded_to: self.folded_to };
+                let stepped = Base::new(*tree, runs, self.folded_to);
                 (self.tree.root == *from && self.whole_to() <= *upto).then_some(stepped)
             }
             Improvement::Merged { runs, into } => {
@@ -147,7 +152,7 @@ impl Base {
                 }
                 let mut runs = self.runs.clone();
                 runs.splice(start..start + replaced.len(), [Arc::clone(into)]);
-                Some(Base { tree: self.tree, runs, folded_to: self.folded_to })
+                Some(Base { runs, ..self.clone() })
             }
         }
     }

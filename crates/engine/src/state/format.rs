@@ -118,7 +118,7 @@ pub(crate) fn decode_base(chunk: &Chunk) -> Result<Base, StoreError> {
         let filter = chunk.reference(reference + 1);
         runs.push(Arc::new(Run::stored(root, tree.format, filter, times, count, total)));
     }
-    let base = Base { tree, runs, folded_to };
+    let base = Base::new(tree, runs, folded_to);
     base.check().map_err(|what| damaged(&format!("chunk {}", chunk.hash()), &what))?;
     Ok(base)
 }
@@ -235,7 +235,7 @@ mod tests {
             Arc::new(Run::stored(root, tree().format, filter, times, count, count * 100))
         };
         let runs = vec![run(8, (2, 5)), run(4, (0, 2))];
-        Base { tree: tree(), runs, folded_to: Sequence(5) }
+        Base::new(tree(), runs, Sequence(5))
     }
 
     #[test]

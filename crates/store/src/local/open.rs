@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::{DirectoryLock, LocalOptions, LocalStore, PACK_BYTES_TARGET_MAX, Publisher};
+use crate::Room;
 use crate::buffers::Buffers;
 use crate::cache::ChunkCache;
 use crate::chunk::ChunkHash;
@@ -28,6 +29,9 @@ use crate::pack::table::PageCache;
 use crate::pack::writer::{ActivePack, Writer};
 use crate::pack::{Pack, PackNumber};
 use crate::session::Sessions;
+
+/// The room is such a part of the bytes for the cache.
+const ROOM_SHARE: u64 = 16;
 
 pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStore, StoreError> {
     let disk = Arc::clone(&machine.disk);
@@ -44,11 +48,13 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let sessions = Arc::new(Sessions::default());
     let writer =
         Writer::new(Arc::clone(&disk), Arc::clone(&sessions), loaded.open, next_number, target);
+    let room_bytes = options.cache_bytes / ROOM_SHARE;
     let store = LocalStore {
         _lock: lock,
         disk,
         index: RwLock::new(loaded.index),
-        cache: ChunkCache::new(options.cache_bytes),
+        cache: ChunkCache::new(options.cache_bytes - room_bytes),
+        room: Room::new(room_bytes),
         pages: loaded.pages,
         writer: Mutex::new(writer),
         publisher: Mutex::new(Publisher { manifest, packs: loaded.packs, batches: 0 }),

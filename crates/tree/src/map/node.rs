@@ -59,6 +59,7 @@ const TAG_SEQUENCE: u8 = 2;
 const MARK_TABLE_CHECKED: u64 = 1;
 const MARK_ENTRIES_CHECKED: u64 = 2;
 const MARK_SEARCHED: u64 = 4;
+const MARK_HEADS_REFUSED: u64 = 8;
 const MARK_LEVEL_SHIFT: u32 = 8;
 const MARK_ENTRY_COUNT_SHIFT: u32 = 32;
 
@@ -74,10 +75,38 @@ pub(crate) struct MapNode {
 struct Keys<'a> {
     payload: &'a [u8],
     offsets: &'a [[u8; OFFSET_TABLE_ENTRY_BYTES]],
+    /// What the table tells, nearer; or nothing.
+    starts: &'a [[u8; size_of::<u16>()]],
     key_offset: usize,
 }
 
-impl Keys<'_> {
+impl<'a> Keys<'a> {
+    /// Where the entry at `position` starts.
+    #[inline]
+    fn start(&self, position: usize) -> usize {
+        match self.starts.get(position) {
+            Some(start) => usize::from(u16::from_le_bytes(*start)),
+            None => u32::from_le_bytes(self.offsets[position]) as usize,
+        }
+    }
+
+    /// Where the entry at `position` lies.
+    fn entry_range(&self, position: usize) -> Range<usize> {
+        let is_last = position + 1 == self.offsets.len();
+        let end = if is_last { self.payload.len() } else { self.start(position + 1) };
+        self.start(position)..end
+    }
+
+    /// The key at `position`.
+    #[inline]
+    fn key(&self, position: usize) -> &'a [u8] {
+        let entry = &self.payload[self.start(position)..];
+        let start = self.key_offset.min(entry.len());
+        // Only an entry that a search passed unchecked can reach beyond the payload.
+        let end = (start + u16_at(entry, ENTRY_KEY_BYTES) as usize).min(entry.len());
+        &entry[start..end]
+    }
+
     /// The first of `positions` whose key is not less than `key`, or their end.
     fn lower_bound(&self, key: &[u8], positions: Range<usize>) -> usize {
         let (mut lo, mut hi) = (positions.start, positions.end);
@@ -92,11 +121,7 @@ impl Keys<'_> {
     /// number: most keys differ there, and a call costs more.
     #[inline]
     fn is_less(&self, position: usize, key: &[u8]) -> bool {
-        let entry = &self.payload[u32::from_le_bytes(self.offsets[position]) as usize..];
-        let start = self.key_offset.min(entry.len());
-        // Only an entry that a search passed unchecked can reach beyond the payload.
-        let end = (start + u16_at(entry, ENTRY_KEY_BYTES) as usize).min(entry.len());
-        let found = &entry[start..end];
+        let found = self.key(position);
         if let (Some((found_head, found_rest)), Some((head, rest))) =
             (found.split_first_chunk::<8>(), key.split_first_chunk::<8>())
         {
@@ -258,13 +283,18 @@ impl MapNode {
 
     /// Checks the entry at `position` of a leaf.
     pub(super) fn check_entry(&self, position: usize) -> Result<(), TreeError> {
+        self.check_entry_in(&self.entry_range(position))
+    }
+
+    /// Checks the entry of a leaf that lies at `range`.
+    fn check_entry_in(&self, range: &Range<usize>) -> Result<(), TreeError> {
         if self.are_entries_checked() {
             return Ok(());
         }
-        match check_entry(&self.payload()[self.entry_range(position)], 0) {
+        match check_entry(&self.payload()[range.clone()], 0) {
             Ok(reference) if reference.is_none_or(|at| at < self.chunk.reference_count()) => Ok(()),
-            Ok(_) => Err(self.damaged(format!("entry {position}: no such reference"))),
-            Err(what) => Err(self.damaged(format!("entry {position}: {what}"))),
+            Ok(_) => Err(self.damaged(format!("entry at {}: no such reference", range.start))),
+            Err(what) => Err(self.damaged(format!("entry at {}: {what}", range.start))),
         }
     }
 
@@ -346,28 +376,60 @@ impl MapNode {
 
     /// The position of the first key that is not less than `key`; `entry_count` if there is none.
     pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
-        let positions = match self.heads() {
-            Some(heads) => heads.around(key),
-            None => 0..self.entry_count,
-        };
+        self.search(key).1
+    }
+
+    /// Where the entry of `key` lies in the payload of a leaf, if it is there.
+    fn find(&self, key: &[u8]) -> Option<Range<usize>> {
+        let (keys, position) = self.search(key);
+        let is_it = position < self.entry_count && keys.key(position) == key;
+        is_it.then(|| keys.entry_range(position))
+    }
+
+    /// As `lower_bound`, where it is known to be in `positions` or at their end.
+    pub(super) fn lower_bound_in(&self, positions: Range<usize>, key: &[u8]) -> usize {
         self.keys().lower_bound(key, positions)
+    }
+
+    /// As `lower_bound`; also the keys, by what is known nearest of them.
+    fn search(&self, key: &[u8]) -> (Keys<'_>, usize) {
+        let mut keys = self.keys();
+        let mut positions = 0..self.entry_count;
+        if let Some(heads) = self.heads() {
+            positions = heads.around(key);
+            keys.starts = heads.starts();
+        }
+        let position = keys.lower_bound(key, positions);
+        (keys, position)
     }
 
     /// The heads of this node's keys, if they are worth their memory. They are derived when a node is
     /// searched for the second time: many are read for one key.
     fn heads(&self) -> Option<Heads<'_>> {
         if let Some(derived) = self.chunk.derived() {
-            return Some(Heads::new(derived));
+            return Some(Heads::new(derived, self.entry_count));
         }
-        if self.is_leaf() && !heads::are_worth(self.entry_count, self.payload().len()) {
+        let mark = self.chunk.mark();
+        if mark & MARK_HEADS_REFUSED != 0 {
             return None;
         }
-        if self.chunk.mark() & MARK_SEARCHED == 0 {
+        if mark & MARK_SEARCHED == 0 {
             self.chunk.set_mark(MARK_SEARCHED);
             return None;
         }
         let keys = (0..self.entry_count).map(|position| self.key(position));
-        Some(Heads::new(self.chunk.derive(|| heads::of(keys))))
+        let derived = if self.is_leaf() {
+            let starts = (0..self.entry_count).map(|position| self.keys().start(position));
+            heads::of_entries(keys, starts, self.payload().len())
+        } else {
+            Some(heads::of_children(keys))
+        };
+        let Some(derived) = derived else {
+            self.chunk.set_mark(MARK_HEADS_REFUSED);
+            return None;
+        };
+        self.chunk.derive(&derived);
+        self.chunk.derived().map(|derived| Heads::new(derived, self.entry_count))
     }
 
     /// As `lower_bound`, where no key before `start` is looked for: cheap if the answer is near.
@@ -388,7 +450,7 @@ impl MapNode {
         let table_end = HEADER_BYTES + self.entry_count * OFFSET_TABLE_ENTRY_BYTES;
         let (offsets, _) = payload[HEADER_BYTES..table_end].as_chunks();
         let key_offset = if self.is_leaf() { LEAF_KEY } else { CHILD_KEY };
-        Keys { payload, offsets, key_offset }
+        Keys { payload, offsets, starts: &[], key_offset }
     }
 
     /// How large the boundary rule takes the entry at `position` to be: its place in the offset
@@ -439,22 +501,32 @@ impl MapNode {
 
     /// A leaf's value, shared with the chunk.
     pub(crate) fn value(&self, position: usize) -> Value {
-        self.owned_entry(position).value
+        self.value_in(self.entry_range(position))
+    }
+
+    /// The value of `key` in a leaf whose entries may be unchecked, if it is there.
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Value>, TreeError> {
+        let Some(range) = self.find(key) else { return Ok(None) };
+        self.check_entry_in(&range)?;
+        Ok(Some(self.value_in(range)))
+    }
+
+    fn value_in(&self, range: Range<usize>) -> Value {
+        let entry = self.entry_in(range.clone());
+        let content_start = range.start + LEAF_KEY + entry.key.len();
+        let content = match entry.content {
+            ContentRef::Inline(_) => {
+                Content::Inline(self.chunk.payload_slice(content_start..range.end))
+            }
+            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
+            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
+        };
+        Value { flags: entry.flags, content }
     }
 
     /// A leaf's entry, shared with the chunk.
     pub(crate) fn owned_entry(&self, position: usize) -> Entry {
-        let range = self.entry_range(position);
-        let key_start = range.start + LEAF_KEY;
-        let entry = self.entry_in(range.clone());
-        let key_end = key_start + entry.key.len();
-        let content = match entry.content {
-            ContentRef::Inline(_) => Content::Inline(self.chunk.payload_slice(key_end..range.end)),
-            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
-            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
-        };
-        let value = Value { flags: entry.flags, content };
-        Entry { key: self.chunk.payload_slice(key_start..key_end), value }
+        Entry { key: self.key_bytes(position), value: self.value(position) }
     }
 
     pub(crate) fn child_hash(&self, position: usize) -> ChunkHash {

@@ -13,15 +13,7 @@ impl Tree {
     /// # Errors
     /// As the store; [`TreeError::Damaged`].
     pub fn get(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<Option<Value>, TreeError> {
-        let mut node = SearchNode::load(store, self.root)?;
-        while !node.is_leaf() {
-            let position = node.lower_bound(key);
-            if position == node.entry_count() {
-                return Ok(None);
-            }
-            node = node.load_child(store, position)?;
-        }
-        node.find(key)
+        SearchNode::load(store, self.root)?.get(store, key)
     }
 
     /// Returns the value of each of `keys`, which ascend strictly, in their order. Each node is

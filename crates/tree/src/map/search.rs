@@ -32,8 +32,13 @@ impl SearchNode {
 
     /// Opens a chunk that is a child of this node.
     pub(crate) fn open_child(&self, chunk: Chunk) -> Result<SearchNode, TreeError> {
+        SearchNode::open_under(&self.0, chunk)
+    }
+
+    /// Opens a chunk that is a child of `parent`.
+    pub(super) fn open_under(parent: &MapNode, chunk: Chunk) -> Result<SearchNode, TreeError> {
         let child = SearchNode::open(chunk)?;
-        self.0.check_level_of(&child.0)?;
+        parent.check_level_of(&child.0)?;
         Ok(child)
     }
 
@@ -75,13 +80,31 @@ impl SearchNode {
         self.0.lower_bound(key)
     }
 
-    /// The entry of `key` in a leaf.
-    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<Value>, TreeError> {
-        let position = self.lower_bound(key);
-        if position == self.entry_count() || self.key(position) != key {
-            return Ok(None);
+    /// The value of `key` in the subtree.
+    pub(crate) fn get(
+        self,
+        store: &dyn ChunkStore,
+        key: &[u8],
+    ) -> Result<Option<Value>, TreeError> {
+        let mut node = self;
+        while !node.is_leaf() {
+            let position = node.lower_bound(key);
+            if position == node.entry_count() {
+                return Ok(None);
+            }
+            node = node.load_child(store, position)?;
         }
-        Ok(Some(self.entry(position)?.value))
+        node.find(key)
+    }
+
+    /// The node, of whose entries only those are checked that `entry` or `find` gave.
+    pub(super) fn node(&self) -> &MapNode {
+        &self.0
+    }
+
+    /// The value of `key` in a leaf.
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<Value>, TreeError> {
+        self.0.get(key)
     }
 
     /// The entry of a leaf at `position`, checked.

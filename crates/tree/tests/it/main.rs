@@ -6,3 +6,4 @@ mod hostile;
 mod load;
 mod map_model;
 mod sequence_model;
+mod trunk;

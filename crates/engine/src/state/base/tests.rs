@@ -177,7 +177,7 @@ fn what_wins_nothing_is_not_taken() {
         world.base = world.base.improved(&flushed).unwrap();
         assert_eq!(world.base.improved(&flushed), None, "a run that is there already");
     }
-    let tree = world.base.tree;
+    let tree = *world.base.tree;
     let folded = |upto| Improvement::Folded { tree, upto: Sequence(upto) };
     assert_eq!(world.base.improved(&folded(0)), None);
     let half = world.base.improved(&folded(2)).unwrap();
@@ -197,7 +197,7 @@ fn what_wins_nothing_is_not_taken() {
 fn a_step_is_not_laid_over_a_tree_that_went_and_came_back() {
     let mut world = World::new();
     let mut random = Random::new(1);
-    let from = world.base.tree;
+    let from = *world.base.tree;
     // One key is written, and a pass begins to bring it into the tree.
     world.edits.push((key(1), Some(Value::inline("gone soon"))));
     world.flush(&mut random);
@@ -209,7 +209,7 @@ fn a_step_is_not_laid_over_a_tree_that_went_and_came_back() {
     world.edits.push((key(1), None));
     let folded = Improvement::Folded { tree: from, upto: world.newest() };
     world.base = world.base.improved(&folded).unwrap();
-    assert_eq!(world.base.tree, from);
+    assert_eq!(*world.base.tree, from);
     for is_last in [false, true] {
         let stepped = Improvement::Stepped { from: from.root, tree, upto, is_last };
         assert_eq!(world.base.improved(&stepped), None, "the deleted key would be back");

@@ -1,0 +1,76 @@
+//! Memory that is taken part by part, up to a limit, and given back by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Memory for several, who take parts of it.
+#[derive(Debug)]
+pub struct Room {
+    left: AtomicU64,
+    was_refused: AtomicBool,
+}
+
+/// Bytes that were taken; dropped, they are back.
+#[derive(Debug)]
+pub struct Taken {
+    room: Arc<Room>,
+    bytes: AtomicU64,
+}
+
+impl Room {
+    /// Room for so many bytes.
+    pub fn new(bytes: u64) -> Arc<Room> {
+        Arc::new(Room { left: AtomicU64::new(bytes), was_refused: AtomicBool::new(false) })
+    }
+
+    /// Takes `bytes`, if so many are left.
+    pub fn take(self: &Arc<Room>, bytes: u64) -> Option<Taken> {
+        let taken = Taken { room: Arc::clone(self), bytes: AtomicU64::new(0) };
+        taken.more(bytes).then_some(taken)
+    }
+
+    /// Whether somebody wanted more than was left, since this was asked last.
+    pub fn take_refused(&self) -> bool {
+        self.was_refused.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Taken {
+    /// Takes `bytes` more, if so many are left.
+    pub fn more(&self, bytes: u64) -> bool {
+        let Room { left, was_refused } = &*self.room;
+        let subtract = |left: u64| left.checked_sub(bytes);
+        if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract).is_err() {
+            // Looked at first: where it is refused it is so again and again, by all threads.
+            if !was_refused.load(Ordering::Relaxed) {
+                was_refused.store(true, Ordering::Relaxed);
+            }
+            return false;
+        }
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.room.left.fetch_add(*self.bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_comes_back() {
+        let room = Room::new(100);
+        let taken = room.take(60).unwrap();
+        assert!(!room.take_refused());
+        assert!(room.take(41).is_none());
+        assert!(room.take_refused() && !room.take_refused());
+        assert!(taken.more(30) && !taken.more(11) && taken.more(10));
+        drop(taken);
+        assert!(room.take(100).is_some());
+    }
+}

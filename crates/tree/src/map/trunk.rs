@@ -1,0 +1,200 @@
+//! The upper nodes of one tree in memory, linked with each other: point reads of what is cached.
+//!
+//! Where all of a tree is in memory, a read spends its time on the way: at each level the child's name is
+//! fetched from the node, looked up in the store's cache and its chunk counted up and down, all in other places of
+//! memory, which other processors write at the same time. A trunk keeps the interior nodes that reads
+//! have passed, each with links to its children:
+//!
+//! 1. A read borrows its way down to the last interior node: it neither asks the store nor counts
+//!    references.
+//! 2. There it finds a link to the leaf, which is weak: leaves belong to the store's cache, which may drop them. It
+//!    is asked for a leaf when it isn't in memory any more, and for the first use after it has looked for what to drop.
+//! 3. Where a node isn't linked yet, the store is asked for it, and it is linked if the store's
+//!    [`Room`](frond_store::Room) has memory left for it. If not, the read goes on as [`Tree::get`] does.
+//!
+//! *Thread safety*: read by any number of threads. Links between interior nodes are made once, so they are read without
+//! a lock; each leaf's link has one, held for a pointer's copy, and who finds it taken asks the store.
+//!
+//! *Surprise*: what was linked stays until its owner begins a new trunk, even if it is read no more: room is given to
+//! those that come first, which are those that are read most, or nearly.
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use frond_store::chunk::CHUNK_FIELDS_BYTES;
+use frond_store::{Chunk, ChunkStore, Taken, WeakChunk};
+
+use crate::error::TreeError;
+use crate::map::Tree;
+use crate::map::heads::{self, Heads};
+use crate::map::node::MapNode;
+use crate::map::search::SearchNode;
+use crate::value::Value;
+
+/// A tree whose upper nodes stay in memory once [`Trunk::get`] has read them. Cloning shares them.
+#[derive(Clone)]
+pub struct Trunk {
+    tree: Tree,
+    root: Arc<BranchLink>,
+}
+
+/// Empty until the node is read and there is room for it; then it never changes.
+#[derive(Default)]
+struct BranchLink(OnceLock<Box<Branch>>);
+
+/// An interior node.
+struct Branch {
+    heads: Box<[u8]>,
+    children: Children,
+    node: MapNode,
+    taken: Taken,
+}
+
+enum Children {
+    Branches(Box<[BranchLink]>),
+    Leaves(Box<[LeafLink]>),
+}
+
+#[derive(Default)]
+struct LeafLink(Mutex<WeakChunk>);
+
+/// Where a read goes on.
+enum Next<'a> {
+    Branch(&'a Branch),
+    /// A leaf, or what there was no room for.
+    Node(SearchNode),
+}
+
+impl PartialEq for Trunk {
+    fn eq(&self, other: &Trunk) -> bool {
+        self.tree == other.tree
+    }
+}
+
+impl Eq for Trunk {}
+
+impl std::fmt::Debug for Trunk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "trunk of {:?}", self.tree)
+    }
+}
+
+impl Deref for Trunk {
+    type Target = Tree;
+
+    fn deref(&self) -> &Tree {
+        &self.tree
+    }
+}
+
+impl Trunk {
+    /// Nothing of `tree` is kept yet.
+    pub fn new(tree: Tree) -> Trunk {
+        Trunk { tree, root: Arc::default() }
+    }
+
+    /// Whether something is kept.
+    pub fn is_grown(&self) -> bool {
+        self.root.0.get().is_some()
+    }
+
+    /// As [`Tree::get`]; `store` is the same each time.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<Option<Value>, TreeError> {
+        let load_root = || SearchNode::load(store, self.tree.root);
+        let mut next = self.root.follow(store, load_root)?;
+        loop {
+            let branch = match next {
+                Next::Branch(branch) => branch,
+                Next::Node(node) => return node.get(store, key),
+            };
+            let position = branch.lower_bound(key);
+            if position == branch.node.entry_count() {
+                return Ok(None);
+            }
+            let load = || branch.load_child(store, position);
+            next = match &branch.children {
+                Children::Branches(links) => links[position].follow(store, load)?,
+                Children::Leaves(links) => Next::Node(links[position].follow(branch, load)?),
+            };
+        }
+    }
+}
+
+impl BranchLink {
+    /// The node that this leads to. It is linked if it isn't yet.
+    fn follow(
+        &self,
+        store: &dyn ChunkStore,
+        load: impl FnOnce() -> Result<SearchNode, TreeError>,
+    ) -> Result<Next<'_>, TreeError> {
+        if let Some(branch) = self.0.get() {
+            return Ok(Next::Branch(branch));
+        }
+        let node = load()?;
+        Ok(match Branch::new(&node, store) {
+            Some(branch) => Next::Branch(self.0.get_or_init(|| Box::new(branch))),
+            None => Next::Node(node),
+        })
+    }
+}
+
+impl Branch {
+    /// An interior node with links to none of its children; `None` for a leaf, and if there is no room.
+    fn new(node: &SearchNode, store: &dyn ChunkStore) -> Option<Branch> {
+        let (node, room) = (node.node(), store.room()?);
+        let (count, is_lowest) = (node.entry_count(), node.level() == 1);
+        if node.is_leaf() {
+            return None;
+        }
+        let link_bytes = if is_lowest { size_of::<LeafLink>() } else { size_of::<BranchLink>() };
+        let bytes = node.chunk().encoded().len() + heads::bytes_max(count) + count * link_bytes;
+        let fields_bytes = size_of::<Branch>() as u64 + CHUNK_FIELDS_BYTES;
+        let taken = room.take(bytes as u64 + fields_bytes)?;
+        let heads = heads::of_children((0..count).map(|position| node.key(position)));
+        let children = if is_lowest {
+            Children::Leaves((0..count).map(|_| LeafLink::default()).collect())
+        } else {
+            Children::Branches((0..count).map(|_| BranchLink::default()).collect())
+        };
+        Some(Branch { heads: heads.into(), children, node: node.clone(), taken })
+    }
+
+    /// The position of the first child whose last key is not less than `key`.
+    fn lower_bound(&self, key: &[u8]) -> usize {
+        let positions = Heads::new(&self.heads, self.node.entry_count()).around(key);
+        if positions.is_empty() {
+            // The node itself isn't looked at.
+            return positions.start;
+        }
+        self.node.lower_bound_in(positions, key)
+    }
+
+    fn load_child(&self, store: &dyn ChunkStore, position: usize) -> Result<SearchNode, TreeError> {
+        SearchNode::open_under(&self.node, store.get(self.node.child_hash(position))?)
+    }
+}
+
+impl LeafLink {
+    /// The leaf that this leads to, a child of `parent`; from the store if it isn't in memory any more.
+    fn follow(
+        &self,
+        parent: &Branch,
+        load: impl FnOnce() -> Result<SearchNode, TreeError>,
+    ) -> Result<SearchNode, TreeError> {
+        let linked = self.0.try_lock().ok().and_then(|link| link.upgrade());
+        if let Some(chunk) = linked.filter(Chunk::note_use) {
+            return SearchNode::open_under(&parent.node, chunk);
+        }
+        let leaf = load()?;
+        if let Ok(mut link) = self.0.try_lock()
+            // When the cache has dropped the leaf, its fields stay.
+            && (!link.is_empty() || parent.taken.more(CHUNK_FIELDS_BYTES))
+        {
+            *link = leaf.node().chunk().downgrade();
+        }
+        Ok(leaf)
+    }
+}
