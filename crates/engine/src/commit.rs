@@ -440,7 +440,10 @@ impl Payloads {
     fn of(record: &Record, births: Births, recycler: &Arc<Recycler>) -> Payloads {
         let payload = record.encode_into(|bytes| recycler.payload(bytes));
         let logged = PendingRecord::new(recycler.share(payload));
-        let for_memtable = record.for_memtable(&logged.payload);
+        let for_memtable = match record.is_for_memtable() {
+            true => logged.payload.clone(),
+            false => recycler.share(record.writes_alone(|bytes| recycler.payload(bytes))),
+        };
         Payloads { logged, for_memtable, births }
     }
 }

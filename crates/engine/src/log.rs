@@ -6,5 +6,6 @@ pub(crate) mod format;
 pub(crate) mod patch;
 pub(crate) mod record;
 pub(crate) mod recovery;
+pub(crate) mod repeat;
 pub(crate) mod spares;
 pub(crate) mod writer;

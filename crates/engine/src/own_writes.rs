@@ -275,6 +275,7 @@ impl OwnWrites {
             }
             record.writes.push((tree, entries));
         }
+        record.find_repeats();
         record
     }
 }

@@ -12,10 +12,11 @@ use frond_tree::{Content, Tree, TreeFormat, Value};
 use super::patch::Patch;
 use super::record::{
     Record, TAG_CHUNK, TAG_DELETION, TAG_DROPPED, TAG_EVENT, TAG_INLINE, TAG_NO_EVENT, TAG_PATCHED,
-    TAG_PATCHED_CHUNK, TAG_REPLACED, TAG_SEQUENCE, TAG_WHOLE_CHUNK,
+    TAG_PATCHED_CHUNK, TAG_REPEATED, TAG_REPLACED, TAG_SEQUENCE, TAG_WHOLE_CHUNK,
 };
 use crate::error::EngineError;
 use crate::ids::TreeId;
+use crate::transaction::TRANSACTION_BYTES_MAX;
 
 /// What was there before the transaction of a record.
 pub(crate) trait Before {
@@ -53,6 +54,7 @@ impl Decoded {
     pub fn new(payload: &Bytes, before: &mut dyn Before) -> Result<Decoded, DecodeError> {
         let mut reader = Reader::new(payload.clone());
         let mut is_whole = true;
+        let mut repeated_bytes = 0;
         let mut record = Record { next_tree_id: reader.u64()?, ..Record::default() };
         record.bases = reader.bases()?;
         for _ in 0..reader.u32()? {
@@ -68,6 +70,17 @@ impl Decoded {
                         let Some(old) = before.value(tree, &key)? else { continue };
                         let content = Content::Inline(patch.apply(&old)?.into());
                         Some(Value { flags, content })
+                    }
+                    TAG_REPEATED => {
+                        is_whole = false;
+                        let repeated = reader.repeated(payload)?;
+                        repeated_bytes += repeated.bytes();
+                        if TRANSACTION_BYTES_MAX < repeated_bytes {
+                            return Err(DecodeError::Wrong(
+                                "repeats of more than a transaction holds",
+                            ));
+                        }
+                        Some(repeated)
                     }
                     tag => Some(reader.value_of(tag)?),
                 };
@@ -86,9 +99,9 @@ impl Decoded {
         if !reader.rest.is_empty() {
             return Err(DecodeError::Wrong("bytes after the last field"));
         }
-        let for_memtable = match is_whole {
-            true => record.for_memtable(payload),
-            false => record.writes_alone(),
+        let for_memtable = match is_whole && record.is_for_memtable() {
+            true => payload.clone(),
+            false => record.writes_alone(Vec::with_capacity).into(),
         };
         Ok(Decoded { record, for_memtable })
     }
@@ -215,6 +228,20 @@ impl Reader {
         Ok(Value { flags, content })
     }
 
+    /// A value that repeats bytes of `payload`, which stand before it.
+    fn repeated(&mut self, payload: &Bytes) -> Result<Value, &'static str> {
+        let before = payload.len() - self.rest.len();
+        let (flags, own) = (self.u8()?, self.bytes()?);
+        let (start, bytes) = (self.u32()? as usize, self.u32()? as usize);
+        let end = start.checked_add(bytes).filter(|end| *end <= before);
+        let repeated = payload.slice(start..end.ok_or("a repeat of what doesn't stand before it")?);
+        let content = match own.is_empty() {
+            true => repeated,
+            false => [own, repeated].concat().into(),
+        };
+        Ok(Value { flags, content: Content::Inline(content) })
+    }
+
     fn patch(&mut self) -> Result<Patch, &'static str> {
         let (patch, bytes) = Patch::decode(&self.rest)?;
         self.take(bytes)?;
@@ -319,6 +346,21 @@ mod tests {
         record
     }
 
+    /// As `patched_sample`, with values that end with an earlier one.
+    fn repeating_sample() -> Record {
+        let mut record = patched_sample();
+        let entry =
+            |key: &'static str, value: Vec<u8>| (Bytes::from(key), Some(Value::inline(value)));
+        let document: Vec<u8> = (0..200).collect();
+        record.writes[0].1.push((Bytes::from("q"), Some(Value::inline(document.clone()))));
+        let held = [&[1, 2, 3], &document[..]].concat();
+        let entries = vec![entry("x", held), entry("y", vec![9; 70]), entry("z", document)];
+        record.writes.push((TreeId(5), entries));
+        record.find_repeats();
+        assert_eq!(record.patches.repeats.len(), 2);
+        record
+    }
+
     /// What the memtable would find in a payload.
     fn entries_of(payload: &Bytes) -> Vec<(TreeId, Vec<OverlayEntry>)> {
         let writes = writes_of(payload).into_iter();
@@ -327,18 +369,21 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_read_back() {
-        for record in [Record::default(), sample(), patched_sample()] {
+        for record in [Record::default(), sample(), patched_sample(), repeating_sample()] {
             let logged = Bytes::from(record.encode());
             let whole = Record { patches: Patches::default(), ..record.clone() };
             let decoded = decode(logged.clone()).unwrap();
             assert_eq!(decoded.record, whole);
             assert_eq!(entries_of(&decoded.for_memtable), whole.writes);
-            assert_eq!(entries_of(&record.for_memtable(&logged)), whole.writes);
+            let alone = record.writes_alone(Vec::with_capacity).into();
+            assert_eq!(entries_of(&alone), whole.writes);
             let bases: Vec<TreeId> = whole.bases.iter().map(|(tree, _)| *tree).collect();
             assert_eq!(Record::based_trees(&logged), bases);
         }
         let bytes = |record: Record| record.encode().len();
         assert!(bytes(patched_sample()) < bytes(sample()) + 200, "two values of 300 bytes more");
+        let more = bytes(repeating_sample()) - bytes(patched_sample());
+        assert!(more < 400, "three values of 200 bytes more, and one of 70: {more}");
     }
 
     #[test]
@@ -352,7 +397,7 @@ mod tests {
 
     #[test]
     fn every_shorter_or_longer_payload_is_refused() {
-        let bytes = Bytes::from(patched_sample().encode());
+        let bytes = Bytes::from(repeating_sample().encode());
         for end in 0..bytes.len() {
             assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
         }
@@ -360,10 +405,43 @@ mod tests {
     }
 
     #[test]
+    fn only_what_stands_before_is_repeated() {
+        let payload = |start: u32, bytes: u32| {
+            let mut payload = Record::default().encode();
+            // One tree instead of none, and one entry of it, without a key.
+            let position = size_of::<u64>() + size_of::<u32>();
+            let entry = [
+                &[0; 4][..],
+                &[TAG_REPEATED, 0],
+                &[0; 4],
+                &start.to_le_bytes(),
+                &bytes.to_le_bytes(),
+            ];
+            let tree = [&1u32.to_le_bytes()[..], &[7, 0, 0, 0, 0, 0, 0, 0], &1u32.to_le_bytes()];
+            payload.splice(position..position + 4, [tree.concat(), entry.concat()].concat());
+            payload
+        };
+        let before = 8 + 4 + 4 + 8 + 4 + 4 + 1;
+        let read = |start, bytes| {
+            decode(payload(start, bytes)).map(|decoded| decoded.record.writes[0].1[0].1.clone())
+        };
+        let found = read(0, before).unwrap().unwrap();
+        assert_eq!(
+            found.content,
+            Content::Inline(payload(0, before)[..before as usize].to_vec().into())
+        );
+        for (start, bytes) in
+            [(0, before + 1), (before, 1), (1, before), (u32::MAX, 2), (2, u32::MAX)]
+        {
+            assert!(read(start, bytes).is_err(), "{bytes} bytes from {start}");
+        }
+    }
+
+    #[test]
     fn changed_bytes_never_panic() {
         for_seeds(300, |mut random| {
             let (record, is_whole) =
-                if random.one_in(2) { (sample(), true) } else { (patched_sample(), false) };
+                if random.one_in(2) { (sample(), true) } else { (repeating_sample(), false) };
             let mut changed = record.encode();
             for _ in 0..1 + random.below(3) {
                 let position = random.below(changed.len());

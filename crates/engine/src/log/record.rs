@@ -1,8 +1,8 @@
 //! The payload of a log record: one transaction. The authority is docs/format/log.md.
 //!
-//! The log gets a value, or a chunk, as a patch of the one before where that is much shorter
-//! ([`Patches`]); the memtable gets each value whole, as the same kind of payload. So there are two payloads of a
-//! transaction, or one if they would be equal.
+//! The log gets a value, or a chunk, as a patch of the one before where that is much shorter, and what a value
+//! repeats of an earlier one of the same record as a reference ([`Patches`]); the memtable gets each value whole, as the
+//! same kind of payload. So there are two payloads of a transaction, or one if they would be equal.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,6 +13,7 @@ use frond_tree::{Content, Tree, Value};
 
 use super::decode::Reader;
 use super::patch::Patch;
+use super::repeat::{Repeat, find_repeats};
 use crate::ids::TreeId;
 use crate::overlay::memtable::OverlayEntry;
 
@@ -22,6 +23,7 @@ pub(super) const TAG_INLINE: u8 = 1;
 pub(super) const TAG_CHUNK: u8 = 2;
 pub(super) const TAG_SEQUENCE: u8 = 3;
 pub(super) const TAG_PATCHED: u8 = 4;
+pub(super) const TAG_REPEATED: u8 = 5;
 
 /// Stored: never renumber.
 pub(super) const TAG_DROPPED: u8 = 0;
@@ -43,6 +45,8 @@ const BASE_BYTES_MAX: usize =
 const TREE_BYTES: usize = size_of::<u64>() + COUNT_BYTES;
 /// An inline value before its content: tag, flags, length.
 const VALUE_HEAD_BYTES: usize = 2 + COUNT_BYTES;
+/// A value that repeats another, without its own bytes: tag, flags, their count, where the others begin, how many.
+const REPEAT_BYTES: usize = 2 + 3 * COUNT_BYTES;
 /// All else: the next tree's id, three counts, the event's tag and length.
 const HEAD_BYTES_MAX: usize = size_of::<u64>() + 3 * COUNT_BYTES + 1 + COUNT_BYTES;
 
@@ -70,6 +74,8 @@ pub(crate) struct Patches {
     pub values: BTreeMap<usize, Patch>,
     /// Of another chunk, by the new one's name.
     pub chunks: BTreeMap<ChunkHash, ChunkPatch>,
+    /// What repeats earlier values of the record, by ascending position. Neither has a patch.
+    pub repeats: Vec<Repeat>,
 }
 
 /// How a chunk is made of another, which the key's value before the transaction refers to.
@@ -82,7 +88,7 @@ pub(crate) struct ChunkPatch {
 
 impl Patches {
     fn is_empty(&self) -> bool {
-        self.values.is_empty() && self.chunks.is_empty()
+        self.values.is_empty() && self.chunks.is_empty() && self.repeats.is_empty()
     }
 }
 
@@ -105,6 +111,13 @@ impl Record {
                 tell(hash);
             }
         }
+    }
+
+    /// Has the log get what repeats earlier values as references.
+    pub fn find_repeats(&mut self) {
+        let patched = &self.patches.values;
+        let repeats = find_repeats(&self.writes, |position| !patched.contains_key(&position));
+        self.patches.repeats = repeats;
     }
 
     /// The payload that goes into the log.
@@ -141,40 +154,49 @@ impl Record {
         out
     }
 
-    /// The payload that the memtable keeps, given the log's: the same bytes if they have all values whole, and
-    /// nothing large beside.
-    pub fn for_memtable(&self, logged: &Bytes) -> Bytes {
-        let is_same = self.patches.is_empty() && self.chunks.is_empty();
-        if is_same { logged.clone() } else { self.writes_alone() }
+    /// Whether the memtable may keep the log's payload: if that has all values whole, and nothing large beside.
+    pub fn is_for_memtable(&self) -> bool {
+        self.patches.is_empty() && self.chunks.is_empty()
     }
 
-    /// The payload of a transaction that only writes, each value whole.
-    pub fn writes_alone(&self) -> Bytes {
+    /// The payload of a transaction that only writes, each value whole, in an empty buffer that `make` makes for so many
+    /// bytes.
+    pub fn writes_alone(&self, make: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
         let none = Patches::default();
         // As large as it gets: it is kept.
-        let mut out = Vec::with_capacity(HEAD_BYTES_MAX + self.writes_bytes(&none));
+        let mut out = make(HEAD_BYTES_MAX + self.writes_bytes(&none));
         out.extend_from_slice(&self.next_tree_id.to_le_bytes());
         put_count(&mut out, 0);
         self.put_writes(&mut out, &none);
         put_count(&mut out, 0);
         out.push(TAG_NO_EVENT);
-        out.into()
+        out
     }
 
     fn put_writes(&self, out: &mut Vec<u8>, patches: &Patches) {
         let mut position = 0;
+        let mut repeats = patches.repeats.iter().peekable();
+        // Where the values of entries end, as far as somebody may repeat them.
+        let mut ends: Vec<usize> = Vec::new();
         put_count(out, self.writes.len());
         for (tree, entries) in &self.writes {
             out.extend_from_slice(&tree.0.to_le_bytes());
             put_count(out, entries.len());
             for (key, value) in entries {
                 put_bytes(out, key);
-                match (patches.values.get(&position), value) {
-                    (Some(patch), Some(value)) => {
+                let repeat = repeats.next_if(|repeat| repeat.position == position);
+                match (patches.values.get(&position), repeat, value) {
+                    (Some(patch), _, Some(value)) => {
                         out.extend_from_slice(&[TAG_PATCHED, value.flags]);
                         out.extend_from_slice(patch.form());
                     }
+                    (None, Some(repeat), Some(value)) => {
+                        put_repeat(out, value, repeat.own_bytes, ends[repeat.of]);
+                    }
                     _ => put_value(out, value.as_ref()),
+                }
+                if repeats.peek().is_some() {
+                    ends.push(out.len());
                 }
                 position += 1;
             }
@@ -199,10 +221,13 @@ impl Record {
     /// Bytes of all entries, about.
     fn writes_bytes(&self, patches: &Patches) -> usize {
         let entries = self.writes.iter().flat_map(|(_, entries)| entries);
+        let mut repeats = patches.repeats.iter().peekable();
         let bytes = entries.enumerate().map(|(position, (key, value))| {
-            let value = match patches.values.get(&position) {
-                Some(patch) => 2 + patch.form().len(),
-                None => value_bytes(value),
+            let repeat = repeats.next_if(|repeat| repeat.position == position);
+            let value = match (patches.values.get(&position), repeat) {
+                (Some(patch), _) => 2 + patch.form().len(),
+                (None, Some(repeat)) => REPEAT_BYTES + repeat.own_bytes,
+                (None, None) => value_bytes(value),
             };
             COUNT_BYTES + key.len() + value
         });
@@ -252,6 +277,18 @@ fn put_value(out: &mut Vec<u8>, value: Option<&Value>) {
             out.extend_from_slice(&bytes.to_le_bytes());
         }
     }
+}
+
+/// Puts the first `own_bytes` of an inline value, and where the others stand: they end at `end`.
+fn put_repeat(out: &mut Vec<u8>, value: &Value, own_bytes: usize, end: usize) {
+    let Content::Inline(content) = &value.content else {
+        unreachable!("only inline values repeat")
+    };
+    let (own, repeated) = content.split_at(own_bytes);
+    out.extend_from_slice(&[TAG_REPEATED, value.flags]);
+    put_bytes(out, own);
+    put_count(out, end - repeated.len());
+    put_count(out, repeated.len());
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -26,6 +26,8 @@ use crate::ids::Sequence;
 /// A file grows by a quarter, but by so much at least and at most.
 const STEP_BYTES_MIN: u64 = 4 << 10;
 const STEP_BYTES_MAX: u64 = 1 << 20;
+/// What a write was put together in is kept for the next, if it isn't larger.
+const BUFFER_BYTES_MAX: usize = 4 << 20;
 
 /// A record that waits to be written.
 pub(crate) struct PendingRecord {
@@ -87,6 +89,8 @@ pub(crate) struct Writer {
     /// Where the segment before the open one ended, or the last segment if none is open.
     previous: (LogOffset, Chain),
     counters: WriterCounters,
+    /// For the next write.
+    buffer: Vec<u8>,
 }
 
 struct OpenSegment {
@@ -117,6 +121,7 @@ impl Writer {
             next,
             previous,
             counters: WriterCounters::default(),
+            buffer: Vec::new(),
         }
     }
 
@@ -194,7 +199,8 @@ impl Writer {
     fn write_group(&mut self, group: &[PendingRecord]) -> Result<(), WriteError> {
         let open = self.open.as_mut().expect("a segment was opened for the group");
         let bytes = group.iter().map(|record| record_bytes(record.payload.len())).sum();
-        let mut buffer: Vec<u8> = Vec::with_capacity(bytes);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.reserve(bytes);
         let mut chain = open.chain;
         for record in group {
             let header = RecordHeader {
@@ -231,6 +237,10 @@ impl Writer {
         open.chain = chain;
         self.counters.bytes += buffer.len() as u64;
         self.counters.record_bytes += bytes as u64;
+        if buffer.capacity() <= BUFFER_BYTES_MAX {
+            buffer.clear();
+            self.buffer = buffer;
+        }
         Ok(())
     }
 }

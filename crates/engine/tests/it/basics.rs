@@ -49,6 +49,41 @@ fn what_is_committed_is_read_back_after_reopening() {
 }
 
 #[test]
+fn what_two_trees_hold_is_logged_once_and_recovered_in_both() {
+    let disk = SimDisk::new(3);
+    let engine = open(&disk, quiet()).unwrap();
+    let trees = make_trees(&engine, 2).unwrap();
+    let document = |number: usize| format!("{number:04} {}", "all of a document ".repeat(50));
+    let before = engine.counters().log_record_bytes;
+    let mut transaction = engine.begin();
+    for number in 0..100 {
+        put(&mut transaction, trees[0], &format!("{number:04}"), &document(number));
+        let held = format!("bits{}", document(number));
+        put(&mut transaction, trees[1], &format!("{:04}", 99 - number), &held);
+    }
+    transaction.commit(Durability::Synced).unwrap();
+    let logged = engine.counters().log_record_bytes - before;
+    let once = 100 * document(0).len() as u64;
+    assert!(once < logged && logged < once + 100 * 60, "{logged} bytes, {once} of documents");
+    let engine = open(&disk.crash(), quiet()).unwrap();
+    let check = |engine: &Engine| {
+        let snapshot = engine.snapshot();
+        for number in 0..100 {
+            let (found, held) = (
+                get(&snapshot, trees[0], &format!("{number:04}")),
+                get(&snapshot, trees[1], &format!("{:04}", 99 - number)),
+            );
+            assert_eq!(found, Some(document(number)));
+            assert_eq!(held, Some(format!("bits{}", document(number))));
+        }
+    };
+    check(&engine);
+    engine.checkpoint().unwrap();
+    check(&engine);
+    engine.check().unwrap();
+}
+
+#[test]
 fn a_closed_engine_takes_no_writes() {
     let engine = open(&SimDisk::new(2), quiet()).unwrap();
     let mut transaction = engine.begin();
