@@ -127,6 +127,7 @@ pub(crate) fn patched_keys(
                     reader.patch()?;
                     take(tree, key);
                 }
+                TAG_REPEATED => drop(reader.repeated(payload)?),
                 tag => drop(reader.value_of(tag)?),
             }
         }

@@ -377,7 +377,7 @@ fn random_work_of_every_kind_is_what_whole_copies_say() {
         let mut world = World::begin(random).expect("the disk works");
         world.run(STEPS);
         all.push(world.seen);
-        if all.len() % 100 == 0 {
+        if all.len().is_multiple_of(100) {
             // A long run.
             println!("{:?}", tell(&all));
         }

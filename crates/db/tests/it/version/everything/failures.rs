@@ -153,7 +153,7 @@ impl World {
         // What was found stays.
         self.durable = self.log.len() - 1;
         self.frond.engine().check()?;
-        self.check_history(self.log.len() % 4 == 0)?;
+        self.check_history(self.log.len().is_multiple_of(4))?;
         self.watch();
         Ok(())
     }

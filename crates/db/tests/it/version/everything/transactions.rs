@@ -88,9 +88,9 @@ impl OpenTransaction {
 
     /// Checks that all that it has read is of one state.
     fn check(&mut self, log: &[Model]) {
-        for state in self.looked_at..log.len() {
+        for (state, model) in log.iter().enumerate().skip(self.looked_at) {
             let mut reads = self.reads.iter();
-            if reads.all(|(key, read)| is_like(&log[state], key, read.as_ref())) {
+            if reads.all(|(key, read)| is_like(model, key, read.as_ref())) {
                 self.possible.push(state);
             }
         }
