@@ -113,14 +113,15 @@ impl Shared {
     pub fn held_roots(&self) -> Vec<ChunkHash> {
         let logged = self.logged_bases().clone();
         let mut roots: HashSet<ChunkHash> = logged.into_iter().map(|(_, root)| root).collect();
-        self.born.all().keep_all(&mut roots);
+        let born = self.born.all().view();
+        born.keep_all(&mut roots);
         let mut memtables = HashSet::new();
         for state in self.held_states() {
             add_bases(&state, &mut roots);
             for memtable in state.memtables() {
                 // States share most memtables.
                 if memtables.insert(Arc::as_ptr(memtable)) {
-                    let mut keep = |hash| self.born.all().keep(hash, &mut roots);
+                    let mut keep = |hash| born.keep(hash, &mut roots);
                     memtable.for_each_value(|value| match value.content {
                         Content::Inline(_) => {}
                         Content::Chunk { hash, .. } => keep(hash),

@@ -9,7 +9,7 @@
 //!    reaches here. So whoever begins at a root, a tree or a commit needn't know of this.
 //! 2. A chunk stays here as long as a memtable that has it: what a snapshot shows can be read.
 //! 3. What a chunk here refers to is here or in packs, and so is what a record of a memtable needs besides. Collections
-//!    keep that ([`Born::keep_all`]); before the log's segments of a memtable go, `flush` has packed what the
+//!    keep that ([`BornView::keep_all`]); before the log's segments of a memtable go, `flush` has packed what the
 //!    memtables after it need of it.
 //! 4. What is *packed* is in packs, with all that it reaches. It is kept there as long as it is here.
 
@@ -40,6 +40,9 @@ const BORN_BYTES_MAX: usize = 256 << 10;
 ///
 /// *Thread safety*: every method may be called at any time; a shard's lock is taken last, and held for a look-up.
 pub(crate) struct Born {
+    /// Shared while a memtable gets or gives up chunks that refer to each other; alone while all are looked at, so
+    /// that none is seen without those it came with.
+    turnover: RwLock<()>,
     shards: [RwLock<Shard>; SHARD_COUNT],
     count: AtomicUsize,
 }
@@ -55,7 +58,11 @@ struct Entry {
 
 impl Default for Born {
     fn default() -> Born {
-        Born { shards: std::array::from_fn(|_| RwLock::default()), count: AtomicUsize::new(0) }
+        Born {
+            turnover: RwLock::default(),
+            shards: std::array::from_fn(|_| RwLock::default()),
+            count: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -117,22 +124,24 @@ impl Born {
         }
     }
 
-    /// Adds to `kept` what must be kept in packs so that all that `hash` reaches is here or there.
-    pub fn keep(&self, hash: ChunkHash, kept: &mut HashSet<ChunkHash>) {
-        match self.unpacked(hash) {
-            Some(chunk) => {
-                kept.extend(chunk.references().filter(|it| self.unpacked(*it).is_none()))
+    /// What is here at this time.
+    pub fn view(&self) -> BornView<'_> {
+        let mut view = BornView { born: self, unpacked: HashMap::new(), packed: Vec::new() };
+        let _turnover = self.turnover.write().expect(NO_PANIC);
+        for shard in &self.shards {
+            for (hash, entry) in &*shard.read().expect(NO_PANIC) {
+                if entry.is_packed.load(Ordering::Acquire) {
+                    view.packed.push(*hash);
+                } else {
+                    view.unpacked.insert(*hash, entry.chunk.clone());
+                }
             }
-            None => drop(kept.insert(hash)),
         }
+        view
     }
 
-    /// As `keep`, for all that is here.
-    pub fn keep_all(&self, kept: &mut HashSet<ChunkHash>) {
-        for shard in &self.shards {
-            let hashes: Vec<ChunkHash> = shard.read().expect(NO_PANIC).keys().copied().collect();
-            hashes.into_iter().for_each(|hash| self.keep(hash, kept));
-        }
+    fn turnover(&self) -> RwLockReadGuard<'_, ()> {
+        self.turnover.read().expect(NO_PANIC)
     }
 
     fn add(&self, chunk: &Chunk) {
@@ -160,6 +169,36 @@ impl Born {
 
     fn shard_mut(&self, hash: ChunkHash) -> RwLockWriteGuard<'_, Shard> {
         self.shards[shard_of(hash)].write().expect(NO_PANIC)
+    }
+}
+
+/// All of them as they were at one time, for collections: what goes meanwhile is still known.
+pub(crate) struct BornView<'a> {
+    born: &'a Born,
+    unpacked: HashMap<ChunkHash, Chunk>,
+    packed: Vec<ChunkHash>,
+}
+
+impl BornView<'_> {
+    /// Adds to `kept` what must be kept in packs so that all that `hash` reaches is here or there.
+    pub fn keep(&self, hash: ChunkHash, kept: &mut HashSet<ChunkHash>) {
+        match self.unpacked(hash) {
+            Some(chunk) => {
+                kept.extend(chunk.references().filter(|it| self.unpacked(*it).is_none()))
+            }
+            None => drop(kept.insert(hash)),
+        }
+    }
+
+    /// As `keep`, for all that was here.
+    pub fn keep_all(&self, kept: &mut HashSet<ChunkHash>) {
+        kept.extend(&self.packed);
+        self.unpacked.keys().for_each(|hash| self.keep(*hash, kept));
+    }
+
+    /// The chunk, if it was here and not packed, or is by now.
+    fn unpacked(&self, hash: ChunkHash) -> Option<Chunk> {
+        self.unpacked.get(&hash).cloned().or_else(|| self.born.unpacked(hash))
     }
 }
 
@@ -228,7 +267,9 @@ impl BornHere {
 
     /// Takes what a transaction brings. Returns the memory taken.
     pub fn add(&self, births: &Births) -> u64 {
+        let turnover = (!births.chunks.is_empty()).then(|| self.born.turnover());
         births.chunks.iter().for_each(|chunk| self.born.add(chunk));
+        drop(turnover);
         let mut names = self.names();
         names.chunks.extend(births.chunks.iter().map(Chunk::hash));
         names.needs.extend(&births.needs);
@@ -258,6 +299,7 @@ impl BornHere {
     /// Lets go of all.
     pub fn clear(&self) {
         let names = std::mem::take(&mut *self.names());
+        let _turnover = (!names.chunks.is_empty()).then(|| self.born.turnover());
         names.chunks.into_iter().for_each(|hash| self.born.release(hash));
     }
 
@@ -328,5 +370,40 @@ fn put(store: &dyn ChunkStore, hint: Option<Lifetime>, chunks: &[Chunk]) -> Resu
     match hint {
         Some(lifetime) => store.put_many_for(lifetime, chunks),
         None => store.put_many(chunks),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use frond_store::ChunkKind;
+
+    use super::*;
+
+    #[test]
+    fn a_collection_sees_no_chunk_without_those_it_came_with() {
+        let born: Arc<Born> = Arc::default();
+        let births = |number: u32| {
+            let mut chunks = vec![Chunk::new(ChunkKind::Blob, &[], &number.to_le_bytes())];
+            for level in 0..20u8 {
+                let below = chunks[chunks.len() - 1].hash();
+                chunks.push(Chunk::new(ChunkKind::Blob, &[below], &[level]));
+            }
+            Births { chunks, needs: Vec::new() }
+        };
+        let turns = |from: u32| {
+            for number in from..from + 2000 {
+                BornHere::new(&born).add(&births(number));
+            }
+        };
+        thread::scope(|scope| {
+            let at_work = [0, 1 << 20].map(|from| scope.spawn(move || turns(from)));
+            while at_work.iter().any(|thread| !thread.is_finished()) {
+                let mut kept = HashSet::new();
+                born.view().keep_all(&mut kept);
+                assert_eq!(kept, HashSet::new(), "nothing is in packs");
+            }
+        });
     }
 }
