@@ -166,11 +166,11 @@ impl Change {
                     set(nested, inner, item.clone());
                 }
             }
-            Change::Increase(name, more) => {
-                if let Some(Item::Number(number)) = get_mut(&mut fields, name) {
-                    *number += more;
-                }
-            }
+            Change::Increase(name, more) => match get_mut(&mut fields, name) {
+                Some(Item::Number(number)) => *number += more,
+                Some(_) => {}
+                None => set(&mut fields, name, Item::Number(*more)),
+            },
             Change::Push(name, more) => {
                 if let Some(Item::List(numbers)) = get_mut(&mut fields, name) {
                     numbers.extend(more);
