@@ -155,7 +155,6 @@ impl Database {
                 self.check_nothing_is_lost(transaction, &state, &working)?;
             }
             // The reflog keeps what the branch had.
-            engine.store().sync()?;
             for (_, live) in state.live() {
                 adopt::drop_trees(transaction, live)?;
             }

@@ -48,7 +48,6 @@ pub(crate) fn remember(
 ) -> Result<(), Error> {
     let name = database.repository_name();
     let engine = database.frond().engine();
-    let store = engine.store();
     let mut references = Vec::new();
     let mut record = DocumentBuilder::new();
     let repository = DocumentBuf::from_validated(repository.encode());
@@ -87,10 +86,9 @@ pub(crate) fn remember(
     }
     record.end();
     drop(reader);
-    store.sync()?;
     let key = system::dropped_key(name, transaction.snapshot().sequence().0);
     let record = record.build();
-    let value = system::referring_value(transaction, &references, record.as_bytes());
+    let value = system::referring_value(transaction, &references, record.as_bytes())?;
     Ok(transaction.put(TreeId::SYSTEM, key, value)?)
 }
 

@@ -65,7 +65,6 @@ impl Database {
             let after = state::with_entry(&**store, &before, collection, wanted.as_ref())?;
             let head = state.head_catalog(&**store)?;
             state.adopt(engine, transaction, &Adoption { head, before, after })?;
-            store.sync()?;
             let why = format!("restore: collection {collection}");
             let why = RefWhy::replacing(&why, self.frond().now_millis(), before);
             let (from, to) = (state.head_id(), state.head_id());

@@ -135,7 +135,6 @@ impl Database {
                 let after = Tree { root, format: state.repository.format() };
                 state.adopt(engine, transaction, &Adoption { head, before, after })?;
                 conflict::clear(engine, transaction, name, branch)?;
-                engine.store().sync()?;
                 lost = Lost::Working(before);
             }
             None => state.keep(engine, transaction, &head)?,
@@ -206,7 +205,6 @@ impl Database {
         let Some(entry) = state.entry_now(engine, transaction.snapshot(), collection)? else {
             return Ok(());
         };
-        engine.store().sync()?;
         let why = format!("drop: collection {collection}");
         let lost = Lost::Collection(collection, entry);
         let why = RefWhy { lost, ..RefWhy::plain(&why, self.frond().now_millis()) };

@@ -125,6 +125,25 @@ fn a_power_cut_at_any_moment() {
 }
 
 #[test]
+fn what_a_reset_dropped_is_there_after_a_power_cut() {
+    for seed in 0..10 {
+        let disk = SimDisk::new(seed);
+        let frond = open(&disk);
+        write(&frond, "shop", &[thing(1, 0)]).unwrap();
+        let main = shop(&frond, "");
+        main.commit("first", "").unwrap();
+        // The reset drops a tree and makes none.
+        main.insert("others", &[thing(1, 0)], true, Durability::Synced).unwrap();
+        main.reset(None, true).unwrap();
+        let frond = open(&disk.crash());
+        let main = shop(&frond, "");
+        assert_eq!(all(&main, "others"), []);
+        main.undo(None, None).unwrap();
+        assert_eq!(all(&main, "others"), [thing(1, 0)]);
+    }
+}
+
+#[test]
 fn a_restart_finds_a_waiting_merge() {
     let disk = SimDisk::new(8);
     let frond = open(&disk);
