@@ -32,9 +32,9 @@ const SHARD_COUNT: usize = 64;
 const CHUNK_OVERHEAD_BYTES: u64 = 250;
 /// Chunks are packed in batches of about this.
 const BATCH_BYTES: usize = 1 << 20;
-/// The chunks of one transaction are packed at once if they are more than this. None are kept here for now: a random test
-/// of everything found a chunk that was missing afterwards (`version::everything`, seed 5321), which isn't explained.
-const BORN_BYTES_MAX: usize = 0;
+/// The chunks of one transaction are packed at once if they are more than this: a write and a look at the index are
+/// little to that then, and they would fill the memtable.
+const BORN_BYTES_MAX: usize = 256 << 10;
 
 /// All of them, whatever memtable has them.
 ///

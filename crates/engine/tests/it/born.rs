@@ -288,6 +288,34 @@ fn inserted(engine: &Engine, tree: TreeId) -> Parts {
     parts
 }
 
+#[test]
+fn what_lies_between_two_flushes_is_never_packed() {
+    let disk = SimDisk::new(3);
+    let engine = open(&disk, quiet()).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let mut parts = inserted(&engine, tree);
+    let written = || engine.store().counters().chunks_written;
+    let before = written();
+    (0..100).for_each(|number| change(&engine, tree, &mut parts, number));
+    assert_eq!(written(), before, "commits write the log only");
+    let held = engine.snapshot();
+    let shown = read(&engine, &held.get(tree, b"a").unwrap().unwrap());
+    change(&engine, tree, &mut parts, 100);
+    engine.flush().unwrap();
+    // Five parts, three pairs and a head; the tree's node, its base, the map of bases and the state.
+    assert!(written() - before <= 16, "{} chunks", written() - before);
+    let read_held = || read(&engine, &held.get(tree, b"a").unwrap().unwrap());
+    assert_eq!(read_held(), shown);
+    engine.reclaim(QUICK).unwrap();
+    assert_eq!(read_held(), shown);
+    let newest = engine.snapshot().get(tree, b"a").unwrap().unwrap();
+    assert_eq!(read(&engine, &newest), parts);
+    drop(engine);
+    let engine = open(&disk.crash(), quiet()).unwrap();
+    let newest = engine.snapshot().get(tree, b"a").unwrap().unwrap();
+    assert_eq!(read(&engine, &newest), parts);
+}
+
 /// The log makes a chunk of one that only an earlier segment had, and nothing else refers to that any more.
 #[test]
 fn what_the_log_goes_on_from_is_packed_when_the_log_before_goes() {
