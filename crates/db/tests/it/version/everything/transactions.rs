@@ -172,6 +172,15 @@ impl World {
             // Either there is nothing to change, or what is there is so already.
             Ok(false) if !matches!(edit, Edit::Remove) => {}
             Ok(false) => open.note_read(&self.log, key, None),
+            Err(error) if error.kind == ErrorKind::Invalid => {
+                // The change was made for what another has put there since.
+                let there = there.map(|fields| to_document(id, fields));
+                let mut since = self.log[open.began..].iter();
+                let is_stale = since.any(|model| !is_like(model, &key, there.as_ref()));
+                assert!(is_stale && open.reads.get(&key) != Some(&there), "{error}");
+                self.transactions.swap_remove(position).transaction.abort();
+                return Ok(());
+            }
             Err(error) => return self.lose(position, error),
         }
         self.transactions[position].check(&self.log);
