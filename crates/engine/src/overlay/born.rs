@@ -399,36 +399,4 @@ fn put(store: &dyn ChunkStore, hint: Option<Lifetime>, chunks: &[Chunk]) -> Resu
 }
 
 #[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use frond_store::ChunkKind;
-    use frond_store::memory::MemoryStore;
-
-    use super::*;
-
-    #[test]
-    fn a_collection_sees_no_chunk_without_those_it_came_with() {
-        let (born, store): (Arc<Born>, _) = (Arc::default(), MemoryStore::new());
-        let births = |number: u32| {
-            let mut chunks = vec![Chunk::new(ChunkKind::Blob, &[], &number.to_le_bytes())];
-            for level in 0..20u8 {
-                let below = chunks[chunks.len() - 1].hash();
-                chunks.push(Chunk::new(ChunkKind::Blob, &[below], &[level]));
-            }
-            Births { chunks, needs: Vec::new() }
-        };
-        let turns = |from: u32| {
-            for number in from..from + 2000 {
-                BornHere::new(&born).add(&births(number));
-            }
-        };
-        thread::scope(|scope| {
-            let at_work = [0, 1 << 20].map(|from| scope.spawn(move || turns(from)));
-            while at_work.iter().any(|thread| !thread.is_finished()) {
-                let kept = born.view(&*store).unwrap().into_kept();
-                assert_eq!(kept, HashSet::new(), "nothing is in packs");
-            }
-        });
-    }
-}
+mod tests;
