@@ -193,6 +193,27 @@ fn a_cursor_goes_on_where_it_began_when_the_snapshot_moves() {
 }
 
 #[test]
+fn a_snapshot_stays_where_a_branch_has_got_trees_of_its_own_since() {
+    let frond = open();
+    let main = frond.database("shop").expect("opens");
+    insert(&main, "things", "[{'_id': 1}]");
+    insert(&main, "others", "[{'_id': 1, 'n': 0}]");
+    main.commit("first", "").expect("something changed");
+    main.create_branch("side", None).expect("made");
+    let side = frond.database("shop@side").expect("opens");
+    // Others have found out where the collection lies.
+    assert_eq!(all(&side, "things"), "[{'_id':1}]");
+    let transaction = frond.begin();
+    let inside = |name| transaction.database(name).expect("opens");
+    assert_eq!(all(&inside("shop@side"), "things"), "[{'_id':1}]");
+    insert(&side, "things", "[{'_id': 2}]");
+    let add = || statement("{'_id': 1}", "{'$inc': {'n': 1}}");
+    update(&main, "others", add());
+    let done = inside("shop").update("others", &[add()], true, Durability::Relaxed);
+    assert_eq!(done.map(|_| ()).map_err(|error| error.kind), Err(ErrorKind::Conflict));
+}
+
+#[test]
 fn commands_of_versions_are_no_part_of_a_transaction() {
     let frond = open();
     let outside = frond.database("shop").expect("opens");
