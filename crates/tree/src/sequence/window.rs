@@ -65,7 +65,16 @@ impl Window {
     /// Takes an item in; `old` if it stood after the one before it in the old sequence too. Returns
     /// the hash for the boundary rule.
     pub(super) fn push(&mut self, item: &[u8], old: bool) -> u64 {
-        let (hash, bytes) = (boundary::hash(item, self.seed), item.len() as u64);
+        self.push_hashed(self.hash(item), item.len() as u64, old)
+    }
+
+    /// What `push_hashed` takes for an item.
+    pub(super) fn hash(&self, item: &[u8]) -> u64 {
+        boundary::hash(item, self.seed)
+    }
+
+    /// As `push`, of an item that was hashed.
+    pub(super) fn push_hashed(&mut self, hash: u64, bytes: u64, old: bool) -> u64 {
         self.items.push_back((hash, bytes));
         self.bytes += bytes;
         self.combined = self.combined.rotate_left(1) ^ hash;
