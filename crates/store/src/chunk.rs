@@ -276,11 +276,9 @@ impl Chunk {
         ChunkHash(hash)
     }
 
-    /// The name's bytes of the referenced chunk at `position`, as they lie in this one.
-    pub fn reference_bytes(&self, position: usize) -> &[u8] {
-        let start = OFFSET_REFERENCES + position * HASH_BYTES;
-        assert!(start + HASH_BYTES <= self.payload_offset());
-        &self.0.encoded[start..start + HASH_BYTES]
+    /// The names of the referenced chunks, one after the other.
+    pub fn references_bytes(&self) -> &[u8] {
+        &self.0.encoded[OFFSET_REFERENCES..self.payload_offset()]
     }
 
     /// The referenced chunks, in their order.

@@ -8,13 +8,13 @@
 //! 3. Where a boundary moves, nothing was put, and `splice` walks.
 
 use frond_store::chunk::HASH_BYTES;
-use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_store::{ChunkHash, ChunkStore};
 
 use crate::boundary::BoundaryRule;
 use crate::error::TreeError;
 use crate::format::TreeFormat;
 use crate::sequence::neighbours::{Path, fill_window, next_node};
-use crate::sequence::node::{SequenceChild, SequenceNode};
+use crate::sequence::node::SequenceNode;
 use crate::sequence::window::Window;
 use crate::sequence::writer::{self, reference_bytes, reference_of};
 use crate::sequence::{Refers, Sequence};
@@ -42,19 +42,20 @@ impl Sequence {
         {
             return Ok(None);
         }
-        let mut chunks = vec![leaf.with_item(*entry, item, reference)];
+        let (leaf, mut child) = leaf.with_item(*entry, item, reference);
+        let mut chunks = vec![leaf];
         path.pop();
         while let Some((node, entry)) = path.last() {
-            let below = SequenceNode::open(chunks[chunks.len() - 1].clone())?;
-            let child = SequenceChild { hash: below.hash(), sums: below.sums() };
             if !Boundaries::stay(store, &self.format, &path, &child.hash.0, refers)? {
                 return Ok(None);
             }
-            chunks.push(node.with_child(*entry, &child));
+            let (node, above) = node.with_child(*entry, &child);
+            chunks.push(node);
+            child = above;
             path.pop();
         }
         store.put_many(&chunks)?;
-        Ok(chunks.last().map(Chunk::hash))
+        Ok(Some(child.hash))
     }
 }
 

@@ -183,19 +183,25 @@ impl SequenceNode {
     pub(super) fn entry_content(&self, position: usize) -> &[u8] {
         match self.is_leaf() {
             true => self.item(position),
-            false => self.chunk.reference_bytes(position),
+            false => &self.chunk.references_bytes()[position * HASH_BYTES..][..HASH_BYTES],
         }
     }
 
     /// This interior node with `child` in the place of the one at `position`.
-    pub(super) fn with_child(&self, position: usize, child: &SequenceChild) -> Chunk {
+    pub(super) fn with_child(
+        &self,
+        position: usize,
+        child: &SequenceChild,
+    ) -> (Chunk, SequenceChild) {
         let mut sums = self.sums();
         sums.exchange(&self.child_sums(position), &child.sums);
-        self.chunk.changed(|references, payload| {
+        let chunk = self.chunk.changed(|references, payload| {
             references[position * HASH_BYTES..][..HASH_BYTES].copy_from_slice(&child.hash.0);
             put_sums(payload, HEADER_BYTES + position * CHILD_ENTRY_BYTES, &child.sums);
             put_sums(payload, OFFSET_COUNT, &sums);
-        })
+        });
+        let child = SequenceChild { hash: chunk.hash(), sums };
+        (chunk, child)
     }
 
     /// This leaf with `item` in the place of the one at `position`, and what it refers to in the place of what that
@@ -205,16 +211,27 @@ impl SequenceNode {
         position: usize,
         item: &[u8],
         reference: Option<(usize, ChunkHash)>,
-    ) -> Chunk {
+    ) -> (Chunk, SequenceChild) {
         let range = self.item_range(position);
-        if range.len() == item.len() {
-            return self.chunk.changed(|references, payload| {
-                payload[range].copy_from_slice(item);
-                if let Some((position, name)) = reference {
-                    references[position * HASH_BYTES..][..HASH_BYTES].copy_from_slice(&name.0);
-                }
-            });
+        if range.len() != item.len() {
+            return self.with_resized_item(position, item, reference);
         }
+        let chunk = self.chunk.changed(|references, payload| {
+            payload[range].copy_from_slice(item);
+            if let Some((position, name)) = reference {
+                references[position * HASH_BYTES..][..HASH_BYTES].copy_from_slice(&name.0);
+            }
+        });
+        let child = SequenceChild { hash: chunk.hash(), sums: self.sums() };
+        (chunk, child)
+    }
+
+    fn with_resized_item(
+        &self,
+        position: usize,
+        item: &[u8],
+        reference: Option<(usize, ChunkHash)>,
+    ) -> (Chunk, SequenceChild) {
         let table_end = HEADER_BYTES + self.entry_count * ITEM_END_BYTES;
         let mut items = Vec::with_capacity(self.payload.len() - table_end + item.len());
         let mut ends = Vec::with_capacity(self.entry_count);
@@ -226,7 +243,11 @@ impl SequenceNode {
         if let Some((position, name)) = reference {
             references[position] = name;
         }
-        Chunk::new(ChunkKind::SequenceNode, &references, &encode_leaf(&ends, &items))
+        let payload = encode_leaf(&ends, &items);
+        let chunk = Chunk::new(ChunkKind::SequenceNode, &references, &payload);
+        let sums = Sums { count: self.entry_count as u64, bytes: items.len() as u64 };
+        let child = SequenceChild { hash: chunk.hash(), sums };
+        (chunk, child)
     }
 }
 
