@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkStore, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
-use frond_tree::{Bounds, Direction, Tree, TreeError, Value};
+use frond_tree::{Bounds, Direction, Tree, TreeError, TreeFormat, Value};
 
 use crate::claims::{Claims, Manner, Wait};
 use crate::conflict::Beginning;
@@ -126,6 +126,18 @@ impl Transaction {
         self.note_read();
         self.reading(|reads| reads.tree(tree));
         self.open.snapshot.has_tree(tree)
+    }
+
+    /// The format of a tree.
+    pub fn format(&self, tree: TreeId) -> Result<TreeFormat, EngineError> {
+        match self.own.base(tree) {
+            Some(base) => base.map(|base| base.format).ok_or(EngineError::NoTree(tree)),
+            None => {
+                self.note_read();
+                self.reading(|reads| reads.tree(tree));
+                self.open.snapshot.format(tree)
+            }
+        }
     }
 
     /// Fails if there is no such tree. That there is one isn't noted as read: a write to it is
