@@ -225,7 +225,7 @@ fn a_chunk_that_is_replaced_is_not_kept_in_memory_unless_it_was() {
 fn some_chunks_are_synced_unless_they_are_durable() {
     on_each(|store| {
         let (one, other) = (blob(b"one"), blob(b"other"));
-        store.put_many(&[one.clone()]).unwrap();
+        store.put_many(std::slice::from_ref(&one)).unwrap();
         store.sync_these(&[one.hash()]).unwrap();
         let missing = store.sync_these(&[one.hash(), other.hash()]).unwrap_err();
         assert!(matches!(missing, StoreError::Missing(hash) if hash == other.hash()));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_store::ChunkStore;
+use frond_store::chunk::CHUNK_FIELDS_BYTES;
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_testkit::SimDisk;
 use frond_tree::{Entry, Tree, TreeFormat, Trunk, Value};
@@ -85,6 +86,31 @@ fn a_dropped_trunk_gives_its_room_back() {
     assert!(room.take((1 << 20) / 16).is_none());
     drop(trunk);
     assert!(room.take((1 << 20) / 16).is_some());
+}
+
+/// The cache is too small for the leaves, which are linked again and again.
+#[test]
+fn links_take_room_once() {
+    const CACHE_BYTES: u64 = 1 << 20;
+    let (store, tree) = build(CACHE_BYTES);
+    let room = store.room().unwrap();
+    let left = || {
+        let fits = |bytes: &u64| room.take(*bytes).is_some();
+        (0..20)
+            .rev()
+            .map(|bit| 1 << bit)
+            .fold(0, |left, bit| if fits(&(left + bit)) { left + bit } else { left })
+    };
+    let all = left();
+    assert_eq!(all, CACHE_BYTES / 16);
+    let trunk = Trunk::new(tree);
+    check(&store, &trunk);
+    let taken = all - left();
+    // No leaf is longer than four times the target.
+    let leaves_min = u64::from(COUNT) * 50 / (4 * 1024);
+    assert!(leaves_min * CHUNK_FIELDS_BYTES < taken && taken < all, "{taken}");
+    check(&store, &trunk);
+    assert_eq!(all - left(), taken);
 }
 
 #[test]
