@@ -24,10 +24,14 @@ const TURNS: usize = 10;
 /// What is written to a file of its own beside the updates, and synced.
 const BARE_BYTES: usize = 10 << 10;
 
-/// Prints the table; `names` are the sizes that are wanted, all if there are none, and `rounds=N`.
+/// Prints the table; `names` are the sizes that are wanted, all if there are none, `rounds=N`, and `relaxed` if
+/// nothing is to be synced: for a profile.
 pub fn run(names: &[String]) {
     let (rounds, names): (Vec<&String>, Vec<&String>) =
         names.iter().partition(|name| name.starts_with("rounds="));
+    let (only_relaxed, names): (Vec<&String>, Vec<&String>) =
+        names.into_iter().partition(|name| *name == "relaxed");
+    let synced_turns = if only_relaxed.is_empty() { TURNS } else { 0 };
     let rounds = rounds.first().and_then(|rounds| rounds.split_once('=')?.1.parse().ok());
     let rounds = rounds.unwrap_or(ROUNDS);
     let directory = std::env::temp_dir().join(format!("frond-bench-flat-{}", std::process::id()));
@@ -48,7 +52,7 @@ pub fn run(names: &[String]) {
     let mut relaxed = synced.clone();
     let mut alone = Vec::new();
     for round in 0..rounds {
-        for turn in 0..TURNS {
+        for turn in 0..synced_turns {
             let offset = ((round * TURNS + turn) * BARE_BYTES) as u64;
             let begun = Instant::now();
             bare.write_all_at(&vec![turn as u8; BARE_BYTES], offset).expect("written");
@@ -56,7 +60,7 @@ pub fn run(names: &[String]) {
             alone.push(begun.elapsed().as_nanos() as f64);
         }
         for (position, (_, bytes)) in sizes.iter().enumerate() {
-            for turn in 0..TURNS {
+            for turn in 0..synced_turns {
                 let number = round * TURNS + turn;
                 let id = position as i32;
                 synced[position].push(set(&database, id, *bytes, number, Durability::Synced));
@@ -97,5 +101,5 @@ fn set(database: &Database, id: i32, bytes: usize, number: usize, durability: Du
 
 fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }

@@ -30,7 +30,7 @@
 use bytes::Bytes;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_engine::{Transaction, TreeId};
-use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Bounds, Content, TreeFormat, Value as TreeValue};
 
 use crate::catalog::IndexSpec;
@@ -314,21 +314,19 @@ pub(crate) fn database_prefixes(database: &str) -> [Bytes; 13] {
 }
 
 /// The value of a record that refers to chunks: itself a chunk, so that who follows references
-/// reaches them. It is taken along by `transaction`; what it refers to was put, and is synced here: the log must not have
-/// it before the disk has those.
+/// reaches them. It is taken along by `transaction`.
 pub(crate) fn referring_value(
     transaction: &mut frond_engine::Transaction,
     references: &[ChunkHash],
     record: &[u8],
-) -> Result<TreeValue, Error> {
+) -> TreeValue {
     if references.is_empty() {
-        return Ok(TreeValue::inline(Bytes::copy_from_slice(record)));
+        return TreeValue::inline(Bytes::copy_from_slice(record));
     }
-    transaction.store().sync()?;
     let chunk = Chunk::new(frond_store::ChunkKind::Blob, references, record);
     transaction.put_chunks(std::slice::from_ref(&chunk));
     let bytes = record.len() as u64;
-    Ok(TreeValue { flags: 0, content: Content::Chunk { hash: chunk.hash(), bytes } })
+    TreeValue { flags: 0, content: Content::Chunk { hash: chunk.hash(), bytes } }
 }
 
 /// The chunks that such a value refers to.

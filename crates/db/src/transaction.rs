@@ -29,10 +29,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use frond_engine::{Durability, Manner, TreeId, Wait};
 use frond_query::Code;
 
-use crate::catalog::cache::Moment;
+use crate::catalog::cache::{KnownDatabase, Moment};
 use crate::collection::Interrupt;
 use crate::contention::{self, Outcome, Role, Scope};
-use crate::database::{Context, Database};
+use crate::database::{Context, Database, Target};
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
 use crate::name::DatabaseName;
@@ -95,7 +95,12 @@ impl Transaction {
         let frond = &self.inner.frond;
         let context = Context::Within(self.clone());
         let known = self.moment().and_then(|moment| frond.catalog_cache().database(moment, name));
-        if let Some(known) = known.filter(|known| frond.catalog_cache().is_current(known.moment)) {
+        // What leads to a commit must have been read for the snapshot to stay when it leads elsewhere.
+        let is_enough = |known: &Arc<KnownDatabase>| {
+            let is_branch = matches!(known.target, Target::Branch(_));
+            is_branch && frond.catalog_cache().is_current(known.moment)
+        };
+        if let Some(known) = known.filter(is_enough) {
             return Ok(Database::known(frond, known, context));
         }
         let database = Database::resolve(frond, DatabaseName::parse(name)?, context)?;

@@ -60,7 +60,7 @@ impl Shared {
 impl Shared {
     /// Checks that what collections keep is in packs.
     fn check_held(&self) -> Result<(), EngineError> {
-        let roots = self.held_roots();
+        let roots = self.held_roots()?;
         let is_there = self.born.store.has_many(&roots)?;
         match roots.into_iter().zip(is_there).find(|(_, is_there)| !is_there) {
             Some((hash, _)) => Err(StoreError::Missing(hash).into()),

@@ -20,7 +20,8 @@
 
 use std::collections::HashSet;
 
-use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_store::chunk::HASH_BYTES;
+use frond_store::{Chunk, ChunkHash, ChunkStore, NameHasherBuilder};
 use frond_tree::{Content, Value};
 
 use crate::error::EngineError;
@@ -63,7 +64,7 @@ impl Difference {
         let mut difference = Difference::default();
         match (&old.content, &new.content) {
             (Content::Chunk { hash: old, .. }, Content::Chunk { hash: new, .. }) => {
-                let mut pairs = Pairs { store, own, found: HashSet::new(), difference };
+                let mut pairs = Pairs { store, own, found: HashSet::default(), difference };
                 pairs.descend(*old, *new)?;
                 difference = pairs.difference;
             }
@@ -81,7 +82,7 @@ struct Pairs<'a> {
     store: &'a dyn ChunkStore,
     own: &'a dyn Fn(ChunkHash) -> Option<Chunk>,
     /// New chunks that have been looked at.
-    found: HashSet<ChunkHash>,
+    found: HashSet<ChunkHash, NameHasherBuilder>,
     difference: Difference,
 }
 
@@ -136,11 +137,13 @@ impl Pairs<'_> {
 /// both sides of it is left out without being looked up.
 fn differing(before: &Chunk, after: &Chunk) -> (Vec<ChunkHash>, Vec<ChunkHash>) {
     let (before_count, after_count) = (before.reference_count(), after.reference_count());
-    let both = before_count.min(after_count);
-    let agree = |left, right| before.reference(left) == after.reference(right);
-    let front = (0..both).take_while(|at| agree(*at, *at)).count();
-    let from_end = |back| agree(before_count - back, after_count - back);
-    let back = (1..=both - front).take_while(|back| from_end(*back)).count();
+    fn names(chunk: &Chunk) -> std::slice::ChunksExact<'_, u8> {
+        chunk.references_bytes().chunks_exact(HASH_BYTES)
+    }
+    let front = names(before).zip(names(after)).take_while(|(left, right)| left == right).count();
+    let (behind, others) = (names(before).rev(), names(after).rev());
+    let both = before_count.min(after_count) - front;
+    let back = behind.zip(others).take(both).take_while(|(left, right)| left == right).count();
     let between = |chunk: &Chunk, count: usize| -> Vec<ChunkHash> {
         (front..count - back).map(|position| chunk.reference(position)).collect()
     };

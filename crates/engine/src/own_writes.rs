@@ -33,6 +33,8 @@ pub(crate) struct OwnWrites {
     validated: BTreeSet<(TreeId, Bytes)>,
     chunks: BTreeMap<ChunkHash, Chunk>,
     event: Option<Bytes>,
+    /// Whether a value was written that refers to chunks.
+    has_references: bool,
     /// How to undo each change since the first savepoint, which begins the list.
     undo: Vec<Undo>,
     has_savepoint: bool,
@@ -106,6 +108,8 @@ impl OwnWrites {
     /// Gives `key` a value, or deletes it.
     pub fn write(&mut self, tree: TreeId, key: Bytes, write: OwnWrite) {
         self.bytes += write_bytes(&key, &write);
+        let value = write.value.as_ref();
+        self.has_references |= value.is_some_and(|it| !matches!(it.content, Content::Inline(_)));
         let old = self.writes.entry(tree).or_default().insert(key.clone(), write);
         if let Some(old) = &old {
             self.bytes -= write_bytes(&key, old);
@@ -216,6 +220,9 @@ impl OwnWrites {
     /// The chunks that this transaction didn't bring, and that are referred to by values that don't come in the place of
     /// others: those of the value before are there whatever happens.
     pub fn foreign(&self) -> Vec<ChunkHash> {
+        if !self.has_references {
+            return Vec::new();
+        }
         let writes = self.writes.values().flat_map(BTreeMap::values);
         let mut open: Vec<ChunkHash> = Vec::new();
         for value in

@@ -86,7 +86,7 @@ impl Shared {
         mut pacer: Pacer<'_>,
     ) -> Result<Collected, EngineError> {
         let collected = self.store.collect(&mut Collection {
-            roots: &mut || Ok(self.held_roots()),
+            roots: &mut || self.held_roots(),
             pace: &mut |bytes| pacer.pace(bytes),
             options: CollectOptions {
                 pack_history: options.thorough || options.purge,
@@ -103,35 +103,35 @@ impl Shared {
         let options = CollectOptions { only_weigh: true, ..Default::default() };
         let mut pacer = Pacer::new(self, None);
         Ok(self.store.collect(&mut Collection {
-            roots: &mut || Ok(self.held_roots()),
+            roots: &mut || self.held_roots(),
             pace: &mut |bytes| pacer.pace(bytes),
             options,
         })?)
     }
 
     /// What is needed beside the store's named roots.
-    pub fn held_roots(&self) -> Vec<ChunkHash> {
+    pub fn held_roots(&self) -> Result<Vec<ChunkHash>, StoreError> {
         let logged = self.logged_bases().clone();
         let mut roots: HashSet<ChunkHash> = logged.into_iter().map(|(_, root)| root).collect();
-        let born = self.born.all().view();
-        born.keep_all(&mut roots);
+        let mut born = self.born.view()?;
         let mut memtables = HashSet::new();
         for state in self.held_states() {
             add_bases(&state, &mut roots);
             for memtable in state.memtables() {
                 // States share most memtables.
                 if memtables.insert(Arc::as_ptr(memtable)) {
-                    let mut keep = |hash| born.keep(hash, &mut roots);
+                    let mut needs = memtable.born().needs();
                     memtable.for_each_value(|value| match value.content {
                         Content::Inline(_) => {}
-                        Content::Chunk { hash, .. } => keep(hash),
-                        Content::Sequence { root, .. } => keep(root),
+                        Content::Chunk { hash, .. } => needs.push(hash),
+                        Content::Sequence { root, .. } => needs.push(root),
                     });
-                    memtable.born().needs().into_iter().for_each(keep);
+                    needs.into_iter().try_for_each(|hash| born.keep(hash))?;
                 }
             }
         }
-        roots.into_iter().collect()
+        roots.extend(born.into_kept());
+        Ok(roots.into_iter().collect())
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkStore, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
-use frond_tree::{Bounds, Direction, Tree, TreeError, Value};
+use frond_tree::{Bounds, Direction, Tree, TreeError, TreeFormat, Value};
 
 use crate::claims::{Claims, Manner, Wait};
 use crate::conflict::Beginning;
@@ -126,6 +126,18 @@ impl Transaction {
         self.note_read();
         self.reading(|reads| reads.tree(tree));
         self.open.snapshot.has_tree(tree)
+    }
+
+    /// The format of a tree.
+    pub fn format(&self, tree: TreeId) -> Result<TreeFormat, EngineError> {
+        match self.own.base(tree) {
+            Some(base) => base.map(|base| base.format).ok_or(EngineError::NoTree(tree)),
+            None => {
+                self.note_read();
+                self.reading(|reads| reads.tree(tree));
+                self.open.snapshot.format(tree)
+            }
+        }
     }
 
     /// Fails if there is no such tree. That there is one isn't noted as read: a write to it is
@@ -498,7 +510,7 @@ impl Transaction {
         if self.own.is_empty() {
             return Ok(self.open.snapshot.sequence());
         }
-        self.pack_foreign()?;
+        self.settle_foreign()?;
         let own = std::mem::take(&mut self.own);
         let has_read = self.has_read.load(Ordering::Relaxed);
         let beginning = Beginning {
@@ -509,19 +521,16 @@ impl Transaction {
         self.shared.commit(beginning, own, durability)
     }
 
-    /// Has packed what the transaction refers to and others brought: what it comes from may be replaced before this
-    /// commits, and nobody else has it then.
-    fn pack_foreign(&self) -> Result<(), EngineError> {
-        let born = &self.shared.born;
-        if born.all().is_empty() {
-            return Ok(());
-        }
+    /// Has in packs, and durable, what the transaction refers to and didn't bring: the log must not name what a power cut
+    /// may take. If others brought it, what it comes from may be replaced before this commits, and nobody else has it then.
+    fn settle_foreign(&self) -> Result<(), EngineError> {
         let foreign = self.own.foreign();
         if foreign.is_empty() {
             return Ok(());
         }
-        born.pack(foreign)?;
-        self.open.snapshot.check_age()
+        let settled = self.shared.store.sync_these(&foreign);
+        self.open.snapshot.check_age()?;
+        Ok(settled?)
     }
 
     fn check_size(&self) -> Result<(), EngineError> {

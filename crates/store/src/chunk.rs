@@ -167,6 +167,15 @@ impl Chunk {
         encoded
     }
 
+    /// A chunk of the same kind, with as many references and as long a payload: `change` gets those of this one, the
+    /// references' bytes and the payload's, and makes them what they are to be.
+    pub fn changed(&self, change: impl FnOnce(&mut [u8], &mut [u8])) -> Chunk {
+        let mut encoded = self.encoded().to_vec();
+        let (front, payload) = encoded.split_at_mut(self.payload_offset());
+        change(&mut front[OFFSET_REFERENCES..], payload);
+        Chunk::named(encoded.into(), self.payload_offset(), self.kind())
+    }
+
     fn named(encoded: Bytes, payload_offset: usize, kind: ChunkKind) -> Chunk {
         let hash = ChunkHash(*blake3::hash(&encoded).as_bytes());
         Chunk::with_name(hash, encoded, payload_offset, kind)
@@ -265,6 +274,11 @@ impl Chunk {
         let mut hash = [0; HASH_BYTES];
         hash.copy_from_slice(&self.0.encoded[start..start + HASH_BYTES]);
         ChunkHash(hash)
+    }
+
+    /// The names of the referenced chunks, one after the other.
+    pub fn references_bytes(&self) -> &[u8] {
+        &self.0.encoded[OFFSET_REFERENCES..self.payload_offset()]
     }
 
     /// The referenced chunks, in their order.

@@ -39,6 +39,14 @@ pub trait StoreLayer: Send + Sync {
             None => self.inner().put_many(chunks),
         }
     }
+
+    /// Makes chunks durable.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::sync_these`].
+    fn settle(&self, hashes: &[ChunkHash]) -> Result<(), StoreError> {
+        self.inner().sync_these(hashes)
+    }
 }
 
 impl<L: StoreLayer> ChunkStore for L {
@@ -83,6 +91,10 @@ impl<L: StoreLayer> ChunkStore for L {
 
     fn sync(&self) -> Result<(), StoreError> {
         self.inner().sync()
+    }
+
+    fn sync_these(&self, hashes: &[ChunkHash]) -> Result<(), StoreError> {
+        self.settle(hashes)
     }
 
     fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError> {

@@ -106,6 +106,19 @@ pub trait ChunkStore: Send + Sync {
     /// Makes every chunk put before this call durable.
     fn sync(&self) -> Result<(), StoreError>;
 
+    /// Makes the chunks named `hashes` durable: as `sync`, unless all of them are. With a chunk that was put
+    /// after what it refers to that is durable too.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] if one of them isn't stored.
+    fn sync_these(&self, hashes: &[ChunkHash]) -> Result<(), StoreError> {
+        let is_stored = self.has_many(hashes)?;
+        match hashes.iter().zip(is_stored).find(|(_, is_stored)| !is_stored) {
+            Some((hash, _)) => Err(StoreError::Missing(*hash)),
+            None => self.sync(),
+        }
+    }
+
     /// Returns the chunk that the root `name` names, if there is such a root.
     fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError>;
 

@@ -37,7 +37,7 @@ use crate::chunk::{Chunk, ChunkHash};
 use crate::collection::{Collected, Collection};
 use crate::counters::Counters;
 use crate::error::StoreError;
-use crate::index::{Index, NameHasherBuilder};
+use crate::index::{Index, Location, NameHasherBuilder};
 use crate::io::{Disk, Machine};
 use crate::manifest::{self, Manifest, PackEntry, PackState, PublishError};
 use crate::pack::codec::Effort;
@@ -130,6 +130,13 @@ struct Publisher {
     packs: Vec<PackEntry>,
     /// The writer's `batches` that are durable.
     batches: u64,
+}
+
+impl Publisher {
+    fn is_durable(&self, at: &Location) -> bool {
+        let position = self.packs.binary_search_by_key(&at.pack, |entry| entry.number);
+        position.is_ok_and(|it| u64::from(at.place.offset) < self.packs[it].bytes)
+    }
 }
 
 impl LocalStore {
@@ -408,6 +415,15 @@ impl ChunkStore for LocalStore {
             self.publish(&mut publisher, roots)?;
         }
         Ok(())
+    }
+
+    fn sync_these(&self, hashes: &[ChunkHash]) -> Result<(), StoreError> {
+        let located = self.locate(hashes)?;
+        let are_durable = {
+            let publisher = self.publisher();
+            located.iter().all(|(_, at, _)| publisher.is_durable(at))
+        };
+        if are_durable { Ok(()) } else { self.sync() }
     }
 
     fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError> {

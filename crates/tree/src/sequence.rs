@@ -1,7 +1,7 @@
 //! The sequence: items by position, boundaries by their content.
 //!
 //! Reading order: `node` (the bytes of a node), `read` (get, items, seek_byte), `writer` and build,
-//! `splice`, `check`.
+//! `splice` (and `exchange`, its short way), `check`.
 //!
 //! *Invariants*: 1. Each node but the last of its level ends where the boundary rule says, given
 //! its size and the hash of its last item: its own, or that of the window, the last items of the level. 2. A
@@ -14,6 +14,8 @@
 //! (constant data) nodes are alike too, and the store keeps one of them.
 
 mod check;
+mod exchange;
+mod neighbours;
 mod node;
 mod read;
 mod splice;

@@ -5,7 +5,6 @@
 
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
-use plotters::series::DashedLineSeries;
 
 use super::words;
 use crate::target::Failure;
@@ -22,8 +21,10 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(90, 90, 90),
     RGBColor(0, 0, 0),
 ];
-/// Length of the dash and of the gap, in pixels; none is a whole line.
+/// Length of the dash and of the gap, in pixels; none is a whole line. A colour has one of them only.
 const DASHES: [Option<(i32, i32)>; 4] = [None, Some((8, 4)), Some((2, 3)), Some((14, 4))];
+const _: () = assert!(COLOURS.len().is_multiple_of(DASHES.len()));
+const LINE_WIDTH: u32 = 2;
 const MARKER_SIZE: i32 = 4;
 
 /// How an axis is divided.
@@ -79,7 +80,7 @@ impl Plot {
             }
             .map_err(|error| Failure::Other(format!("the plot {}: {error}", self.title)))?;
         }
-        Ok(Some(text))
+        Ok(Some(dashed(text)))
     }
 
     fn bounds(&self, of: impl Fn(&(f64, f64)) -> f64, axis: Axis) -> Option<(f64, f64)> {
@@ -139,18 +140,10 @@ impl Plot {
         }
         for line in &self.lines {
             let colour = COLOURS[line.look % COLOURS.len()];
-            let style = colour.stroke_width(2);
+            let style = colour.stroke_width(LINE_WIDTH);
             let shown = |point: &(f64, f64)| fits(point.0, self.x.1) && fits(point.1, self.y.1);
             let points: Vec<_> = line.points.iter().copied().filter(shown).collect();
-            match DASHES[line.look % DASHES.len()] {
-                None => {
-                    chart.draw_series(LineSeries::new(points.clone(), style)).map_err(own)?;
-                }
-                Some((dash, gap)) => {
-                    let dashed = DashedLineSeries::new(points.clone(), dash, gap, style);
-                    chart.draw_series(dashed).map_err(own)?;
-                }
-            }
+            chart.draw_series(LineSeries::new(points.clone(), style)).map_err(own)?;
             if points.len() <= 40 {
                 let markers = points.iter().map(|point| marker(line.look, *point));
                 chart.draw_series(markers).map_err(own)?;
@@ -158,6 +151,20 @@ impl Plot {
         }
         Ok(())
     }
+}
+
+/// Gives the lines of a picture their dashes, which the drawing library would write one by one, and leaves out what is so
+/// anyway.
+fn dashed(svg: String) -> String {
+    let mut svg = svg.replace(" opacity=\"1\"", "").replace(" stroke=\"none\"", "");
+    for (look, RGBColor(red, green, blue)) in COLOURS.iter().enumerate() {
+        let Some((dash, gap)) = DASHES[look % DASHES.len()] else { continue };
+        let line =
+            format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\" stroke-width=\"{LINE_WIDTH}\"");
+        let dashes = format!("{line} stroke-dasharray=\"{dash} {gap}\" points");
+        svg = svg.replace(&format!("{line} points"), &dashes);
+    }
+    svg
 }
 
 /// The error of the drawing library borrows what it draws on; its text doesn't.
@@ -218,6 +225,8 @@ mod tests {
                 let svg = plot(x, y, points).svg().expect("it can be drawn");
                 let svg = svg.expect("there is something to draw");
                 assert!(svg.contains("<polyline") && svg.contains("clients"), "{x:?} {y:?}: {svg}");
+                let dashes = svg.matches("stroke-dasharray=\"8 4\" points").count();
+                assert_eq!(dashes, 1, "of the second line: {svg}");
             }
         }
     }

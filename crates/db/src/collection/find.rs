@@ -19,7 +19,7 @@ use crate::collection::skip::pass_over;
 use crate::collection::{Cursor, FindRequest};
 use crate::database::Database;
 use crate::error::Error;
-use crate::reader::Reader;
+use crate::reader::{Reader, TreePlace};
 
 /// What sorts, in messages.
 const SORT: &str = "Executor error during find command :: caused by :: Sort";
@@ -314,7 +314,12 @@ impl Database {
         name: &str,
     ) -> Result<Option<Arc<Collection>>, Error> {
         let known = self.known_to(reader);
-        if let Some(collection) = known.and_then(|known| known.collection(name)) {
+        // A transaction whose snapshot may move has to read that a collection has no trees of its own yet: in those that it
+        // reads nothing changes when it gets some.
+        let is_enough = |found: &Arc<Collection>| {
+            !reader.may_change() || matches!(found.documents, TreePlace::Live(_))
+        };
+        if let Some(collection) = known.and_then(|known| known.collection(name)).filter(is_enough) {
             return Ok(Some(collection));
         }
         let found = CatalogView::open(reader, self)?.collection(name)?.map(Arc::new);

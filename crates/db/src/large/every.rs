@@ -123,17 +123,21 @@ impl<'u> EveryElement<'u> {
         if is_refused {
             return Ok(None);
         }
-        let mut current = *document;
+        let mut splices = Vec::with_capacity(changed.len());
         for (position, after) in &changed {
             let Some(Value::Array(after)) = after.get(ARRAY) else { return Ok(None) };
             let elements: Vec<Element<'_>> = after.elements().collect();
-            let inside = current.find(store, &parts)?;
-            current = match current.splice(store, &inside, *position, 1, &elements)? {
-                Some(Edited::Large(changed)) if elements.len() == 1 => changed,
-                _ => return Ok(None),
-            };
+            let splice = document.prepare(store, &inside, *position, 1, &elements)?;
+            let Some(splice) = splice.filter(|_| elements.len() == 1) else { return Ok(None) };
+            splices.push(splice);
         }
-        Ok(Some(current))
+        if splices.is_empty() {
+            return Ok(Some(*document));
+        }
+        match document.splice_all(store, splices)? {
+            Edited::Large(changed) => Ok(Some(changed)),
+            Edited::Small(_) => Ok(None),
+        }
     }
 }
 

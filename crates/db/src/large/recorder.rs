@@ -3,9 +3,10 @@
 //! An edit writes some nodes again that come out as they were: those that follow the changed one. The document
 //! before has them, so they are left out.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use frond_store::chunk::HASH_BYTES;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreError, StoreLayer};
 
 /// Reads go through; what is put stays here.
@@ -18,9 +19,15 @@ pub(crate) struct Recorder<'a> {
 #[derive(Default)]
 struct Recorded {
     put: BTreeMap<ChunkHash, Chunk>,
-    /// What came from the store behind: of the document before.
-    read: BTreeSet<ChunkHash>,
+    /// What came from the store behind: of the document before. The first are kept, since an edit asks for each
+    /// more than once.
+    read: BTreeMap<ChunkHash, Option<Chunk>>,
 }
+
+/// So many of the chunks that were read are kept.
+const KEPT_COUNT_MAX: usize = 32;
+/// Bits that tell what wasn't put, by twelve bits of its name.
+const BITS: usize = 1 << 12;
 
 impl<'a> Recorder<'a> {
     /// Nothing is put yet.
@@ -33,16 +40,20 @@ impl<'a> Recorder<'a> {
     pub fn into_reached(self, head: ChunkHash, known: &HashSet<ChunkHash>) -> Vec<Chunk> {
         let recorded = self.recorded.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Recorded { mut put, read } = recorded;
-        // Most of what a chunk refers to wasn't put: mostly its first byte tells.
-        let bit = |hash: &ChunkHash| 1_u64 << (hash.0[0] % 64);
-        let bits = put.keys().fold(0, |bits, hash| bits | bit(hash));
+        // Most of what a chunk refers to wasn't put: mostly a bit of its name tells.
+        let place = |name: &[u8]| usize::from(u16::from_le_bytes([name[0], name[1]])) % BITS;
+        let mut bits = [0_u64; BITS / 64];
+        put.keys().map(|hash| place(&hash.0)).for_each(|at| bits[at / 64] |= 1 << (at % 64));
+        let may_be_put = |at: usize| bits[at / 64] & 1 << (at % 64) != 0;
         let (mut reached, mut open) = (Vec::new(), vec![head]);
         while let Some(hash) = open.pop() {
-            if known.contains(&hash) || read.contains(&hash) {
+            if known.contains(&hash) || read.contains_key(&hash) {
                 continue;
             }
             let Some(chunk) = put.remove(&hash) else { continue };
-            open.extend(chunk.references().filter(|hash| bits & bit(hash) != 0));
+            let names = chunk.references_bytes().chunks_exact(HASH_BYTES).enumerate();
+            let may_be = names.filter(|(_, name)| may_be_put(place(name)));
+            open.extend(may_be.map(|(position, _)| chunk.reference(position)));
             reached.push(chunk);
         }
         reached
@@ -80,9 +91,13 @@ impl StoreLayer for Recorder<'_> {
         if let Some(chunk) = recorded.put.get(&hash) {
             return Some(chunk.clone());
         }
+        if let Some(Some(chunk)) = recorded.read.get(&hash) {
+            return Some(chunk.clone());
+        }
         // What can't be read fails when the store behind is asked for it by itself.
         let chunk = self.store.get(hash).ok()?;
-        recorded.read.insert(hash);
+        let is_kept = recorded.read.len() < KEPT_COUNT_MAX;
+        recorded.read.insert(hash, is_kept.then(|| chunk.clone()));
         Some(chunk)
     }
 

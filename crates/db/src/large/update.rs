@@ -448,21 +448,17 @@ impl Change<'_> {
         if is_refused {
             return Ok(None);
         }
-        // From the back, so that the positions before stay what they are; runs at once.
-        let mut document = self.document;
-        while let Some(last) = gone.pop() {
-            let mut first = last;
-            while gone.last().is_some_and(|before| before + 1 == first) {
-                first = gone.pop().unwrap_or(first);
-            }
-            let change = Change { document, ..*self };
-            let Some(inside) = change.inside(step)? else { return Ok(None) };
-            match change.splice(&inside, first, last - first + 1, &[])? {
-                Some(changed) => document = changed,
-                None => return Ok(None),
-            }
+        if gone.is_empty() {
+            return Ok(Some(self.document));
         }
-        Ok(Some(document))
+        let mut splices = Vec::new();
+        for run in gone.chunk_by(|before, after| before + 1 == *after) {
+            let (first, count) = (run[0], run.len() as u64);
+            let splice = self.document.prepare(self.store, &inside, first, count, &[])?;
+            let Some(splice) = splice else { return Ok(None) };
+            splices.push(splice);
+        }
+        Ok(large(self.document.splice_all(self.store, splices)?))
     }
 
     /// Into the array that the path names, if it is one.

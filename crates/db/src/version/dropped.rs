@@ -88,7 +88,7 @@ pub(crate) fn remember(
     drop(reader);
     let key = system::dropped_key(name, transaction.snapshot().sequence().0);
     let record = record.build();
-    let value = system::referring_value(transaction, &references, record.as_bytes())?;
+    let value = system::referring_value(transaction, &references, record.as_bytes());
     Ok(transaction.put(TreeId::SYSTEM, key, value)?)
 }
 

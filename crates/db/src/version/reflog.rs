@@ -133,7 +133,7 @@ impl RefChange<'_> {
             builder.append("undid", Value::Int64(undid as i64));
         }
         let record = builder.build();
-        let value = system::referring_value(transaction, &references, record.as_bytes())?;
+        let value = system::referring_value(transaction, &references, record.as_bytes());
         Ok(transaction.put(TreeId::SYSTEM, key, value)?)
     }
 }

@@ -193,6 +193,38 @@ fn a_cursor_goes_on_where_it_began_when_the_snapshot_moves() {
 }
 
 #[test]
+fn a_snapshot_stays_where_names_that_were_known_lead_elsewhere() {
+    let add = || statement("{'_id': 1}", "{'$inc': {'n': 1}}");
+    for changes_branch in [false, true] {
+        let frond = open();
+        let main = frond.database("shop").expect("opens");
+        insert(&main, "things", "[{'_id': 1}]");
+        insert(&main, "others", "[{'_id': 1, 'n': 0}]");
+        main.commit("first", "").expect("something changed");
+        insert(&main, "things", "[{'_id': 2}]");
+        main.commit("second", "").expect("something changed");
+        // A branch that shares what it has with a commit, and a commit by a name that leads to it now.
+        main.create_branch("side", Some("HEAD~1")).expect("made");
+        let name = if changes_branch { "shop@side" } else { "shop@main~1" };
+        // Others have found out where the collection lies.
+        assert_eq!(all(&frond.database(name).expect("opens"), "things"), "[{'_id':1}]");
+        let transaction = frond.begin();
+        let inside = |name| transaction.database(name).expect("opens");
+        assert_eq!(all(&inside(name), "things"), "[{'_id':1}]");
+        if changes_branch {
+            insert(&frond.database(name).expect("opens"), "things", "[{'_id': 3}]");
+        } else {
+            insert(&main, "things", "[{'_id': 3}]");
+            main.commit("third", "").expect("something changed");
+        }
+        update(&main, "others", add());
+        let done = inside("shop").update("others", &[add()], true, Durability::Relaxed);
+        assert_eq!(done.map(|_| ()).map_err(|error| error.kind), Err(ErrorKind::Conflict));
+        assert_eq!(all(&inside(name), "things"), "[{'_id':1}]");
+    }
+}
+
+#[test]
 fn commands_of_versions_are_no_part_of_a_transaction() {
     let frond = open();
     let outside = frond.database("shop").expect("opens");

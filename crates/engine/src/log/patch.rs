@@ -167,8 +167,8 @@ fn walk_forth(old: &[u8], new: &[u8], cuts: &mut Vec<Cut>) -> usize {
     loop {
         at += common_front(&old[at..], &new[at..]);
         let agree = |from: usize| {
-            from + AGREE_BYTES <= shorter
-                && old[from..from + AGREE_BYTES] == new[from..from + AGREE_BYTES]
+            let part = |bytes: &[u8]| bytes[from..].first_chunk::<AGREE_BYTES>().copied();
+            from <= shorter && part(old).is_some_and(|part_of_old| part(new) == Some(part_of_old))
         };
         let end = (at + 1..=at + CUT_BYTES_MAX).find(|end| agree(*end));
         let Some(end) = end.filter(|_| cuts.len() < CUT_COUNT_MAX) else { return at };
@@ -185,10 +185,9 @@ fn walk_back(old: &[u8], new: &[u8], cuts: &mut Vec<Range<usize>>) -> usize {
     loop {
         at += common_back(&old[..shorter - at], &new[..shorter - at]);
         let agree = |from: usize| {
-            from + AGREE_BYTES <= shorter && {
-                let part = shorter - from - AGREE_BYTES..shorter - from;
-                old[part.clone()] == new[part]
-            }
+            let end = shorter.checked_sub(from);
+            let part = |bytes: &[u8]| bytes[..end?].last_chunk::<AGREE_BYTES>().copied();
+            part(old).is_some_and(|part_of_old| part(new) == Some(part_of_old))
         };
         let end = (at + 1..=at + CUT_BYTES_MAX).find(|end| agree(*end));
         let Some(end) = end.filter(|_| cuts.len() < CUT_COUNT_MAX) else { return at };

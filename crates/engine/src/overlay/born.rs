@@ -9,7 +9,7 @@
 //!    reaches here. So whoever begins at a root, a tree or a commit needn't know of this.
 //! 2. A chunk stays here as long as a memtable that has it: what a snapshot shows can be read.
 //! 3. What a chunk here refers to is here or in packs, and so is what a record of a memtable needs besides. Collections
-//!    keep that ([`BornView::keep_all`]); before the log's segments of a memtable go, `flush` has packed what the
+//!    keep that ([`BornView`]); before the log's segments of a memtable go, `flush` has packed what the
 //!    memtables after it need of it.
 //! 4. What is *packed* is in packs, with all that it reaches. It is kept there as long as it is here.
 
@@ -124,20 +124,31 @@ impl Born {
         }
     }
 
-    /// What is here at this time.
-    pub fn view(&self) -> BornView<'_> {
-        let mut view = BornView { born: self, unpacked: HashMap::new(), packed: Vec::new() };
-        let _turnover = self.turnover.write().expect(NO_PANIC);
-        for shard in &self.shards {
-            for (hash, entry) in &*shard.read().expect(NO_PANIC) {
-                if entry.is_packed.load(Ordering::Acquire) {
-                    view.packed.push(*hash);
-                } else {
-                    view.unpacked.insert(*hash, entry.chunk.clone());
+    /// What is here at this time. What `store` has too is packed: something may have been told of it there.
+    pub fn view<'a>(&'a self, store: &'a dyn ChunkStore) -> Result<BornView<'a>, StoreError> {
+        let mut unpacked = HashMap::new();
+        let mut kept = HashSet::new();
+        {
+            let _turnover = self.turnover.write().expect(NO_PANIC);
+            for shard in &self.shards {
+                for (hash, entry) in &*shard.read().expect(NO_PANIC) {
+                    if entry.is_packed.load(Ordering::Acquire) {
+                        kept.insert(*hash);
+                    } else {
+                        unpacked.insert(*hash, entry.chunk.clone());
+                    }
                 }
             }
         }
-        view
+        let mut view = BornView { born: self, store, unpacked, kept };
+        let names: Vec<ChunkHash> = view.unpacked.keys().copied().collect();
+        let stored = names.iter().zip(store.has_many(&names)?).filter(|(_, stored)| *stored);
+        for hash in stored.map(|(hash, _)| *hash).collect::<Vec<_>>() {
+            view.unpacked.remove(&hash);
+            view.keep(hash)?;
+        }
+        view.keep_own()?;
+        Ok(view)
     }
 
     fn turnover(&self) -> RwLockReadGuard<'_, ()> {
@@ -172,33 +183,34 @@ impl Born {
     }
 }
 
-/// All of them as they were at one time, for collections: what goes meanwhile is still known.
+/// All of them as they were at one time, for collections: what must stay in packs for their sake, and for others'.
 pub(crate) struct BornView<'a> {
     born: &'a Born,
+    store: &'a dyn ChunkStore,
+    /// What goes meanwhile is still known.
     unpacked: HashMap<ChunkHash, Chunk>,
-    packed: Vec<ChunkHash>,
+    kept: HashSet<ChunkHash>,
 }
 
 impl BornView<'_> {
-    /// Adds to `kept` what must be kept in packs so that all that `hash` reaches is here or there.
-    pub fn keep(&self, hash: ChunkHash, kept: &mut HashSet<ChunkHash>) {
-        match self.unpacked(hash) {
-            Some(chunk) => {
-                kept.extend(chunk.references().filter(|it| self.unpacked(*it).is_none()))
-            }
-            None => drop(kept.insert(hash)),
+    /// Keeps in packs what must be there so that all that `hash` reaches is here or there.
+    pub fn keep(&mut self, hash: ChunkHash) -> Result<(), StoreError> {
+        if !self.unpacked.contains_key(&hash) && self.kept.insert(hash) {
+            // It may have come here since: then packs get all of it.
+            self.born.pack(self.store, Lifetime::Working, [hash])?;
         }
+        Ok(())
     }
 
-    /// As `keep`, for all that was here.
-    pub fn keep_all(&self, kept: &mut HashSet<ChunkHash>) {
-        kept.extend(&self.packed);
-        self.unpacked.keys().for_each(|hash| self.keep(*hash, kept));
+    /// What must be kept.
+    pub fn into_kept(self) -> HashSet<ChunkHash> {
+        self.kept
     }
 
-    /// The chunk, if it was here and not packed, or is by now.
-    fn unpacked(&self, hash: ChunkHash) -> Option<Chunk> {
-        self.unpacked.get(&hash).cloned().or_else(|| self.born.unpacked(hash))
+    fn keep_own(&mut self) -> Result<(), StoreError> {
+        let below: HashSet<ChunkHash> =
+            self.unpacked.values().flat_map(Chunk::references).collect();
+        below.into_iter().try_for_each(|hash| self.keep(hash))
     }
 }
 
@@ -332,6 +344,11 @@ impl StoreWithBorn {
         &self.born
     }
 
+    /// What is born at this time, and packs that have the rest.
+    pub fn view(&self) -> Result<BornView<'_>, StoreError> {
+        self.born.view(&*self.store)
+    }
+
     /// Packs what `roots` reach of what is born.
     pub fn pack(&self, roots: impl IntoIterator<Item = ChunkHash>) -> Result<(), StoreError> {
         self.born.pack(&*self.store, Lifetime::Working, roots)
@@ -364,6 +381,14 @@ impl StoreLayer for StoreWithBorn {
         self.born.note_packed(chunks.iter().map(Chunk::hash));
         Ok(())
     }
+
+    /// Packs what these reach, too.
+    fn settle(&self, hashes: &[ChunkHash]) -> Result<(), StoreError> {
+        // Those that are here may have been packed by another thread just now, before what they refer to.
+        let are_born = hashes.iter().any(|hash| self.born.get(*hash).is_some());
+        self.pack(hashes.iter().copied())?;
+        if are_born { self.store.sync() } else { self.store.sync_these(hashes) }
+    }
 }
 
 fn put(store: &dyn ChunkStore, hint: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {
@@ -374,36 +399,4 @@ fn put(store: &dyn ChunkStore, hint: Option<Lifetime>, chunks: &[Chunk]) -> Resu
 }
 
 #[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use frond_store::ChunkKind;
-
-    use super::*;
-
-    #[test]
-    fn a_collection_sees_no_chunk_without_those_it_came_with() {
-        let born: Arc<Born> = Arc::default();
-        let births = |number: u32| {
-            let mut chunks = vec![Chunk::new(ChunkKind::Blob, &[], &number.to_le_bytes())];
-            for level in 0..20u8 {
-                let below = chunks[chunks.len() - 1].hash();
-                chunks.push(Chunk::new(ChunkKind::Blob, &[below], &[level]));
-            }
-            Births { chunks, needs: Vec::new() }
-        };
-        let turns = |from: u32| {
-            for number in from..from + 2000 {
-                BornHere::new(&born).add(&births(number));
-            }
-        };
-        thread::scope(|scope| {
-            let at_work = [0, 1 << 20].map(|from| scope.spawn(move || turns(from)));
-            while at_work.iter().any(|thread| !thread.is_finished()) {
-                let mut kept = HashSet::new();
-                born.view().keep_all(&mut kept);
-                assert_eq!(kept, HashSet::new(), "nothing is in packs");
-            }
-        });
-    }
-}
+mod tests;

@@ -379,3 +379,39 @@ fn a_copy_of_an_old_value_is_kept() {
         assert_eq!((found(b"a"), found(b"b")), (parts, old));
     }
 }
+
+/// A chunk lies in packs, and only there: a record of the log is a patch of it. Then it is born once more, after that
+/// record.
+#[test]
+fn what_the_log_goes_on_from_stays_when_it_is_born_again() {
+    let disk = SimDisk::new(6);
+    let engine = open(&disk, quiet()).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let first: Parts = (0..5).map(|number| Bytes::from(vec![number; 400])).collect();
+    let mut second = first.clone();
+    second[0] = Bytes::from(vec![9; 400]);
+    let session = engine.store().session();
+    let (chunks, head) = chunks_of(&first);
+    engine.store().put_many(&chunks).unwrap();
+    engine.store().put_many(&[head]).unwrap();
+    // So that their pack goes when these go.
+    let garbage = (0..100).map(|number| Chunk::new(ChunkKind::Blob, &[], &[number; 1000]));
+    engine.store().put_many(&garbage.collect::<Vec<_>>()).unwrap();
+    engine.store().sync().unwrap();
+    let mut transaction = engine.begin();
+    transaction.put(tree, Bytes::from("a"), value_of(&first)).unwrap();
+    transaction.commit(Durability::Synced).unwrap();
+    drop(session);
+    for (before, after) in [(&first, &second), (&second, &first)] {
+        let mut transaction = engine.begin();
+        let value = brought(&mut transaction, after, Some(before));
+        transaction.put_changed(tree, Bytes::from("a"), value).unwrap();
+        transaction.commit(Durability::Synced).unwrap();
+    }
+    engine.reclaim(QUICK).unwrap();
+    engine.check().unwrap();
+    drop(engine);
+    let engine = open(&disk.crash(), quiet()).unwrap();
+    let newest = engine.snapshot().get(tree, b"a").unwrap().unwrap();
+    assert_eq!(read(&engine, &newest), first);
+}

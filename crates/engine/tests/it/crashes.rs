@@ -479,3 +479,29 @@ fn folding_goes_on_by_itself_once_there_is_room() {
     drop(engine);
     check_relaxed(&open(&disk.crash(), quiet()).unwrap(), &notes);
 }
+
+/// Chunks that lie in the store only, put by somebody who didn't sync them: a value is one of them, or its chunk refers to
+/// one.
+#[test]
+fn what_a_record_refers_to_is_durable_before_it() {
+    for_seeds(20, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let engine = open(&disk, quiet()).unwrap();
+        let tree = make_trees(&engine, 1).unwrap()[0];
+        let below = Chunk::new(ChunkKind::Blob, &[], b"put, not synced");
+        let head = Chunk::new(ChunkKind::Blob, &[below.hash()], b"head");
+        let mut transaction = engine.begin();
+        engine.store().put_many(std::slice::from_ref(&below)).unwrap();
+        match random.one_in(2) {
+            true => engine.store().put_many(std::slice::from_ref(&head)).unwrap(),
+            false => transaction.put_chunks(std::slice::from_ref(&head)),
+        }
+        let value = Place::Chunk { hash: head.hash(), bytes: 4 };
+        transaction.put(tree, Bytes::from("a"), Value { flags: 0, content: value }).unwrap();
+        transaction.commit(Durability::Synced).unwrap();
+        let engine = open(&disk.crash(), quiet()).unwrap();
+        let found = engine.snapshot().get(tree, b"a").unwrap().unwrap();
+        assert_eq!(&engine.snapshot().read(&found).unwrap()[..], b"head");
+        engine.store().get(below.hash()).unwrap();
+    });
+}

@@ -161,7 +161,6 @@ impl Collector<'_, '_> {
     /// Step 2.
     fn mark(&mut self, sealed: &[(Arc<Pack>, u64)]) -> Result<(), Halt> {
         // In this order: what a session protected that has ended since, the roots reach by now.
-        // In this order: what a session protected that has ended since, the roots reach by now.
         let (moment, touched) = self.store.sessions.protected();
         let mut roots = (self.collection.roots)()?;
         roots.extend(self.store.roots.read().expect("no panic while the lock is held").values());

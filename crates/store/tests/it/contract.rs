@@ -250,3 +250,27 @@ fn a_glimpsed_chunk_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
     let absent = blob(b"absent").hash();
     assert!(matches!(store.glimpse(absent), Err(StoreError::Missing(_))));
 }
+
+#[test]
+fn some_chunks_are_synced_unless_they_are_durable() {
+    on_each(|store| {
+        let (one, other) = (blob(b"one"), blob(b"other"));
+        store.put_many(&[one.clone()]).unwrap();
+        store.sync_these(&[one.hash()]).unwrap();
+        let missing = store.sync_these(&[one.hash(), other.hash()]).unwrap_err();
+        assert!(matches!(missing, StoreError::Missing(hash) if hash == other.hash()));
+    });
+    for_seeds(20, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let store = open(&disk).unwrap();
+        let chunks = random_chunks(&mut random, 10);
+        store.put_many(&chunks[..5]).unwrap();
+        store.sync_these(&hashes(&chunks[..1])).unwrap();
+        let syncs = store.counters().syncs;
+        store.put_many(&chunks[5..]).unwrap();
+        store.sync_these(&hashes(&chunks[..5])).unwrap();
+        assert_eq!(store.counters().syncs, syncs, "these are durable");
+        store.sync_these(&hashes(&chunks[4..6])).unwrap();
+        assert_stored(&*open(&disk.crash()).unwrap(), &chunks);
+    });
+}

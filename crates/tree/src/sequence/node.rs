@@ -49,6 +49,12 @@ impl Sums {
         self.count = self.count.saturating_add(other.count);
         self.bytes = self.bytes.saturating_add(other.bytes);
     }
+
+    /// Takes `come` in the place of `gone`.
+    fn exchange(&mut self, gone: &Sums, come: &Sums) {
+        self.count = self.count.saturating_sub(gone.count).saturating_add(come.count);
+        self.bytes = self.bytes.saturating_sub(gone.bytes).saturating_add(come.bytes);
+    }
 }
 
 /// What a parent knows of a node.
@@ -129,11 +135,31 @@ impl SequenceNode {
 
     /// What an interior node knows of its child at `position`.
     pub(super) fn child(&self, position: usize) -> SequenceChild {
+        SequenceChild { hash: self.chunk.reference(position), sums: self.child_sums(position) }
+    }
+
+    fn child_sums(&self, position: usize) -> Sums {
         debug_assert!(!self.is_leaf());
         let entry = HEADER_BYTES + position * CHILD_ENTRY_BYTES;
         let count = u64_at(&self.payload, entry + CHILD_COUNT);
-        let sums = Sums { count, bytes: u64_at(&self.payload, entry + CHILD_BYTES) };
-        SequenceChild { hash: self.chunk.reference(position), sums }
+        Sums { count, bytes: u64_at(&self.payload, entry + CHILD_BYTES) }
+    }
+
+    /// The entry that holds the item at `position`, counted from the node's first, and how many items lie before it.
+    pub(super) fn entry_with(&self, position: u64) -> Option<(usize, u64)> {
+        if self.is_leaf() {
+            let entry = usize::try_from(position).ok().filter(|entry| *entry < self.entry_count)?;
+            return Some((entry, position));
+        }
+        let mut before = 0_u64;
+        for entry in 0..self.entry_count {
+            let end = before.saturating_add(self.child_sums(entry).count);
+            if position < end {
+                return Some((entry, before));
+            }
+            before = end;
+        }
+        None
     }
 
     /// The sums of the entry at `position`: an item's, or a child's.
@@ -141,7 +167,7 @@ impl SequenceNode {
         if self.is_leaf() {
             Sums { count: 1, bytes: self.item_range(position).len() as u64 }
         } else {
-            self.child(position).sums
+            self.child_sums(position)
         }
     }
 
@@ -154,12 +180,74 @@ impl SequenceNode {
     }
 
     /// What the boundary rule takes the entry at `position` for: an item, or a child's name.
-    pub(super) fn entry_content(&self, position: usize) -> Bytes {
-        if self.is_leaf() {
-            self.item_bytes(position)
-        } else {
-            Bytes::copy_from_slice(&self.chunk.reference(position).0)
+    pub(super) fn entry_content(&self, position: usize) -> &[u8] {
+        match self.is_leaf() {
+            true => self.item(position),
+            false => &self.chunk.references_bytes()[position * HASH_BYTES..][..HASH_BYTES],
         }
+    }
+
+    /// This interior node with `child` in the place of the one at `position`.
+    pub(super) fn with_child(
+        &self,
+        position: usize,
+        child: &SequenceChild,
+    ) -> (Chunk, SequenceChild) {
+        let mut sums = self.sums();
+        sums.exchange(&self.child_sums(position), &child.sums);
+        let chunk = self.chunk.changed(|references, payload| {
+            references[position * HASH_BYTES..][..HASH_BYTES].copy_from_slice(&child.hash.0);
+            put_sums(payload, HEADER_BYTES + position * CHILD_ENTRY_BYTES, &child.sums);
+            put_sums(payload, OFFSET_COUNT, &sums);
+        });
+        let child = SequenceChild { hash: chunk.hash(), sums };
+        (chunk, child)
+    }
+
+    /// This leaf with `item` in the place of the one at `position`, and what it refers to in the place of what that
+    /// did, which is the leaf's reference of that position.
+    pub(super) fn with_item(
+        &self,
+        position: usize,
+        item: &[u8],
+        reference: Option<(usize, ChunkHash)>,
+    ) -> (Chunk, SequenceChild) {
+        let range = self.item_range(position);
+        if range.len() != item.len() {
+            return self.with_resized_item(position, item, reference);
+        }
+        let chunk = self.chunk.changed(|references, payload| {
+            payload[range].copy_from_slice(item);
+            if let Some((position, name)) = reference {
+                references[position * HASH_BYTES..][..HASH_BYTES].copy_from_slice(&name.0);
+            }
+        });
+        let child = SequenceChild { hash: chunk.hash(), sums: self.sums() };
+        (chunk, child)
+    }
+
+    fn with_resized_item(
+        &self,
+        position: usize,
+        item: &[u8],
+        reference: Option<(usize, ChunkHash)>,
+    ) -> (Chunk, SequenceChild) {
+        let table_end = HEADER_BYTES + self.entry_count * ITEM_END_BYTES;
+        let mut items = Vec::with_capacity(self.payload.len() - table_end + item.len());
+        let mut ends = Vec::with_capacity(self.entry_count);
+        for at in 0..self.entry_count {
+            items.extend_from_slice(if at == position { item } else { self.item(at) });
+            ends.push(u32::try_from(items.len()).expect("a node is far smaller than 4 GB"));
+        }
+        let mut references: Vec<ChunkHash> = self.chunk.references().collect();
+        if let Some((position, name)) = reference {
+            references[position] = name;
+        }
+        let payload = encode_leaf(&ends, &items);
+        let chunk = Chunk::new(ChunkKind::SequenceNode, &references, &payload);
+        let sums = Sums { count: self.entry_count as u64, bytes: items.len() as u64 };
+        let child = SequenceChild { hash: chunk.hash(), sums };
+        (chunk, child)
     }
 }
 
@@ -240,6 +328,12 @@ fn encode_header(payload: &mut Vec<u8>, level: u8, entry_count: usize, sums: &Su
     payload.extend_from_slice(&entry_count.to_le_bytes());
     payload.extend_from_slice(&sums.count.to_le_bytes());
     payload.extend_from_slice(&sums.bytes.to_le_bytes());
+}
+
+fn put_sums(payload: &mut [u8], offset: usize, sums: &Sums) {
+    let parts = payload[offset..].split_at_mut(size_of::<u64>());
+    parts.0.copy_from_slice(&sums.count.to_le_bytes());
+    parts.1[..size_of::<u64>()].copy_from_slice(&sums.bytes.to_le_bytes());
 }
 
 fn u32_at(bytes: &[u8], offset: usize) -> u32 {

@@ -9,6 +9,8 @@
 //!    window is the one that they saw before: there new boundaries fall in step with the old ones.
 //!    From there on they are reused, up to the next run.
 //!
+//! One item in the place of another mostly moves no boundary: then there is a shorter way (`exchange`).
+//!
 //! Constant data may never fall in step, since each old boundary lies a whole number of equal nodes
 //! after the edit's place: the walk then goes on to the end, and writes nodes that the store has.
 
@@ -16,8 +18,8 @@ use bytes::Bytes;
 use frond_store::ChunkStore;
 
 use crate::error::TreeError;
+use crate::sequence::neighbours;
 use crate::sequence::node::SequenceNode;
-use crate::sequence::window::Window;
 use crate::sequence::writer::SequenceBuilder;
 use crate::sequence::{Refers, Sequence};
 
@@ -76,6 +78,12 @@ impl Sequence {
         assert!(replacements.is_sorted_by(|left, right| left.end() <= right.position));
         if replacements.iter().all(|it| it.removed == 0 && it.items.is_empty()) {
             return Ok(*self);
+        }
+        if let [Replacement { position, removed: 1, items }] = replacements
+            && let [item] = &items[..]
+            && let Some(root) = self.exchange(store, &root, *position, item, refers)?
+        {
+            return Ok(Sequence { root, format: self.format });
         }
         let builder = SequenceBuilder::new(store, self.format, refers);
         let mut splice = Splice { store, replacements, is_in: false, path: Vec::new(), builder };
@@ -201,50 +209,9 @@ impl Splice<'_> {
         writer.window.clear();
         match writer.window.is_filled_by(kept_count, kept_bytes) {
             true => Ok(()),
-            false => self.fill_window(node.level()),
-        }
-    }
-
-    /// Fills the window of `level` with the items before the node that the walk goes into.
-    fn fill_window(&mut self, level: u8) -> Result<(), TreeError> {
-        let window = &mut self.builder.levels.writer(usize::from(level)).window;
-        let mut before = Before { store: self.store, level, window, items: Vec::new(), bytes: 0 };
-        for (node, entry) in self.path.iter().rev() {
-            before.collect(node, *entry)?;
-        }
-        for item in before.items.iter().rev() {
-            before.window.push(item, true);
-        }
-        Ok(())
-    }
-}
-
-/// The items of a level that stand before a node, the last one first: those that a window needs beside its
-/// newest item.
-struct Before<'a> {
-    store: &'a dyn ChunkStore,
-    level: u8,
-    window: &'a mut Window,
-    items: Vec<Bytes>,
-    bytes: u64,
-}
-
-impl Before<'_> {
-    /// Collects those under the entries of `node` before `end`.
-    fn collect(&mut self, node: &SequenceNode, end: usize) -> Result<(), TreeError> {
-        for entry in (0..end).rev() {
-            if self.window.is_filled_by(self.items.len(), self.bytes) {
-                break;
-            }
-            if node.level() == self.level {
-                let item = node.entry_content(entry);
-                self.bytes += item.len() as u64;
-                self.items.push(item);
-            } else {
-                let child = node.load_child(self.store, entry)?;
-                self.collect(&child, child.entry_count())?;
+            false => {
+                neighbours::fill_window(self.store, &self.path, node.level(), &mut writer.window)
             }
         }
-        Ok(())
     }
 }

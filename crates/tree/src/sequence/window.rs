@@ -11,22 +11,23 @@
 //!
 //! The window runs on across nodes, so that a boundary doesn't depend on where the node began.
 
-use std::collections::VecDeque;
-
 use crate::boundary::{self, BoundaryRule, Seeded};
 use crate::format::TreeFormat;
 
 /// How many items a boundary depends on at most: even of items that are single bits the window has 2^16
 /// contents, more than a node has items.
 const WINDOW_ITEMS: usize = 16;
+const _: () = assert!(WINDOW_ITEMS.is_power_of_two());
 
 /// The window of one level.
 pub(super) struct Window {
     seed: u64,
     /// A window with so many bytes needs no further item; above zero, so that it has one.
     bytes_wanted: u64,
-    /// The hash and the bytes of each item, the newest last.
-    items: VecDeque<(u64, u64)>,
+    /// The hash and the bytes of each item: of `count` that go around, the newest before `next`.
+    items: [(u64, u64); WINDOW_ITEMS],
+    next: usize,
+    count: usize,
     bytes: u64,
     combined: u64,
     unchanged: Extent,
@@ -49,7 +50,9 @@ impl Window {
         Window {
             seed: boundary::seed(format, Seeded::Sequence, level),
             bytes_wanted: BoundaryRule::new(format, level).window_bytes(),
-            items: VecDeque::with_capacity(WINDOW_ITEMS + 1),
+            items: [(0, 0); WINDOW_ITEMS],
+            next: 0,
+            count: 0,
             bytes: 0,
             combined: 0,
             unchanged: Extent::Whole,
@@ -58,30 +61,49 @@ impl Window {
 
     /// As before a level's first item, or where old items are put in that stand before the next one.
     pub(super) fn clear(&mut self) {
-        self.items.clear();
-        (self.bytes, self.combined, self.unchanged) = (0, 0, Extent::Whole);
+        (self.count, self.bytes, self.combined) = (0, 0, 0);
+        self.unchanged = Extent::Whole;
     }
 
     /// Takes an item in; `old` if it stood after the one before it in the old sequence too. Returns
     /// the hash for the boundary rule.
     pub(super) fn push(&mut self, item: &[u8], old: bool) -> u64 {
-        let (hash, bytes) = (boundary::hash(item, self.seed), item.len() as u64);
-        self.items.push_back((hash, bytes));
+        self.push_hashed(self.hash(item), item.len() as u64, old)
+    }
+
+    /// What `push_hashed` takes for an item.
+    pub(super) fn hash(&self, item: &[u8]) -> u64 {
+        boundary::hash(item, self.seed)
+    }
+
+    /// As `push`, of an item that was hashed.
+    pub(super) fn push_hashed(&mut self, hash: u64, bytes: u64, old: bool) -> u64 {
+        if self.count == WINDOW_ITEMS {
+            self.drop_oldest();
+        }
+        while 0 < self.count && self.bytes_wanted <= self.bytes + bytes - self.back(self.count).1 {
+            self.drop_oldest();
+        }
+        let is_repeated = (1..=self.count).any(|back| self.back(back).0 == hash);
+        self.items[self.next] = (hash, bytes);
+        self.next = (self.next + 1) % WINDOW_ITEMS;
+        self.count += 1;
         self.bytes += bytes;
         self.combined = self.combined.rotate_left(1) ^ hash;
-        while let Some((oldest, bytes)) = self.items.front().copied()
-            && (WINDOW_ITEMS < self.items.len() || self.bytes_wanted <= self.bytes - bytes)
-        {
-            self.items.pop_front();
-            self.bytes -= bytes;
-            self.combined ^= oldest.rotate_left(self.items.len() as u32);
-        }
         self.note(old, bytes);
-        let newest = self.items.len() - 1;
-        match self.items.range(..newest).any(|(other, _)| *other == hash) {
-            true => self.combined,
-            false => hash,
-        }
+        if is_repeated { self.combined } else { hash }
+    }
+
+    /// The item that is so many back; the newest is one back.
+    fn back(&self, back: usize) -> (u64, u64) {
+        self.items[(self.next + WINDOW_ITEMS - back) % WINDOW_ITEMS]
+    }
+
+    fn drop_oldest(&mut self) {
+        let (hash, bytes) = self.back(self.count);
+        self.count -= 1;
+        self.bytes -= bytes;
+        self.combined ^= hash.rotate_left(self.count as u32);
     }
 
     fn note(&mut self, old: bool, item_bytes: u64) {

@@ -38,8 +38,7 @@ impl SequenceWriter {
         self.sums.add(&Sums { count: 1, bytes: item.len() as u64 });
         let hash = self.window.push(item, old);
         self.references.extend(reference);
-        let reference_bytes = reference.map_or(0, |_| HASH_BYTES as u64);
-        self.grow(hash, entry_bytes(0, item.len()) + reference_bytes)
+        self.grow(hash, entry_bytes(0, item.len()) + reference_bytes(reference.as_ref()))
     }
 
     /// Makes room for a node that is about like `node`.
@@ -67,13 +66,23 @@ impl SequenceWriter {
     }
 }
 
-/// How large the boundary rule takes an entry to be.
+/// The chunk that an item refers to.
+pub(super) fn reference_of(item: &[u8], refers: Refers) -> Option<ChunkHash> {
+    refers(item).then(|| item.last_chunk().copied().map(ChunkHash)).flatten()
+}
+
+/// How large the boundary rule takes an entry to be, beside its reference.
 pub(super) fn entry_bytes(level: u8, item_bytes: usize) -> u64 {
     let bytes = match level {
         0 => node::ITEM_END_BYTES + item_bytes,
         _ => node::CHILD_ENTRY_BYTES + HASH_BYTES,
     };
     bytes as u64
+}
+
+/// How large it takes that to be.
+pub(super) fn reference_bytes(reference: Option<&ChunkHash>) -> u64 {
+    reference.map_or(0, |_| HASH_BYTES as u64)
 }
 
 impl NodeWriter for SequenceWriter {
@@ -167,8 +176,7 @@ impl<'a> SequenceBuilder<'a> {
     }
 
     fn push_item(&mut self, item: &[u8], old: bool) -> Result<(), TreeError> {
-        let refers = (self.refers)(item);
-        let reference = refers.then(|| item.last_chunk().copied().map(ChunkHash)).flatten();
+        let reference = reference_of(item, self.refers);
         let is_end = self.levels.writer(0).push_item(item, reference, old);
         if is_end { self.levels.finish_node(0) } else { Ok(()) }
     }

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::large::recorder::{Recorder, all_chunks};
 use crate::large::stages::OutermostStages;
 use crate::large::{self, damaged};
+use crate::reader::TreePlace;
 
 /// From so many bytes on that the store has already, it is synced instead of logging them again: a
 /// sync takes as long as writing about that much.
@@ -103,8 +104,11 @@ impl CollectionWriter<'_> {
             writer.transaction.put_chunks(&chunks);
             writer.transaction.put_changed(documents, found.id_key.clone(), after.value())?;
             writer.note_replaced(&found.id_key, after.bytes())?;
-            let (before, after) = (writer.indexed(&before)?, writer.indexed(&after)?);
             changed = Some(true);
+            if writer.live()?.collection.indexes.is_empty() {
+                return Ok(());
+            }
+            let (before, after) = (writer.indexed(&before)?, writer.indexed(&after)?);
             writer.change_indexes(&found.id_key, Some(before.view()), Some(after.view()))
         })?;
         Ok(changed)
@@ -124,8 +128,11 @@ impl CollectionWriter<'_> {
         update: &ParsedUpdate,
         context: &UpdateContext,
     ) -> Result<Option<(LargeDocument, Vec<Chunk>)>, Error> {
-        let format =
-            adopt::ensure_repository(self.transaction, self.database, self.branch)?.format();
+        let format = match self.documents() {
+            Some(TreePlace::Live(tree)) => self.transaction.format(tree)?,
+            Some(TreePlace::Committed(tree)) => tree.format,
+            None => return Err(Error::internal("a document of no collection")),
+        };
         let store = self.transaction.store();
         let opened = large::head_to_change(&store, format, &before.value())?;
         let opened = opened.ok_or_else(|| Error::internal("a large document without a head"))?;
