@@ -59,7 +59,7 @@ impl Check<'_> {
                 self.node(&child, is_last && is_end)?;
             }
             sums.add(&node.entry_sums(entry));
-            let hash = self.windows[usize::from(node.level())].push(&content, true);
+            let hash = self.windows[usize::from(node.level())].push(content, true);
             let before = bytes;
             bytes += entry_bytes(node.level(), content.len());
             if node.is_leaf()
