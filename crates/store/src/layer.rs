@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
-use crate::{ChunkStore, Collected, Collection, Lifetime, Room, Session, StoreCounters};
+use crate::{ChunkStore, Collected, Collection, Glimpse, Lifetime, Room, Session, StoreCounters};
 
 /// A [`ChunkStore`] that hands on to another what it doesn't do itself. Whoever implements this is a
 /// `ChunkStore`.
@@ -56,6 +56,13 @@ impl<L: StoreLayer> ChunkStore for L {
 
     fn get_to_replace(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
         self.own(hash).map_or_else(|| self.inner().get_to_replace(hash), Ok)
+    }
+
+    fn glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
+        match self.own(hash) {
+            Some(chunk) => Ok(Glimpse { chunk, is_kept: true }),
+            None => self.inner().glimpse(hash),
+        }
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {

@@ -21,6 +21,7 @@ mod index;
 pub mod lane;
 mod layer;
 mod manifest;
+mod missed;
 mod near;
 mod pack;
 mod room;
@@ -74,6 +75,15 @@ pub trait ChunkStore: Send + Sync {
     /// As there.
     fn get_to_replace(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
         self.get(hash)
+    }
+
+    /// As `get`, for a caller that wants a small part of the chunk: it is kept in memory only if there is room, or if it
+    /// was wanted lately.
+    ///
+    /// # Errors
+    /// As there.
+    fn glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
+        Ok(Glimpse { chunk: self.get(hash)?, is_kept: true })
     }
 
     /// Returns the chunks named by `hashes`, in their order. Reads may be sorted and combined.
@@ -146,6 +156,15 @@ pub trait ChunkStore: Send + Sync {
 
     /// Returns what the store has done since it was opened.
     fn counters(&self) -> StoreCounters;
+}
+
+/// A chunk that was wanted for a small part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Glimpse {
+    /// All of it.
+    pub chunk: Chunk,
+    /// Whether the store has it in memory for the next who asks.
+    pub is_kept: bool,
 }
 
 /// What a store has done since it was opened; for tests, benchmarks and `serverStatus`.

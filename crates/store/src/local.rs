@@ -47,7 +47,7 @@ use crate::pack::table::PageCache;
 use crate::pack::writer::{UnsyncedPack, Writer, Written};
 use crate::pack::{Pack, PackNumber, Purpose};
 use crate::session::{Session, Sessions};
-use crate::{ChunkStore, Lifetime, ROOT_NAME_BYTES_MAX, Room, StoreCounters};
+use crate::{ChunkStore, Glimpse, Lifetime, ROOT_NAME_BYTES_MAX, Room, StoreCounters};
 
 /// Largest `pack_bytes_target`: with the largest chunk behind it, a pack ends below 4 GiB.
 const PACK_BYTES_TARGET_MAX: u64 = 1 << 30;
@@ -354,6 +354,15 @@ impl ChunkStore for LocalStore {
         }
         self.counters.chunks_fetched.add(1);
         self.fetch_past_cache(hash)
+    }
+
+    fn glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
+        self.counters.chunks_read.add(1);
+        if let Some(chunk) = self.cache.get_leaf(hash) {
+            return Ok(Glimpse { chunk, is_kept: true });
+        }
+        self.counters.chunks_fetched.add(1);
+        self.fetch_glimpse(hash)
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {

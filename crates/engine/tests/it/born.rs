@@ -1,73 +1,28 @@
 //! Chunks that are born in transactions are found wherever they lie, and reach packs only if they are needed there.
 //!
-//! *Method*: a script of random steps changes *large* values, which are a chunk that refers to a few others, copies them
-//! from key to key by transactions that began long before, and holds snapshots. In between trees are folded, memtables flushed and chunks
+//! *Method*: a script of random steps changes *large* values (`large`), also back to what they were, copies them
+//! from key to key by transactions that began long before, and holds snapshots. Some put chunks into the store themselves. In between trees are folded, memtables flushed and chunks
 //! collected; the process is killed and the power cut. After each step everything that can be asked for is read, and
 //! everything that collections keep must be there. The power also fails at each operation of such runs.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use frond_engine::{
-    Durability, Engine, EngineError, EngineOptions, ReclaimOptions, Snapshot, Transaction, TreeId,
-};
-use frond_store::{Chunk, ChunkKind};
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, Snapshot, Transaction, TreeId};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
-use frond_tree::{Bounds, Content as Place, Direction, Value};
+use frond_tree::{Bounds, Direction, Value};
 
-use crate::rig::{changed, churning, make_trees, open, quiet};
+use crate::large::{self, Parts, brought, chunks_of, value_of};
+use crate::rig::{QUICK, THOROUGH, changed, churning, collect, make_trees, open, quiet};
 
 const KEY_COUNT: usize = 5;
-const QUICK: ReclaimOptions =
-    ReclaimOptions { thorough: false, bytes_a_second: None, purge: false };
-const THOROUGH: ReclaimOptions = ReclaimOptions { thorough: true, ..QUICK };
 
-/// The parts of a large value.
-type Parts = Vec<Bytes>;
 /// By tree and key.
 type World = BTreeMap<(usize, Bytes), Parts>;
 
-fn chunks_of(parts: &[Bytes]) -> (Vec<Chunk>, Chunk) {
-    let chunks: Vec<Chunk> =
-        parts.iter().map(|part| Chunk::new(ChunkKind::Blob, &[], part)).collect();
-    // Two levels: what lies below a chunk that didn't change isn't named by those that did.
-    let pairs: Vec<Chunk> = chunks
-        .chunks(2)
-        .map(|pair| {
-            let names: Vec<_> = pair.iter().map(Chunk::hash).collect();
-            Chunk::new(ChunkKind::Blob, &names, &[3; 200])
-        })
-        .collect();
-    let names: Vec<_> = pairs.iter().map(Chunk::hash).collect();
-    let head = Chunk::new(ChunkKind::Blob, &names, &[7; 250]);
-    (chunks.into_iter().chain(pairs).collect(), head)
-}
-
-fn value_of(parts: &[Bytes]) -> Value {
-    let head = chunks_of(parts).1;
-    Value { flags: 1, content: Place::Chunk { hash: head.hash(), bytes: 250 } }
-}
-
-/// Brings the chunks of `parts` but for those that `before` has, and gives their value.
-fn brought(transaction: &mut Transaction, parts: &[Bytes], before: Option<&Parts>) -> Value {
-    let (chunks, head) = chunks_of(parts);
-    let known: Vec<_> =
-        before.iter().flat_map(|parts| chunks_of(parts).0).map(|chunk| chunk.hash()).collect();
-    let is_new = |chunk: &Chunk| !known.contains(&chunk.hash());
-    let new: Vec<Chunk> = chunks.into_iter().filter(is_new).collect();
-    transaction.put_chunks(&new);
-    transaction.put_chunks(&[head]);
-    value_of(parts)
-}
-
 fn read(engine: &Engine, value: &Value) -> Parts {
-    let Place::Chunk { hash, .. } = value.content else { panic!("a large value") };
-    let store = engine.store();
-    let below = |hash| store.get(hash).unwrap().references().collect::<Vec<_>>();
-    let pairs = below(hash).into_iter();
-    let parts = pairs.flat_map(below);
-    parts.map(|hash| store.get(hash).unwrap().payload_bytes()).collect()
+    large::read(&**engine.store(), value).expect("a large value")
 }
 
 fn world(engine: &Engine, trees: &[TreeId], snapshot: &Snapshot) -> World {
@@ -88,6 +43,8 @@ struct Notes {
     /// After the last step that was acknowledged, and after the one that was tried.
     acknowledged: World,
     tried: World,
+    /// What any key had.
+    earlier: Vec<Parts>,
 }
 
 /// What is open in a process.
@@ -107,6 +64,7 @@ fn write(engine: &Engine, random: &mut Random, notes: &mut Notes) -> Result<(), 
         let (position, key) = any_key(random);
         let before = notes.tried.get(&(position, key.clone())).cloned();
         let parts = match &before {
+            Some(_) if random.one_in(4) => random.choose(&notes.earlier).clone(),
             Some(before) if !random.one_in(10) => {
                 let mut parts = before.clone();
                 let place = random.below(parts.len());
@@ -115,8 +73,15 @@ fn write(engine: &Engine, random: &mut Random, notes: &mut Notes) -> Result<(), 
             }
             _ => (0..5).map(|_| Bytes::from(random.bytes(400))).collect(),
         };
-        let value = brought(&mut transaction, &parts, before.as_ref());
-        transaction.put_changed(notes.trees[position], key.clone(), value)?;
+        let tree = notes.trees[position];
+        if random.one_in(6) {
+            engine.store().put_many(&chunks_of(&parts))?;
+            transaction.put(tree, key.clone(), value_of(&parts))?;
+        } else {
+            let value = brought(&mut transaction, &parts, before.as_ref());
+            transaction.put_changed(tree, key.clone(), value)?;
+        }
+        notes.earlier.push(parts.clone());
         notes.tried.insert((position, key), parts);
     }
     transaction.commit(Durability::Synced)?;
@@ -155,7 +120,8 @@ fn step(
             let count = 1 + random.below(2);
             engine.fold(&engine.snapshot(), &notes.trees[..count]).map(drop)?;
         }
-        4 | 5 => drop(engine.reclaim(if random.one_in(3) { THOROUGH } else { QUICK })?),
+        4 if random.one_in(2) => drop(engine.reclaim(THOROUGH)?),
+        4 | 5 => collect(engine, random)?,
         6 => held.snapshots.push((engine.snapshot(), notes.acknowledged.clone())),
         7 if !held.snapshots.is_empty() => {
             let position = random.below(held.snapshots.len());
@@ -391,13 +357,7 @@ fn what_the_log_goes_on_from_stays_when_it_is_born_again() {
     let mut second = first.clone();
     second[0] = Bytes::from(vec![9; 400]);
     let session = engine.store().session();
-    let (chunks, head) = chunks_of(&first);
-    engine.store().put_many(&chunks).unwrap();
-    engine.store().put_many(&[head]).unwrap();
-    // So that their pack goes when these go.
-    let garbage = (0..100).map(|number| Chunk::new(ChunkKind::Blob, &[], &[number; 1000]));
-    engine.store().put_many(&garbage.collect::<Vec<_>>()).unwrap();
-    engine.store().sync().unwrap();
+    engine.store().put_many(&chunks_of(&first)).unwrap();
     let mut transaction = engine.begin();
     transaction.put(tree, Bytes::from("a"), value_of(&first)).unwrap();
     transaction.commit(Durability::Synced).unwrap();
@@ -408,7 +368,7 @@ fn what_the_log_goes_on_from_stays_when_it_is_born_again() {
         transaction.put_changed(tree, Bytes::from("a"), value).unwrap();
         transaction.commit(Durability::Synced).unwrap();
     }
-    engine.reclaim(QUICK).unwrap();
+    collect(&engine, &mut Random::new(6)).unwrap();
     engine.check().unwrap();
     drop(engine);
     let engine = open(&disk.crash(), quiet()).unwrap();

@@ -1,6 +1,6 @@
 //! What differs is logged instead of whole values, and gives the same values again, whatever happened meanwhile.
 //!
-//! *Method*: transactions change plain values by little, and *large* ones, which are a chunk that refers to a few others; they
+//! *Method*: transactions change plain values by little, and *large* ones (`large`); they
 //! also replace and drop trees, are rolled back in part, and write blindly. In between trees are folded and flushed, chunks are collected, and the engine is
 //! opened anew. The power fails at each operation of such runs: each time the values must be those of a transaction that
 //! was tried last, or of one before that no acknowledged one follows. All chunks of large values are read.
@@ -8,28 +8,20 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use frond_engine::{
-    Durability, Engine, EngineError, EngineOptions, ReclaimOptions, Snapshot, Transaction, TreeId,
-};
-use frond_store::{Chunk, ChunkKind};
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, Snapshot, Transaction, TreeId};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
-use frond_tree::{Bounds, Content as Place, Direction, Entry, Tree, Value};
+use frond_tree::{Bounds, Direction, Entry, Tree, Value};
 
-use crate::rig::{changed, churning, make_trees, open, quiet, small_nodes};
+use crate::large;
+use crate::rig::{QUICK, THOROUGH, changed, churning, make_trees, open, quiet, small_nodes};
 
 const KEY_COUNT: usize = 12;
-/// Bytes of the payload of a large value's own chunk.
-const HEAD_BYTES: usize = 250;
-const QUICK: ReclaimOptions =
-    ReclaimOptions { thorough: false, bytes_a_second: None, purge: false };
-const THOROUGH: ReclaimOptions = ReclaimOptions { thorough: true, ..QUICK };
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Item {
     Plain(Bytes),
-    /// The bytes of the chunks that the value's chunk refers to.
-    Large(Vec<Bytes>),
+    Large(large::Parts),
 }
 
 type Items = BTreeMap<Bytes, Item>;
@@ -69,29 +61,14 @@ impl Item {
 
     /// The value, its chunks taken along but for those that the value before has.
     fn value(&self, before: Option<&Item>, transaction: &mut Transaction) -> Value {
-        let (parts, head) = match self {
-            Item::Plain(bytes) => return Value::inline(bytes.clone()),
-            Item::Large(parts) => chunks_of(parts),
-        };
-        let known = match before {
-            Some(Item::Large(parts)) => chunks_of(parts).0,
-            _ => Vec::new(),
-        };
-        let is_new = |chunk: &Chunk| known.iter().all(|known| known.hash() != chunk.hash());
-        let new: Vec<Chunk> = parts.into_iter().filter(is_new).collect();
-        transaction.put_chunks(&new);
-        transaction.put_chunks(std::slice::from_ref(&head));
-        let bytes = HEAD_BYTES as u64;
-        Value { flags: 1, content: Place::Chunk { hash: head.hash(), bytes } }
+        match (self, before) {
+            (Item::Plain(bytes), _) => Value::inline(bytes.clone()),
+            (Item::Large(parts), Some(Item::Large(before))) => {
+                large::brought(transaction, parts, Some(before))
+            }
+            (Item::Large(parts), _) => large::brought(transaction, parts, None),
+        }
     }
-}
-
-/// The chunks of the parts, and the one that refers to them.
-fn chunks_of(parts: &[Bytes]) -> (Vec<Chunk>, Chunk) {
-    let chunks: Vec<Chunk> =
-        parts.iter().map(|part| Chunk::new(ChunkKind::Blob, &[], part)).collect();
-    let names: Vec<_> = chunks.iter().map(Chunk::hash).collect();
-    (chunks, Chunk::new(ChunkKind::Blob, &names, &[7; HEAD_BYTES]))
 }
 
 fn items(snapshot: &Snapshot, tree: TreeId, engine: &Engine) -> Items {
@@ -100,13 +77,9 @@ fn items(snapshot: &Snapshot, tree: TreeId, engine: &Engine) -> Items {
     entries
         .map(|entry| {
             let Entry { key, value } = entry.unwrap();
-            let item = match (&value.content, value.flags) {
-                (Place::Chunk { hash, .. }, 1) => {
-                    let head = store.get(*hash).unwrap();
-                    let parts = head.references().map(|name| store.get(name).unwrap());
-                    Item::Large(parts.map(|part| part.payload_bytes()).collect())
-                }
-                _ => Item::Plain(snapshot.read(&value).unwrap()),
+            let item = match large::read(store, &value) {
+                Some(parts) => Item::Large(parts),
+                None => Item::Plain(snapshot.read(&value).unwrap()),
             };
             (key, item)
         })
@@ -233,9 +206,7 @@ fn rebuild(
     let mut entries = Vec::new();
     for (key, item) in items {
         if let Item::Large(parts) = item {
-            let (mut chunks, head) = chunks_of(parts);
-            chunks.push(head);
-            engine.store().put_many(&chunks)?;
+            engine.store().put_many(&large::chunks_of(parts))?;
         }
         // Its chunks are in the store by now.
         let value = item.value(Some(item), transaction);

@@ -6,6 +6,7 @@ mod concurrency;
 mod crashes;
 mod differences;
 mod interactive;
+mod large;
 mod model;
 mod reclaim;
 mod recycling;

@@ -3,9 +3,18 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use frond_engine::{Engine, EngineError, EngineOptions, Snapshot, Transaction, TreeId};
+use frond_engine::{
+    Engine, EngineError, EngineOptions, ReclaimOptions, Snapshot, Transaction, TreeId,
+};
+use frond_store::{Chunk, ChunkKind};
 use frond_testkit::{Random, SimDisk};
 use frond_tree::{Bounds, Direction, Entry, Tree, TreeFormat, Value};
+
+/// As the background collects, but at once.
+pub const QUICK: ReclaimOptions =
+    ReclaimOptions { thorough: false, bytes_a_second: None, purge: false };
+/// As a user asks for.
+pub const THOROUGH: ReclaimOptions = ReclaimOptions { thorough: true, ..QUICK };
 
 /// A tree's content.
 pub type Content = BTreeMap<Bytes, Bytes>;
@@ -20,6 +29,13 @@ pub fn quiet() -> EngineOptions {
 /// are merged more often than folded.
 pub fn churning(overlay_percent_max: u64) -> EngineOptions {
     EngineOptions { memtable_bytes_max: 3_000, overlay_percent_max, fold_threads: 0, ..quiet() }
+}
+
+/// Collects as the background does, at once and so that packs are moved: what isn't kept is on no disk then.
+pub fn collect(engine: &Engine, random: &mut Random) -> Result<(), EngineError> {
+    let garbage = (0..40).map(|_| Chunk::new(ChunkKind::Blob, &[], &random.bytes(500)));
+    engine.store().put_many(&garbage.collect::<Vec<_>>())?;
+    engine.reclaim(QUICK).map(drop)
 }
 
 /// Adds the runs written, the steps of passes and the merges of an engine so far.

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use super::LocalStore;
 use super::find::Found;
+use crate::Glimpse;
 use crate::buffers::Buffers;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::index::Location;
 use crate::pack::Pack;
-use crate::pack::reader::{Naming, decode_frame, pick, read_frame};
+use crate::pack::reader::{Naming, decode_frame, pick};
 
 /// Frames that lie this near are fetched by one read: cheaper than a second call.
 const READ_GAP_BYTES: u64 = 4 << 10;
@@ -31,6 +32,16 @@ impl LocalStore {
         Ok(chunk)
     }
 
+    /// Fetches a chunk that is wanted for a small part. What is decompressed with others is kept, as they are.
+    pub(super) fn fetch_glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
+        let (chunk, all) = self.fetch_frame(hash)?;
+        let is_kept = all.len() > 1 || self.cache.wants(hash);
+        if is_kept {
+            all.into_iter().for_each(|chunk| self.cache.insert(chunk));
+        }
+        Ok(Glimpse { chunk, is_kept })
+    }
+
     pub(super) fn fetch_past_cache(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
         Ok(self.fetch_frame(hash)?.0)
     }
@@ -38,8 +49,12 @@ impl LocalStore {
     /// The chunk, and all that are in its frame.
     fn fetch_frame(&self, hash: ChunkHash) -> Result<(Chunk, Vec<Chunk>), StoreError> {
         let (pack, location) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
-        let chunks = read_frame(pack, location.place, Naming::ByChecksum)?;
-        let chunk = pick(pack, u64::from(location.place.offset), &chunks, hash)?;
+        let offset = u64::from(location.place.offset);
+        let chunks = self.buffers.with(location.place.bytes as usize, |stored| {
+            pack.read_to(offset, stored)?;
+            decode_frame(pack, offset, stored, Naming::ByChecksum)
+        })?;
+        let chunk = pick(pack, offset, &chunks, hash)?;
         Ok((chunk, chunks))
     }
 

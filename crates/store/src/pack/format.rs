@@ -152,14 +152,6 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The one chunk of a frame that holds it as it is, and where in the frame that begins.
-    pub(crate) fn as_it_is(&self) -> Option<(NewChunk, usize)> {
-        let (chunk, _) = self.chunks().next()?;
-        let is_alone = self.table.len() == TABLE_ENTRY_BYTES;
-        let start = FRAME_HEADER_BYTES + TABLE_ENTRY_BYTES;
-        (is_alone && self.codec == Codec::Raw).then_some((chunk, start))
-    }
-
     /// Returns the encoded bytes of all the frame's chunks, in the order in which they lie.
     pub(crate) fn decode(&self) -> Result<impl Iterator<Item = (NewChunk, Bytes)>, &'static str> {
         let all = decompress(self.codec, self.stored, self.uncompressed_bytes)

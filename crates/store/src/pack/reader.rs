@@ -1,6 +1,6 @@
 //! Reads packs: one frame, the index of a sealed pack, or an open pack from its beginning.
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 
 use super::Pack;
 use super::format::{
@@ -38,16 +38,7 @@ pub(crate) fn read_frame(
     naming: Naming,
 ) -> Result<Vec<Chunk>, StoreError> {
     let offset = u64::from(place.offset);
-    let bytes = pack.read(offset, place.bytes as usize)?;
-    let damaged = |what: &str| pack.damaged(offset, what);
-    let frame = Frame::parse(&bytes).map_err(damaged)?;
-    // A chunk that lies there as it is stays where it was read to.
-    if let Some((expected, start)) = frame.as_it_is() {
-        let mut encoded = Bytes::from(bytes);
-        encoded.advance(start);
-        return Ok(vec![named(pack, offset, expected, encoded, naming)?]);
-    }
-    named_chunks(pack, offset, &frame, naming)
+    decode_frame(pack, offset, &pack.read(offset, place.bytes as usize)?, naming)
 }
 
 /// Takes all chunks out of the frame that `bytes` are and that lies at `offset`.
@@ -58,15 +49,6 @@ pub(crate) fn decode_frame(
     naming: Naming,
 ) -> Result<Vec<Chunk>, StoreError> {
     let frame = Frame::parse(bytes).map_err(|what| pack.damaged(offset, what))?;
-    named_chunks(pack, offset, &frame, naming)
-}
-
-fn named_chunks(
-    pack: &Pack,
-    offset: u64,
-    frame: &Frame<'_>,
-    naming: Naming,
-) -> Result<Vec<Chunk>, StoreError> {
     let decoded = frame.decode().map_err(|what| pack.damaged(offset, what))?;
     decoded.map(|(expected, encoded)| named(pack, offset, expected, encoded, naming)).collect()
 }

@@ -222,6 +222,36 @@ fn a_chunk_that_is_replaced_is_not_kept_in_memory_unless_it_was() {
 }
 
 #[test]
+fn a_glimpsed_chunk_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
+    let disk = SimDisk::new(0);
+    let content = |number: u32| number.to_le_bytes().repeat(1 << 10);
+    let chunks: Vec<Chunk> = (0..512).map(|number| blob(&content(number))).collect();
+    open(&disk).unwrap().put_many(&chunks).unwrap();
+    let options = frond_store::local::LocalOptions { cache_bytes: 1 << 20, ..Default::default() };
+    let store = LocalStore::open(&disk.machine(), options).unwrap();
+    // Whether it is kept, and how often the disk was asked by then.
+    let glimpse = |position: usize| {
+        let glimpse = store.glimpse(chunks[position].hash()).unwrap();
+        assert_eq!(glimpse.chunk, chunks[position]);
+        (glimpse.is_kept, store.counters().chunks_fetched)
+    };
+    assert_eq!([glimpse(0), glimpse(0)], [(true, 1), (true, 1)]);
+    // Twice as much as there is room for; what comes first stays.
+    store.get_many(&chunks.iter().map(Chunk::hash).collect::<Vec<_>>()).unwrap();
+    let mut seldom_count = 0;
+    for position in 300..400 {
+        let (is_kept, fetched) = glimpse(position);
+        if !is_kept {
+            assert_eq!(glimpse(position), (true, fetched + 1));
+            seldom_count += 1;
+        }
+    }
+    assert!(seldom_count > 50, "{seldom_count}");
+    let absent = blob(b"absent").hash();
+    assert!(matches!(store.glimpse(absent), Err(StoreError::Missing(_))));
+}
+
+#[test]
 fn some_chunks_are_synced_unless_they_are_durable() {
     on_each(|store| {
         let (one, other) = (blob(b"one"), blob(b"other"));

@@ -92,7 +92,10 @@ impl SearchNode {
             if position == node.entry_count() {
                 return Ok(None);
             }
-            node = node.load_child(store, position)?;
+            let child = node.child_hash(position);
+            let chunk =
+                if node.0.level() == 1 { store.glimpse(child)?.chunk } else { store.get(child)? };
+            node = node.open_child(chunk)?;
         }
         node.find(key)
     }

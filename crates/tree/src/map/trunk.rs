@@ -7,8 +7,9 @@
 //!
 //! 1. A read borrows its way down to the last interior node: it neither asks the store nor counts
 //!    references.
-//! 2. There it finds a link to the leaf, which is weak: leaves belong to the store's cache, which may drop them. It
-//!    is asked for a leaf when it isn't in memory any more, and for the first use after it has looked for what to drop.
+//! 2. There it finds a link to the leaf, which is weak: leaves belong to the store's cache, which may drop them, or not
+//!    keep them at all. It is asked for a leaf when it isn't in memory any more, and for the first use after it has looked
+//!    for what to drop.
 //! 3. Where a node isn't linked yet, the store is asked for it, and it is linked if the store's
 //!    [`Room`](frond_store::Room) has memory left for it. If not, the read goes on as [`Tree::get`] does.
 //!
@@ -22,7 +23,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use frond_store::chunk::CHUNK_FIELDS_BYTES;
-use frond_store::{Chunk, ChunkStore, Taken, WeakChunk};
+use frond_store::{Chunk, ChunkStore, Glimpse, Taken, WeakChunk};
 
 use crate::error::TreeError;
 use crate::map::Tree;
@@ -114,10 +115,13 @@ impl Trunk {
             if position == branch.node.entry_count() {
                 return Ok(None);
             }
-            let load = || branch.load_child(store, position);
             next = match &branch.children {
-                Children::Branches(links) => links[position].follow(store, load)?,
-                Children::Leaves(links) => Next::Node(links[position].follow(branch, load)?),
+                Children::Branches(links) => {
+                    links[position].follow(store, || branch.load_child(store, position))?
+                }
+                Children::Leaves(links) => {
+                    Next::Node(links[position].follow(branch, store, position)?)
+                }
             };
         }
     }
@@ -178,23 +182,30 @@ impl Branch {
 }
 
 impl LeafLink {
-    /// The leaf that this leads to, a child of `parent`; from the store if it isn't in memory any more.
+    /// The leaf that this leads to, the child of `parent` at `position`; from the store if it isn't in memory any more.
     fn follow(
         &self,
         parent: &Branch,
-        load: impl FnOnce() -> Result<SearchNode, TreeError>,
+        store: &dyn ChunkStore,
+        position: usize,
     ) -> Result<SearchNode, TreeError> {
         let linked = self.0.try_lock().ok().and_then(|link| link.upgrade());
         if let Some(chunk) = linked.filter(Chunk::note_use) {
             return SearchNode::open_under(&parent.node, chunk);
         }
-        let leaf = load()?;
+        let Glimpse { chunk, is_kept } = store.glimpse(parent.node.child_hash(position))?;
+        if is_kept {
+            self.set(&chunk, parent);
+        }
+        SearchNode::open_under(&parent.node, chunk)
+    }
+
+    fn set(&self, leaf: &Chunk, parent: &Branch) {
         if let Ok(mut link) = self.0.try_lock()
             // When the cache has dropped the leaf, its fields stay.
             && (!link.is_empty() || parent.taken.more(CHUNK_FIELDS_BYTES))
         {
-            *link = leaf.node().chunk().downgrade();
+            *link = leaf.downgrade();
         }
-        Ok(leaf)
     }
 }

@@ -8,6 +8,8 @@
 //! Entries ascend by name, and every page but the last is full: so one page is found, read and checked by
 //! itself.
 
+use std::cmp::Ordering;
+
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::chunk::{CHUNK_BYTES_MAX, ChunkHash, HASH_BYTES};
@@ -123,8 +125,13 @@ pub(crate) fn search_page(
     guess: impl FnOnce(usize) -> usize,
 ) -> Option<(usize, PackedChunk)> {
     let (entries, _) = entries.as_chunks::<ENTRY_BYTES>();
+    let head = |name: &[u8]| name.first_chunk().map_or(0, |head| u64::from_be_bytes(*head));
+    let wanted = head(&hash.0);
     let is_before = |position: usize| {
-        entries.get(position).is_some_and(|entry| entry[..HASH_BYTES] < hash.0[..])
+        entries.get(position).is_some_and(|entry| match head(entry).cmp(&wanted) {
+            Ordering::Equal => entry[..HASH_BYTES] < hash.0[..],
+            order => order.is_lt(),
+        })
     };
     let position = count_before(entries.len(), guess(entries.len()), is_before);
     let found = parse_entry(entries.get(position)?).filter(|found| found.hash == hash)?;
