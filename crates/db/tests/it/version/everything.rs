@@ -213,8 +213,11 @@ impl World {
         let names: Vec<&'static str> = self.now().0[&branch].working.keys().copied().collect();
         if names.len() < 2 || self.random.one_in(40) {
             let name = *self.random.choose(&COLLECTIONS);
+            let is_claimed = self.transactions.iter().any(|open| open.has_written(&branch, name));
             return match names.contains(&name) {
                 true => self.drop_collection(&branch, name),
+                // It was there when that transaction wrote, which would make it again.
+                false if is_claimed => Ok(()),
                 false => self.create_collection(&branch, name),
             };
         }
