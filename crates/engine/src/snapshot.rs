@@ -99,6 +99,7 @@ impl Snapshot {
         newest: Option<Source>,
     ) -> Result<EntryCursor, EngineError> {
         let base = self.base(tree)?;
+        base.note_read();
         let mut sources: Vec<Source> = newest.into_iter().collect();
         sources.extend(self.overlay_sources(tree, base, &bounds, direction));
         let cursor = base.tree.range(&self.view.store, bounds, direction);
@@ -114,6 +115,7 @@ impl Snapshot {
     pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
         self.aged(|| {
             let base = self.base(tree)?;
+            base.note_read();
             let counted = base.tree.count(&*self.view.store)?;
             self.add_overlay_count(counted, base, self.changes(tree, base, None))
         })
@@ -136,6 +138,7 @@ impl Snapshot {
                 Some(end) => base.tree.rank(&*self.view.store, end)?,
                 None => base.tree.count(&*self.view.store)?,
             };
+            base.note_read();
             let sources = self.overlay_sources(tree, base, bounds, Direction::Ascending);
             let entries = Interleave::new(sources, Direction::Ascending);
             let below = below_end.saturating_sub(below_start);

@@ -12,8 +12,9 @@
 //! the tree (a version commit, a new era), the next step sees another root, and the pass begins
 //! again. A version commit takes over what the pass has done ([`Done`]), and leaves no runs. A crash forgets the cursor: what was applied is applied once more.
 //!
-//! *A merge* makes one run of the youngest runs of similar size when there are too many to look into,
-//! so that an edit is written again O(log n) times at most before it is folded.
+//! *A merge* makes one run of some neighbours when there are too many to look into: of those for which the
+//! fewest bytes are written for each run less, so that an edit is written again O(log n) times at most before
+//! it is folded. A tree that nobody reads may have more runs; when somebody does, they are merged soon.
 //!
 //! One worker at a time works on a tree; different trees are worked on in parallel. *What fails* for a tree is put
 //! off, longer each time, and a pass keeps its cursor; other work goes on, for other trees and for this one, and
@@ -39,12 +40,16 @@ use crate::state::{Base, Improvement, State};
 use crate::steady::SteadyStore;
 use crate::trouble::Pause;
 
-/// With more runs than this, a tree's youngest are merged.
+/// With more runs than this, some of those of a tree that is read are merged.
 pub(crate) const RUN_COUNT_MAX: usize = 8;
+/// The same for a tree that isn't read: whoever reads it next looks into so many, for a while.
+const RUN_COUNT_MAX_UNREAD: usize = 20;
+/// Within this time after the first such read the runs begin to be merged.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A step takes about this share of the memtable's limit of the tree, or of one of its runs.
 const STEP_SHARE: u64 = 2;
-/// A run is merged with younger ones that have together at least this share of its size.
-const MERGE_SHARE: u64 = 2;
+/// No more runs are merged at once: what they have can be dropped only together.
+const MERGE_COUNT_MAX: usize = 4;
 /// What failed for a tree is tried again after so long at most.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
@@ -57,6 +62,8 @@ pub(crate) struct Work {
     busy: BTreeSet<TreeId>,
     /// Passes that have begun.
     passes: BTreeMap<TreeId, Pass>,
+    /// Whether a tree that wasn't read has more runs than one that is read may have.
+    has_unread: bool,
     /// What failed when it was last tried, and until when that is put off.
     failed: BTreeMap<(TreeId, Kind), Pause>,
 }
@@ -264,10 +271,11 @@ impl Shared {
         error
     }
 
-    /// In how long the first of what was put off is due.
+    /// In how long the first of what was put off is due, or it may be that a tree is read that wasn't.
     pub fn next_try(&self) -> Option<Duration> {
         let work = self.work();
         let next = work.failed.values().filter_map(Pause::left).min();
+        let next = next.into_iter().chain(work.has_unread.then_some(LOOK_EVERY)).min();
         let nothing_fails = work.failed.is_empty();
         drop(work);
         if nothing_fails {
@@ -291,11 +299,13 @@ impl Shared {
         let (state, _) = self.current();
         let mut most: Option<(Need, TreeId)> = None;
         let (mut excess, mut share) = (0u64, self.options.memtable_bytes_max);
+        let mut has_unread = false;
         for tree in self.trees_with_runs() {
             let Some((from, base)) = base_with_runs(&state, tree) else { continue };
             if self.work().is_put_off(tree, Kind::Look) {
                 continue;
             }
+            has_unread |= RUN_COUNT_MAX < base.runs.len() && !base.is_read();
             let runs = runs_bytes(base);
             let allowed = self.allowed_bytes(base).map_err(|error| (tree, error))?;
             let (horizon, is_busy, folds) = {
@@ -316,6 +326,7 @@ impl Shared {
             most = most.max(need.map(|need| (need, tree)));
         }
         self.pace.note_folding(excess, share);
+        self.work().has_unread = has_unread;
         Ok(most)
     }
 
@@ -328,7 +339,8 @@ impl Shared {
     /// `passing` is the horizon of the pass that has begun.
     fn need(&self, base: &Base, passing: Option<Sequence>) -> Result<Option<Need>, EngineError> {
         let mergeable = mergeable(&base.runs, passing).len();
-        if base.runs.len() > RUN_COUNT_MAX && mergeable > RUN_COUNT_MAX / 2 {
+        let most = if base.is_read() { RUN_COUNT_MAX } else { RUN_COUNT_MAX_UNREAD };
+        if base.runs.len() > most && mergeable > RUN_COUNT_MAX / 2 {
             return Ok(Some(Need::Merge));
         }
         if passing.is_some() {
@@ -343,13 +355,13 @@ impl Shared {
         Ok(runs_bytes(base).saturating_mul(100) / tree_bytes(self, &base.tree)?.max(1))
     }
 
-    /// Makes one run of the youngest of a tree that are not part of a pass.
+    /// Makes one run of some of a tree that are not part of a pass.
     fn merge(&self, tree: TreeId) -> Result<(), EngineError> {
         let (state, _) = self.current();
         let Some((from, base)) = base_with_runs(&state, tree) else { return Ok(()) };
         let passing = self.work().passes.get(&tree).map(|pass| pass.horizon);
         let mergeable = mergeable(&base.runs, passing);
-        let runs = mergeable[..merge_count(mergeable)].to_vec();
+        let runs = cheapest_merge(mergeable).to_vec();
         let (Some(newest), Some(oldest)) = (runs.first(), runs.last()) else { return Ok(()) };
         let times = (oldest.after, newest.upto);
         let ascending = Direction::Ascending;
@@ -441,17 +453,10 @@ fn mergeable(runs: &[Arc<Run>], passing: Option<Sequence>) -> &[Arc<Run>] {
     &runs[..runs.iter().position(in_pass).unwrap_or(runs.len())]
 }
 
-/// How many of the youngest runs to merge: at least two, and as many as are not much larger than
-/// what is merged already.
-fn merge_count(runs: &[Arc<Run>]) -> usize {
-    let mut count = 0;
-    let mut bytes = 0u64;
-    for run in runs {
-        if count >= 2 && bytes.saturating_mul(MERGE_SHARE) < run.bytes {
-            break;
-        }
-        bytes = bytes.saturating_add(run.bytes);
-        count += 1;
-    }
-    count
+/// The neighbours that are merged with the fewest bytes written for each run less; none of fewer than two runs.
+fn cheapest_merge(runs: &[Arc<Run>]) -> &[Arc<Run>] {
+    let bytes = |runs: &&[Arc<Run>]| runs.iter().map(|run| run.bytes).sum::<u64>();
+    let cost = |runs: &&[Arc<Run>]| bytes(runs) / (runs.len() as u64 - 1);
+    let windows = (2..=MERGE_COUNT_MAX).flat_map(|count| runs.windows(count));
+    windows.min_by_key(cost).unwrap_or_default()
 }

@@ -103,76 +103,107 @@ fn successor(key: &[u8]) -> Bytes {
 }
 
 /// The sources as one stream.
+///
+/// A *tournament* finds the next of many sources with a comparison a level: leaf `n + i` of a complete binary tree
+/// stands for the `i`th of `n` heads, each node above says which head wins below it. Where a head has changed, only
+/// the path above its leaf is played again (Knuth, The Art of Computer Programming 3, section 5.4.1).
 pub(crate) struct Interleave {
     /// Sources not yet begun, the newest first; empty once `heads` is filled.
     unread: Vec<Source>,
-    /// The newest first; each has an entry.
+    /// The newest first.
     heads: Vec<Head>,
+    /// For each node but the leaves the position in `heads` of its winner; the root is node 1.
+    winners: Vec<usize>,
     direction: Direction,
-    /// The position in `heads` of the entry that comes next, if it is known.
-    winner: Option<usize>,
 }
 
-/// A source and the entry that it gives next.
+/// A source and the entry that it gives next; `None` once it has ended.
 struct Head {
-    entry: OverlayEntry,
+    entry: Option<OverlayEntry>,
     source: Source,
 }
 
 impl Interleave {
     /// `sources` stand the newest first.
     pub fn new(sources: Vec<Source>, direction: Direction) -> Interleave {
-        Interleave { unread: sources, heads: Vec::new(), direction, winner: None }
+        Interleave { unread: sources, heads: Vec::new(), winners: Vec::new(), direction }
     }
 
     /// The key that comes next.
     pub fn peek_key(&mut self) -> Result<Option<Bytes>, TreeError> {
-        let winner = self.find_winner()?;
-        Ok(winner.map(|position| self.heads[position].entry.0.clone()))
+        self.begin()?;
+        Ok(self.next_head().map(|(_, key)| key.clone()))
     }
 
-    /// The newest head among those whose key comes next.
-    fn find_winner(&mut self) -> Result<Option<usize>, TreeError> {
-        if self.winner.is_some() {
-            return Ok(self.winner);
+    /// Fills the heads, the first time.
+    fn begin(&mut self) -> Result<(), TreeError> {
+        if self.unread.is_empty() {
+            return Ok(());
         }
+        let mut heads = Vec::with_capacity(self.unread.len());
         for mut source in std::mem::take(&mut self.unread) {
             if let Some(entry) = source.next()? {
-                self.heads.push(Head { entry, source });
+                heads.push(Head { entry: Some(entry), source });
             }
         }
-        let mut winner = 0;
-        for position in 1..self.heads.len() {
-            let (head, best) = (&self.heads[position], &self.heads[winner]);
-            if precedes(self.direction, &head.entry.0, &best.entry.0) {
-                winner = position;
-            }
+        self.heads = heads;
+        self.winners = vec![0; self.heads.len()];
+        for node in (1..self.heads.len()).rev() {
+            self.play(node);
         }
-        self.winner = (winner < self.heads.len()).then_some(winner);
-        Ok(self.winner)
+        Ok(())
+    }
+
+    /// The newest head among those whose key comes next, and that key.
+    fn next_head(&self) -> Option<(usize, &Bytes)> {
+        let position = if self.heads.len() > 1 { self.winners[1] } else { 0 };
+        let entry = self.heads.get(position)?.entry.as_ref();
+        entry.map(|(key, _)| (position, key))
+    }
+
+    /// The winner of `node`, which may be a leaf.
+    fn winner(&self, node: usize) -> usize {
+        node.checked_sub(self.heads.len()).unwrap_or_else(|| self.winners[node])
+    }
+
+    /// Finds the winner of a node that is no leaf, those below it being right.
+    fn play(&mut self, node: usize) {
+        let (left, right) = (self.winner(2 * node), self.winner(2 * node + 1));
+        let key = |position: usize| self.heads[position].entry.as_ref().map(|(key, _)| key);
+        let left_wins = match (key(left), key(right)) {
+            (Some(left_key), Some(right_key)) => {
+                precedes(self.direction, left_key, right_key)
+                    || (left < right && left_key == right_key)
+            }
+            (left_key, _) => left_key.is_some(),
+        };
+        self.winners[node] = if left_wins { left } else { right };
+    }
+
+    /// Takes a head's entry; its source's next one takes the place.
+    fn take(&mut self, position: usize) -> Result<Option<OverlayEntry>, TreeError> {
+        let head = &mut self.heads[position];
+        let following = head.source.next()?;
+        let taken = std::mem::replace(&mut head.entry, following);
+        let mut node = (self.heads.len() + position) / 2;
+        while node > 0 {
+            self.play(node);
+            node /= 2;
+        }
+        Ok(taken)
     }
 
     fn step(&mut self) -> Result<Option<OverlayEntry>, TreeError> {
-        let Some(winner) = self.find_winner()? else { return Ok(None) };
-        self.winner = None;
-        let (newer, older) = self.heads.split_at_mut(winner + 1);
-        let (key, _) = &newer[winner].entry;
-        let mut ended = Vec::new();
-        for (position, head) in older.iter_mut().enumerate() {
-            if head.entry.0 == *key {
-                match head.source.next()? {
-                    Some(following) => head.entry = following,
-                    None => ended.push(winner + 1 + position),
-                }
-            }
+        self.begin()?;
+        let Some((newest, _)) = self.next_head() else { return Ok(None) };
+        let taken = self.take(newest)?;
+        let key = taken.as_ref().map(|(key, _)| key);
+        while let Some((older, hidden)) = self.next_head()
+            && Some(hidden) == key
+        {
+            self.take(older)?;
         }
-        ended.into_iter().rev().for_each(|position| drop(self.heads.remove(position)));
-        let head = &mut self.heads[winner];
-        let entry = match head.source.next()? {
-            Some(following) => std::mem::replace(&mut head.entry, following),
-            None => self.heads.remove(winner).entry,
-        };
-        Ok(Some(entry))
+        Ok(taken)
     }
 }
 
@@ -183,7 +214,6 @@ impl Iterator for Interleave {
         let stepped = self.step();
         if stepped.is_err() {
             self.heads.clear();
-            self.winner = None;
         }
         stepped.transpose()
     }
@@ -226,7 +256,7 @@ mod tests {
             let mut model: BTreeMap<Bytes, Option<Value>> = BTreeMap::new();
             let mut layers: Vec<(Arc<Memtable>, Option<Run>)> = Vec::new();
             let mut sequence = 0;
-            for _ in 0..1 + random.below(5) {
+            for _ in 0..1 + random.below(12) {
                 let memtable = Arc::new(Memtable::default());
                 for _ in 0..random.below(300) {
                     sequence += 1;

@@ -12,6 +12,7 @@
 //! since the base will refer to the same chunks. The filter is read when the run is first asked,
 //! and stays in memory as long as the run is open.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -47,6 +48,8 @@ pub(crate) struct Run {
     /// Bytes of keys and values, those out of line too, and something for each entry.
     pub bytes: u64,
     loaded: OnceLock<Filter>,
+    /// Whether somebody has read the tree while this was its newest run.
+    is_read: AtomicBool,
 }
 
 impl PartialEq for Run {
@@ -75,7 +78,8 @@ impl Run {
         bytes: u64,
     ) -> Run {
         let tree = Trunk::new(Tree { root, format: format_of_run(base_format) });
-        Run { tree, filter, after, upto, count, bytes, loaded: OnceLock::new() }
+        let (loaded, is_read) = Default::default();
+        Run { tree, filter, after, upto, count, bytes, loaded, is_read }
     }
 
     /// Puts a run over a base of `base_format`: of `entries`, whose keys ascend strictly; `None` if there are none. Chunks are
@@ -110,6 +114,7 @@ impl Run {
             count: summary.count,
             bytes: bytes.saturating_add(overhead),
             loaded: OnceLock::new(),
+            is_read: AtomicBool::new(false),
         };
         run.keep_filter(&filter)?;
         Ok(Some(run))
@@ -126,6 +131,19 @@ impl Run {
             return Ok(None);
         }
         Ok(self.tree.get(store, key)?.map(unmarked))
+    }
+
+    /// Notes that somebody reads the tree, this being its newest run.
+    pub fn note_read(&self) {
+        // Processors needn't write what all of them read.
+        if !self.is_read() {
+            self.is_read.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether somebody has read the tree while this was its newest run.
+    pub fn is_read(&self) -> bool {
+        self.is_read.load(Ordering::Relaxed)
     }
 
     /// The OR of the flags of all values.

@@ -109,6 +109,7 @@ impl Base {
     /// What the runs and the tree say of `key`.
     pub fn get(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<Option<Value>, TreeError> {
         if !self.runs.is_empty() {
+            self.note_read();
             let hash = KeyHash::new(key);
             for run in &self.runs {
                 if let Some(value) = run.get(store, key, hash)? {
@@ -117,6 +118,18 @@ impl Base {
             }
         }
         self.tree.get(store, key)
+    }
+
+    /// Notes that somebody reads: runs are kept few for those who do.
+    pub fn note_read(&self) {
+        if let Some(newest) = self.runs.first() {
+            newest.note_read();
+        }
+    }
+
+    /// Whether somebody has read since the runs of now were written.
+    pub fn is_read(&self) -> bool {
+        self.runs.iter().any(|run| run.is_read())
     }
 
     /// Up to this Sequence no run is needed.
