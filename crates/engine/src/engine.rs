@@ -33,8 +33,8 @@ pub struct EngineOptions {
     pub index_cache_bytes: u64,
     /// The memtable is sealed and flushed when it, or its log, has grown to this.
     pub memtable_bytes_max: u64,
-    /// The runs over a tree are folded into it when they have grown to so many hundredths of it. Less
-    /// makes ranges faster, more makes writing cheaper: each fold rewrites most of a tree whose keys
+    /// The runs over a tree are folded into it so fast that they are about so many hundredths of it at most. Less
+    /// makes ranges faster, more makes writing cheaper: each round of folding rewrites most of a tree whose keys
     /// come in no order.
     pub overlay_percent_max: u64,
     /// Most bytes a second that background collections read and write; `None`: there are none.
@@ -61,7 +61,7 @@ impl Default for EngineOptions {
             cache_bytes: 128 << 20,
             index_cache_bytes: 8 << 20,
             memtable_bytes_max: MEMTABLE_BYTES_MAX,
-            overlay_percent_max: 20,
+            overlay_percent_max: 25,
             reclaim_bytes_a_second: Some(64 << 20),
             relaxed_sync_millis: 100,
             snapshot_seconds_max: Some(3600),
@@ -336,13 +336,13 @@ pub struct EngineCounters {
     pub log_bytes: u64,
     /// Of these, bytes of records: a file of the log grows ahead of them, or is used again.
     pub log_record_bytes: u64,
-    /// Folds of a tree: at once by a flush or a version commit, or by a pass that ended.
+    /// Folds of a tree: at once by a flush or a version commit, or by a round of steps that ended.
     pub folds: u64,
     /// Flushes of sealed memtables.
     pub flushes: u64,
     /// Runs written by flushes.
     pub runs_written: u64,
-    /// Steps of passes, each of which folded a key range of a tree's runs.
+    /// Steps, each of which folded a key range of a tree's runs.
     pub pass_steps: u64,
     /// Merges of runs.
     pub merges: u64,

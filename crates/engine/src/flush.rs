@@ -210,12 +210,12 @@ impl Shared {
         if bytes <= small {
             return Ok(true);
         }
-        if self.is_passing(tree) {
-            return Ok(false); // The pass would have worked in vain.
+        if self.is_folding(tree) {
+            return Ok(false); // The steps would have worked in vain.
         }
         let memtables = snapshot.state().memtables();
         let edited: u64 = memtables.map(|memtable| memtable.written_bytes(tree)).sum();
-        // Half of what a pass rewrites at most for so many edits: by a run and a pass it would cost a
+        // Half of what steps rewrite at most for so many edits: by a run and steps it would cost a
         // third more; rewriting more here would hold up those who wait for the flush.
         let share = self.options.overlay_percent_max.max(1);
         let limit = small.max(edited.saturating_mul(50) / share);

@@ -2,8 +2,8 @@
 //!
 //! It applies all that lies over each tree at the snapshot, memtables and runs, syncs the results,
 //! and lays them over the bases of then (`state::base` tells why that is right whatever happened
-//! meanwhile), but publishes nothing: the log still has the entries, and the next flush publishes. What a
-//! pass has done of the runs already (`work`) isn't done again.
+//! meanwhile), but publishes nothing: the log still has the entries, and the next flush publishes. What
+//! steps have done of the runs already (`rounds`) isn't done again.
 //! A base so folded may reach beyond the horizon of the published state; it is then published with
 //! its own Sequence, after the log was synced that far, so that a recovery, which replays everything
 //! above the horizon, always reaches it and never shows half a transaction.
@@ -14,10 +14,10 @@ use frond_tree::Tree;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::publish::Outcome;
+use crate::rounds::Rounds;
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
 use crate::state::{Base, Improvement};
-use crate::work::Done;
 
 /// A log segment of this size is closed by a version commit: small against any history, and large
 /// enough that publishing (a few syncs) is rare.
@@ -54,9 +54,9 @@ impl Shared {
         let best: Result<Vec<(Sequence, Base)>, EngineError> =
             trees.iter().map(|tree| self.best_base(snapshot, *tree)).collect();
         let best = best?;
-        let mut bases: Vec<(TreeId, &Base, Option<Done>)> = Vec::with_capacity(trees.len());
+        let mut bases: Vec<(TreeId, &Base, Option<Rounds>)> = Vec::with_capacity(trees.len());
         for (tree, (from, base)) in trees.iter().zip(&best) {
-            bases.push((*tree, base, self.done(*tree, *from, base)));
+            bases.push((*tree, base, self.rounds_over(*tree, *from, base)));
         }
         let mut folded = Vec::with_capacity(trees.len());
         let mut outcomes: Vec<Outcome> = Vec::new();

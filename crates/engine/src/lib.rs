@@ -8,7 +8,7 @@
 //! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
 //! [`transaction`], `difference` (what the log gets of a changed value), `conflict`, `intents` and `claims` (who waits for whom), `reads` (when a snapshot may move), `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
-//! order of transactions, group commit), `flush`, `pace`, `courtesy`, `work` (folding by key range, merging), `trouble` (what fails in the background), `fold` (for
+//! order of transactions, group commit), `flush`, `pace`, `courtesy`, `work` (folding by key range, merging), `rounds` (what of it is done), `trouble` (what fails in the background), `fold` (for
 //! version commits), `publish`, `age` (of snapshots), `opening`, `image` (all of it as
 //! a chunk), [`engine`]. This crate doesn't know what keys and values
 //! mean.
@@ -41,6 +41,7 @@ mod publish;
 mod queue;
 mod reads;
 mod reclaim;
+mod rounds;
 mod shared;
 pub mod slow;
 pub mod snapshot;

@@ -25,7 +25,7 @@ use crate::state::Base;
 pub(crate) const PARTS: u64 = 1 << 16;
 
 /// A place on the way.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Place {
     /// How many rounds are done.
     round: u64,
@@ -168,27 +168,44 @@ mod tests {
     #[test]
     fn runs_go_when_the_steps_come_round_to_where_they_were_first_folded() {
         let mut rounds = Rounds::begin(Sequence(0), &base(0));
-        // (runs up to, end of the step, what can go)
+        // (there are runs up to, the step's end, runs up to this can go)
         let steps = [
             (10, key("d"), 0),
             (20, key("h"), 0),
             (20, key("p"), 0),
             (30, None, 10),
-            (30, key("c"), 10),
+            (30, key("c"), 0),
             (30, key("d"), 20),
-            (40, key("o"), 20),
+            (40, key("o"), 0),
             (40, key("q"), 30),
-            (50, None, 30),
+            (50, None, 0),
             (50, key("d"), 40),
             (50, None, 50),
         ];
         for (position, (horizon, end, expected)) in steps.into_iter().enumerate() {
-            let before = rounds.whole_to(None).0;
-            let found = step(&mut rounds, horizon, end, 0);
-            // What went before isn't marked any more.
-            let expected = if found == 0 { 0 } else { expected };
-            assert_eq!(found, expected, "step {position}, {before}");
+            assert_eq!(step(&mut rounds, horizon, end, 0), expected, "step {position}");
         }
         assert!(rounds.marks.is_empty());
+    }
+
+    #[test]
+    fn what_is_left_of_a_run_is_where_no_step_had_it() {
+        let mut rounds = Rounds::begin(Sequence(0), &base(0));
+        let check = |rounds: &Rounds, upto, parts, expected: &[(Option<Bytes>, Option<Bytes>)]| {
+            let left = rounds.left(Sequence(upto));
+            let left: Vec<_> = left.into_iter().map(|left| (left.start, left.end)).collect();
+            assert_eq!((&left[..], rounds.parts_done(Sequence(upto))), (expected, parts), "{upto}");
+        };
+        step(&mut rounds, 10, key("d"), 100);
+        step(&mut rounds, 20, key("h"), 300);
+        check(&rounds, 7, 300, &[(key("h"), None)]);
+        check(&rounds, 10, 300, &[(key("h"), None)]);
+        check(&rounds, 11, 200, &[(None, key("d")), (key("h"), None)]);
+        check(&rounds, 21, 0, &[(None, None)]);
+        step(&mut rounds, 20, None, 0);
+        check(&rounds, 20, PARTS - 100, &[(None, key("d"))]);
+        step(&mut rounds, 30, key("b"), 40);
+        check(&rounds, 20, PARTS - 60, &[(key("b"), key("d"))]);
+        check(&rounds, 30, 40, &[(key("b"), None)]);
     }
 }

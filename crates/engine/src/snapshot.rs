@@ -14,9 +14,9 @@ use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
 use crate::overlay::memtable::{OverlayEntry, Window};
 use crate::overlay::run::{Run, RunCursor};
+use crate::rounds::Rounds;
 use crate::state::{Base, Era, State};
 use crate::steady::SteadyStore;
-use crate::work::Done;
 
 /// How many keys are looked up in the base at once when entries are counted.
 const COUNT_BATCH: usize = 1024;
@@ -301,18 +301,17 @@ impl Snapshot {
         vec![Source::Copied(keys.into_iter().filter_map(newest).collect())]
     }
 
-    /// What the overlay changes in the tree of `base`, of which `done` is in the tree: the newest entry of each
-    /// key, ascending.
-    fn changes(&self, tree: TreeId, base: &Base, done: Option<&Done>) -> Interleave {
+    /// What the overlay changes in the tree of `base`, into which `rounds` have brought a part: the newest entry
+    /// of each key, ascending.
+    fn changes(&self, tree: TreeId, base: &Base, rounds: Option<&Rounds>) -> Interleave {
         let mut sources = self.recent_changes(tree, base);
         let ascending = Direction::Ascending;
-        let left = |run: &Run| {
-            let done = done.filter(|done| run.upto <= done.horizon);
-            Bounds { start: done.map(|done| done.cursor.clone()), end: None }
-        };
         for run in &base.runs {
-            let run_alone = std::slice::from_ref(run);
-            sources.extend(run_sources(&self.view.store, run_alone, &left(run), ascending));
+            let left = rounds.map_or_else(|| vec![Bounds::all()], |rounds| rounds.left(run.upto));
+            for bounds in left {
+                let cursor = RunCursor::new(run, &self.view.store, bounds, ascending);
+                sources.push(Source::Run(cursor));
+            }
         }
         Interleave::new(sources, ascending)
     }
@@ -349,19 +348,19 @@ impl Snapshot {
         Ok(self.fold_many(&[(tree, base, None)], lifetime)?[0])
     }
 
-    /// As `fold`, for several trees at once, of each of which a pass may have done a part: other threads help. The
+    /// As `fold`, for several trees at once, of each of which steps may have done a part: other threads help. The
     /// results come in their order.
     pub(crate) fn fold_many(
         &self,
-        trees: &[(TreeId, &Base, Option<Done>)],
+        trees: &[(TreeId, &Base, Option<Rounds>)],
         lifetime: Lifetime,
     ) -> Result<Vec<Option<Tree>>, EngineError> {
-        let is_changed = |(tree, base, _): &&(TreeId, &Base, Option<Done>)| {
+        let is_changed = |(tree, base, _): &&(TreeId, &Base, Option<Rounds>)| {
             !base.runs.is_empty() || self.is_written_since(*tree, base)
         };
         let changed = trees.iter().filter(is_changed);
-        let changed = changed.map(|(tree, base, done)| {
-            let edits: Edits<'_> = Box::new(edits(self.changes(*tree, base, done.as_ref())));
+        let changed = changed.map(|(tree, base, rounds)| {
+            let edits: Edits<'_> = Box::new(edits(self.changes(*tree, base, rounds.as_ref())));
             (*base.tree, edits)
         });
         let store = SteadyStore::new(&*self.view.store, lifetime);

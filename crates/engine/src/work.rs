@@ -1,23 +1,23 @@
 //! Work on runs: folding them into their trees by key range, and merging them.
 //!
-//! *A pass* brings all runs up to a horizon into a tree, in steps of a key range each, so that no
-//! step takes long and each publishes what it won:
-//! 1. It begins when a tree's runs reach a share of the tree; the horizon is what the newest reaches.
-//! 2. A step applies the runs' edits from the cursor to the step's end, publishes the tree, and moves
-//!    the cursor there. The runs stay, so that it doesn't matter whether a reader meets the old tree
-//!    or the new (`state::base`, invariant 2).
-//! 3. The last step drops the runs.
+//! *Folding* goes round and round a tree (`rounds`), in steps of a key range each, so that no step takes long and
+//! each publishes what it won:
+//! 1. A step is due when what the runs have and the tree hasn't is a share of the tree. So steps come as fast as runs
+//!    do, and a round takes as long as so many runs need to come as may lie over the tree.
+//! 2. It applies the runs' edits from the cursor to the step's end, publishes the tree, and moves the cursor there. The
+//!    runs stay, so that it doesn't matter whether a reader meets the old tree or the new (`state::base`, invariant 2).
+//! 3. It drops the runs that have been folded all the way round.
 //!
-//! Newer runs may come meanwhile; they belong to the next pass. If anything but the pass replaces
-//! the tree (a version commit, a new era), the next step sees another root, and the pass begins
-//! again. A version commit takes over what the pass has done ([`Done`]), and leaves no runs. A crash forgets the cursor: what was applied is applied once more.
+//! If anything else replaces the tree (a version commit, a new era), the next step sees another root, and
+//! begins again at the first key. A version commit takes over what steps have done, and leaves no runs. A crash
+//! forgets the cursor: what was applied is applied once more.
 //!
 //! *A merge* makes one run of some neighbours when there are too many to look into: of those for which the
 //! fewest bytes are written for each run less, so that an edit is written again O(log n) times at most before
 //! it is folded. A tree that nobody reads may have more runs; when somebody does, they are merged soon.
 //!
 //! One worker at a time works on a tree; different trees are worked on in parallel. *What fails* for a tree is put
-//! off, longer each time, and a pass keeps its cursor; other work goes on, for other trees and for this one, and
+//! off, longer each time, and the cursor stays; other work goes on, for other trees and for this one, and
 //! nobody writes slower because of runs that can't be folded.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_store::{ChunkHash, Lifetime};
+use frond_store::Lifetime;
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::error::EngineError;
@@ -34,6 +34,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::Interleave;
 use crate::overlay::run::{RUN_ENTRY_OVERHEAD_BYTES, Run};
 use crate::publish::Outcome;
+use crate::rounds::{PARTS, Rounds};
 use crate::shared::{Counters, Shared};
 use crate::snapshot::{edits, run_sources};
 use crate::state::{Base, Improvement, State};
@@ -60,8 +61,8 @@ pub(crate) struct Work {
     with_runs: BTreeSet<TreeId>,
     /// Trees that a worker has in hand.
     busy: BTreeSet<TreeId>,
-    /// Passes that have begun.
-    passes: BTreeMap<TreeId, Pass>,
+    /// How far trees are folded.
+    rounds: BTreeMap<TreeId, Rounds>,
     /// Whether a tree that wasn't read has more runs than one that is read may have.
     has_unread: bool,
     /// What failed when it was last tried, and until when that is put off.
@@ -79,7 +80,7 @@ impl Work {
 enum Kind {
     /// Finding out what it needs.
     Look,
-    /// A step of a pass.
+    /// A step.
     Fold,
     Merge,
 }
@@ -93,39 +94,11 @@ impl Kind {
     }
 }
 
-/// Where a pass is.
-struct Pass {
-    /// When the tree's era began.
-    from: Sequence,
-    /// Runs up to this are folded.
-    horizon: Sequence,
-    /// The tree as the last step left it.
-    root: ChunkHash,
-    /// Keys less than this are done.
-    cursor: Option<Bytes>,
-}
-
-impl Pass {
-    /// Whether `base`, whose era began at `from`, is as the pass left it.
-    fn goes_on(&self, from: Sequence, base: &Base) -> bool {
-        self.from == from && self.root == base.tree.root
-    }
-}
-
-/// What a pass has done: of keys below `cursor`, the tree has all that runs have up to `horizon`.
-#[derive(Clone, Debug)]
-pub(crate) struct Done {
-    pub horizon: Sequence,
-    pub cursor: Bytes,
-}
-
 /// What a tree needs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Need {
-    /// A step, so many hundredths being the runs' share of the tree.
+    /// A step, there being so many hundredths of what makes one due.
     Step(u64),
-    /// A step of a pass that has begun.
-    NextStep,
     /// A merge.
     Merge,
 }
@@ -133,7 +106,7 @@ enum Need {
 impl Need {
     fn kind(self) -> Kind {
         match self {
-            Need::Step(_) | Need::NextStep => Kind::Fold,
+            Need::Step(_) => Kind::Fold,
             Need::Merge => Kind::Merge,
         }
     }
@@ -158,8 +131,12 @@ fn tree_bytes(shared: &Shared, tree: &Tree) -> Result<u64, EngineError> {
     Ok(bytes.saturating_add(summary.count.saturating_mul(RUN_ENTRY_OVERHEAD_BYTES)))
 }
 
-fn runs_bytes(base: &Base) -> u64 {
-    base.runs.iter().fold(0, |sum, run| sum.saturating_add(run.bytes))
+/// About how many bytes of the runs aren't in the tree.
+fn unfolded_bytes(base: &Base, rounds: Option<&Rounds>) -> u64 {
+    base.runs.iter().fold(0, |sum, run| {
+        let parts_left = PARTS - rounds.map_or(0, |rounds| rounds.parts_done(run.upto));
+        sum.saturating_add(run.bytes.saturating_mul(parts_left) / PARTS)
+    })
 }
 
 /// The newest era's base, if it has runs.
@@ -202,26 +179,23 @@ impl Shared {
                 .flat_map(|era| &era.base)
                 .any(|base| !base.runs.is_empty())
         });
-        let Work { with_runs, passes, failed, .. } = &mut *work;
-        passes.retain(|tree, _| with_runs.contains(tree));
+        let Work { with_runs, rounds, failed, .. } = &mut *work;
+        rounds.retain(|tree, _| with_runs.contains(tree));
         failed.retain(|(tree, _), _| with_runs.contains(tree));
         with_runs.iter().copied().collect()
     }
 
-    /// Whether a pass over `tree` has begun.
-    pub fn is_passing(&self, tree: TreeId) -> bool {
+    /// Whether steps have folded a part of the runs over `tree`, or one is at it.
+    pub fn is_folding(&self, tree: TreeId) -> bool {
         let work = self.work();
-        work.passes.contains_key(&tree) || work.busy.contains(&tree)
+        work.rounds.contains_key(&tree) || work.busy.contains(&tree)
     }
 
-    /// What a pass has done of the runs over `base`, whose era began at `from`.
-    pub fn done(&self, tree: TreeId, from: Sequence, base: &Base) -> Option<Done> {
+    /// What steps have brought into the tree of `base`, whose era began at `from`.
+    pub fn rounds_over(&self, tree: TreeId, from: Sequence, base: &Base) -> Option<Rounds> {
         let work = self.work();
-        let pass = work.passes.get(&tree).filter(|pass| pass.goes_on(from, base))?;
-        // A step that changes nothing leaves the root of a base that has fewer runs.
-        let has_its_runs = pass.horizon <= base.folded_to;
-        let cursor = pass.cursor.clone().filter(|_| has_its_runs)?;
-        Some(Done { horizon: pass.horizon, cursor })
+        let rounds = work.rounds.get(&tree);
+        rounds.filter(|rounds| rounds.goes_on(from, base) && rounds.is_within(base)).cloned()
     }
 
     /// Does the most urgent piece of work that nobody has in hand. Returns whether there was any.
@@ -306,62 +280,59 @@ impl Shared {
                 continue;
             }
             has_unread |= RUN_COUNT_MAX < base.runs.len() && !base.is_read();
-            let runs = runs_bytes(base);
-            let allowed = self.allowed_bytes(base).map_err(|error| (tree, error))?;
-            let (horizon, is_busy, folds) = {
+            let bytes = tree_bytes(self, &base.tree).map_err(|error| (tree, error))?;
+            let rounds = self.rounds_over(tree, from, base);
+            let unfolded = unfolded_bytes(base, rounds.as_ref());
+            let due = self.due_bytes(bytes);
+            let (is_busy, folds) = {
                 let work = self.work();
-                let pass = work.passes.get(&tree).filter(|pass| pass.goes_on(from, base));
-                let horizon = pass.map(|pass| pass.horizon);
-                (horizon, work.busy.contains(&tree), !work.is_put_off(tree, Kind::Fold))
+                (work.busy.contains(&tree), !work.is_put_off(tree, Kind::Fold))
             };
             if folds {
-                excess = excess.saturating_add(runs.saturating_sub(allowed));
-                share = share.saturating_add(allowed);
+                excess = excess.saturating_add(unfolded.saturating_sub(due));
+                share = share.saturating_add(self.allowed_bytes(bytes));
             }
             if is_busy {
                 continue;
             }
-            let need = self.need(base, horizon).map_err(|error| (tree, error))?;
+            let need = if is_mergeable(base, rounds.as_ref()) {
+                Some(Need::Merge)
+            } else {
+                let hundredths = unfolded.saturating_mul(100) / due.max(1);
+                (due <= unfolded).then_some(Need::Step(hundredths))
+            };
             let need = need.filter(|need| !self.work().is_put_off(tree, need.kind()));
             most = most.max(need.map(|need| (need, tree)));
         }
+        // What a flush has just brought is as it should be.
+        let excess = excess.saturating_sub(self.options.memtable_bytes_max);
         self.pace.note_folding(excess, share);
         self.work().has_unread = has_unread;
         Ok(most)
     }
 
-    /// How large the runs over a base may be before they are folded.
-    fn allowed_bytes(&self, base: &Base) -> Result<u64, EngineError> {
-        let tree = tree_bytes(self, &base.tree)?;
-        Ok(tree.saturating_mul(self.options.overlay_percent_max) / 100)
+    /// How large the runs over a tree of so many bytes may be.
+    fn allowed_bytes(&self, tree_bytes: u64) -> u64 {
+        tree_bytes.saturating_mul(self.options.overlay_percent_max) / 100
     }
 
-    /// `passing` is the horizon of the pass that has begun.
-    fn need(&self, base: &Base, passing: Option<Sequence>) -> Result<Option<Need>, EngineError> {
-        let mergeable = mergeable(&base.runs, passing).len();
-        let most = if base.is_read() { RUN_COUNT_MAX } else { RUN_COUNT_MAX_UNREAD };
-        if base.runs.len() > most && mergeable > RUN_COUNT_MAX / 2 {
-            return Ok(Some(Need::Merge));
-        }
-        if passing.is_some() {
-            return Ok(Some(Need::NextStep));
-        }
-        let share = self.runs_share_percent(base)?;
-        Ok((share >= self.options.overlay_percent_max).then_some(Need::Step(share)))
+    /// From how many bytes on that aren't in a tree of so many bytes a step is due. Where a round has
+    /// many steps, the oldest runs are nearly all in the tree and the youngest hardly: half of what they have. Where
+    /// one step is a round, it is all.
+    fn due_bytes(&self, tree_bytes: u64) -> u64 {
+        self.allowed_bytes(tree_bytes.midpoint(tree_bytes.min(self.step_bytes())))
     }
 
-    /// How many hundredths of their tree the runs are.
-    fn runs_share_percent(&self, base: &Base) -> Result<u64, EngineError> {
-        Ok(runs_bytes(base).saturating_mul(100) / tree_bytes(self, &base.tree)?.max(1))
+    fn step_bytes(&self) -> u64 {
+        self.options.memtable_bytes_max / STEP_SHARE
     }
 
-    /// Makes one run of some of a tree that are not part of a pass.
+    /// Makes one run of some of a tree.
     fn merge(&self, tree: TreeId) -> Result<(), EngineError> {
         let (state, _) = self.current();
         let Some((from, base)) = base_with_runs(&state, tree) else { return Ok(()) };
-        let passing = self.work().passes.get(&tree).map(|pass| pass.horizon);
-        let mergeable = mergeable(&base.runs, passing);
-        let runs = cheapest_merge(mergeable).to_vec();
+        let rounds = self.rounds_over(tree, from, base);
+        let runs = cheapest_merge(young_runs(base, rounds.as_ref())).to_vec();
         let (Some(newest), Some(oldest)) = (runs.first(), runs.last()) else { return Ok(()) };
         let times = (oldest.after, newest.upto);
         let ascending = Direction::Ascending;
@@ -375,67 +346,62 @@ impl Shared {
         self.publish_work(&[Outcome { tree, from, improvement }])
     }
 
-    /// Does the next step of a tree's pass, beginning one where none has begun.
+    /// Does the next step of folding a tree.
     fn step(&self, tree: TreeId) -> Result<(), EngineError> {
-        let begun = self.work().passes.remove(&tree);
+        let begun = self.work().rounds.remove(&tree);
         let (state, _) = self.current();
         let Some((from, base)) = base_with_runs(&state, tree) else { return Ok(()) };
-        let mut pass = begun.filter(|pass| pass.goes_on(from, base)).unwrap_or_else(|| Pass {
-            from,
-            horizon: base.folded_to,
-            root: base.tree.root,
-            cursor: None,
-        });
-        let stepped = self.step_of(tree, base, &mut pass);
-        if let Ok(true) = stepped {
-            Counters::count(&self.counters.folds);
-        } else {
-            self.work().passes.insert(tree, pass);
-        }
-        stepped.map(drop)
+        let begun = begun.filter(|rounds| rounds.goes_on(from, base));
+        let mut rounds = begun.unwrap_or_else(|| Rounds::begin(from, base));
+        let stepped = self.step_of(tree, from, base, &mut rounds);
+        self.work().rounds.insert(tree, rounds);
+        stepped
     }
 
-    /// Does the next step of a pass over `base`; returns whether it was the last. Where it fails the pass is as
-    /// it was.
-    fn step_of(&self, tree: TreeId, base: &Base, pass: &mut Pass) -> Result<bool, EngineError> {
-        let runs: Vec<Arc<Run>> =
-            base.runs.iter().filter(|run| run.upto <= pass.horizon).cloned().collect();
-        let end = self.step_end(base, &runs, pass.cursor.as_deref())?;
-        let bounds = Bounds { start: pass.cursor.clone(), end: end.clone() };
+    /// Does the next step over `base`. Where it fails nothing is done.
+    fn step_of(
+        &self,
+        tree: TreeId,
+        from: Sequence,
+        base: &Base,
+        rounds: &mut Rounds,
+    ) -> Result<(), EngineError> {
+        let (end, parts) = self.step_end(base, rounds.cursor())?;
+        let bounds = Bounds { start: rounds.cursor().cloned(), end: end.clone() };
         let ascending = Direction::Ascending;
-        let sources = run_sources(&self.store, &runs, &bounds, ascending).collect();
+        let sources = run_sources(&self.store, &base.runs, &bounds, ascending).collect();
         let mut edits = edits(Interleave::new(sources, ascending));
         let store = SteadyStore::new(&*self.store, Lifetime::Working);
         let folded = base.tree.apply(&store, &mut edits)?;
-        let is_last = end.is_none();
         Counters::count(&self.counters.steps);
+        rounds.mark(base);
         let improvement = Improvement::Stepped {
             from: base.tree.root,
             tree: folded,
-            upto: pass.horizon,
-            is_last,
+            upto: base.folded_to,
+            whole_to: rounds.whole_to(end.as_ref()),
         };
-        self.publish_work(&[Outcome { tree, from: pass.from, improvement }])?;
-        pass.root = folded.root;
-        pass.cursor = end;
-        Ok(is_last)
+        self.publish_work(&[Outcome { tree, from, improvement }])?;
+        if rounds.advance(folded.root, end.as_ref(), parts) {
+            Counters::count(&self.counters.folds);
+        }
+        Ok(())
     }
 
     /// The key at which a step from `cursor` ends: about the same number of bytes further in the
-    /// tree, or in the run where that comes first. `None`: it is the last step.
+    /// tree, or in the run where that comes first; and how many parts of the tree lie before it. `None`: it ends behind
+    /// the last key.
     fn step_end(
         &self,
         base: &Base,
-        runs: &[Arc<Run>],
-        cursor: Option<&[u8]>,
-    ) -> Result<Option<Bytes>, EngineError> {
+        cursor: Option<&Bytes>,
+    ) -> Result<(Option<Bytes>, u64), EngineError> {
         let store = &*self.store;
-        let step_bytes = self.options.memtable_bytes_max / STEP_SHARE;
         let mut least: Option<Bytes> = None;
-        for tree in std::iter::once(&base.tree).chain(runs.iter().map(|run| &run.tree)) {
+        for tree in std::iter::once(&base.tree).chain(base.runs.iter().map(|run| &run.tree)) {
             let count = tree.count(store)?;
             let entry_bytes = tree_bytes(self, tree)? / count.max(1);
-            let step_count = (step_bytes / entry_bytes.max(1)).max(1);
+            let step_count = (self.step_bytes() / entry_bytes.max(1)).max(1);
             let done = cursor.map_or(Ok(0), |cursor| tree.rank(store, cursor))?;
             let end = tree.select(store, done.saturating_add(step_count))?.map(|entry| entry.key);
             least = match (least, end) {
@@ -443,14 +409,27 @@ impl Shared {
                 (left, right) => left.or(right),
             };
         }
-        Ok(least)
+        let Some(end) = least else { return Ok((None, PARTS)) };
+        let below = base.tree.rank(store, &end)?;
+        let parts = below.saturating_mul(PARTS) / base.tree.count(store)?.max(1);
+        Ok((Some(end), parts))
     }
 }
 
-/// The runs that a pass doesn't fold anyway: `passing` is the horizon of the one that has begun.
-fn mergeable(runs: &[Arc<Run>], passing: Option<Sequence>) -> &[Arc<Run>] {
-    let in_pass = |run: &Arc<Run>| passing.is_some_and(|horizon| run.upto <= horizon);
-    &runs[..runs.iter().position(in_pass).unwrap_or(runs.len())]
+/// The runs that are to stay for another half of a round at least. An older one would be kept longer for the younger
+/// ones with which it was merged.
+fn young_runs<'a>(base: &'a Base, rounds: Option<&Rounds>) -> &'a [Arc<Run>] {
+    let is_young = |run: &Arc<Run>| {
+        rounds.is_none_or(|rounds| rounds.parts_done(run.upto) <= PARTS / 2)
+    };
+    let count = base.runs.iter().position(|run| !is_young(run));
+    &base.runs[..count.unwrap_or(base.runs.len())]
+}
+
+/// Whether there are too many runs, and enough of them that can be merged: some few would be merged again and again.
+fn is_mergeable(base: &Base, rounds: Option<&Rounds>) -> bool {
+    let most = if base.is_read() { RUN_COUNT_MAX } else { RUN_COUNT_MAX_UNREAD };
+    base.runs.len() > most && young_runs(base, rounds).len() > MERGE_COUNT_MAX
 }
 
 /// The neighbours that are merged with the fewest bytes written for each run less; none of fewer than two runs.

@@ -159,14 +159,14 @@ fn several_sealed_memtables_are_folded_at_once_and_their_segments_removed() {
 }
 
 #[test]
-fn a_version_commit_takes_over_what_a_pass_has_done() {
+fn a_version_commit_takes_over_what_steps_have_done() {
     let (whole, read_for_all) = fold_after_steps(0);
     let (taken_over, read_for_rest) = fold_after_steps(30);
     assert_eq!(taken_over, whole);
     assert!(read_for_rest * 3 < read_for_all * 2, "{read_for_rest} and {read_for_all} chunks");
 }
 
-/// Folds a tree after some steps of a pass over it, with newer edits in its way; returns what became of it, and how
+/// Folds a tree after some steps of folding it, with newer edits in its way; returns what became of it, and how
 /// many chunks that read.
 fn fold_after_steps(steps: usize) -> (Tree, u64) {
     let options = EngineOptions { memtable_bytes_max: 16 << 10, ..EngineOptions::default() };
@@ -188,12 +188,12 @@ fn fold_after_steps(steps: usize) -> (Tree, u64) {
     };
     write(&mut (0..4_000), 0);
     shared.checkpoint().unwrap();
-    write(&mut (0..4_000).step_by(4), 1);
+    write(&mut (0..4_000).step_by(3), 1);
     for _ in 0..steps {
         assert!(shared.work_once().unwrap());
     }
-    assert_eq!(shared.is_passing(FIRST), steps > 0);
-    // Before and behind the pass's cursor.
+    assert_eq!(shared.is_folding(FIRST), steps > 0);
+    // Before and behind the steps' cursor.
     write(&mut (0..4_000).step_by(333), 2);
     assert_eq!(shared.current().0.run_count(), 2);
     let before = shared.store.counters().chunks_read;

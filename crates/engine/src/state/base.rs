@@ -25,7 +25,7 @@
 //! |---|---|---|---|
 //! | `Folded(tree, S)` | the tree is content(S) | `whole_to < S` | the tree replaces the tree; runs up to S go; `folded_to` is at least S |
 //! | `Flushed(run)` | invariant 1 of a run | `folded_to < run.upto` (`run.after <= folded_to` always) | it becomes the newest run |
-//! | `Stepped(from, tree, H)` | `from` with edits that are the newest up to H; of all keys if it is the last | the tree is `from` still and `whole_to <= H` | the tree replaces it; after the last, runs up to H go |
+//! | `Stepped(from, tree, H, W)` | `from` with edits that are the newest up to H; by 2, X is at least W | the tree is `from` still and `whole_to <= H` | the tree replaces it; runs up to W go |
 //! | `Merged(runs, run)` | the run has what `runs` have | they are all there still | it takes their place |
 //!
 //! `folded_to` never falls within an era, so a run that was made over an older base still begins no
@@ -77,8 +77,8 @@ pub(crate) enum Improvement {
         tree: Tree,
         /// The edits in it are the newest up to this Sequence.
         upto: Sequence,
-        /// Whether this was the last part: all runs up to `upto` are in the tree.
-        is_last: bool,
+        /// Of all keys the tree has the content of this Sequence or a later one (`rounds`).
+        whole_to: Sequence,
     },
     /// Neighbouring runs are in one.
     Merged {
@@ -151,9 +151,8 @@ impl Base {
                 let flushed = Base { runs, folded_to: run.upto, ..self.clone() };
                 (self.folded_to < run.upto).then_some(flushed)
             }
-            Improvement::Stepped { from, tree, upto, is_last } => {
-                let runs = if *is_last { self.runs_above(*upto) } else { self.runs.clone() };
-                let stepped = Base::new(*tree, runs, self.folded_to);
+            Improvement::Stepped { from, tree, upto, whole_to } => {
+                let stepped = Base::new(*tree, self.runs_above(*whole_to), self.folded_to);
                 (self.tree.root == *from && self.whole_to() <= *upto).then_some(stepped)
             }
             Improvement::Merged { runs, into } => {

@@ -84,7 +84,11 @@ fn a_fold_that_fails_is_told_once_and_put_off_while_others_go_on() {
     }
     wait_until("failures", || 3 <= engine.counters().background_failures);
     assert!(Duration::from_millis(300) <= begun.elapsed(), "the third try comes after two pauses");
-    wait_until("a fold of the other tree", || 1 <= engine.counters().folds);
+    wait_until("a round of folding the other tree", || {
+        let numbers: Vec<usize> = (0..60).map(|_| random.below(ENTRY_COUNT)).collect();
+        put(&engine, &trees[1..], &numbers, &mut random);
+        1 <= engine.counters().folds
+    });
     let failure = engine.last_failure().unwrap();
     assert!(failure.work == "fold" && failure.message.contains(&pack), "{failure:?}");
     assert_eq!(lines.lock().unwrap().len(), 1, "{lines:?}");
