@@ -52,7 +52,7 @@ impl Shared {
     ) -> Result<Sequence, EngineError> {
         let bytes = own.bytes();
         let mut watch = Stopwatch::start();
-        self.wait_for_room(bytes, &mut watch)?;
+        let turn = self.wait_for_room(bytes, &mut watch)?;
         let validated: Vec<(TreeId, Vec<u8>)> =
             own.validated().map(|(tree, key)| (tree, key.to_vec())).collect();
         let next_tree_id = self.next_tree_id.load(Ordering::Relaxed);
@@ -96,6 +96,7 @@ impl Shared {
             }
             self.want_sync();
         }
+        self.wait_for_turn(turn, &mut watch);
         self.slowest.note(&watch, bytes);
         Counters::count(&self.counters.commits);
         self.counters.bytes_given.fetch_add(bytes, Ordering::Relaxed);

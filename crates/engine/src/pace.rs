@@ -1,10 +1,11 @@
 //! Slowing writers down to the speed of flushing and folding, smoothly and long before they must stop.
 //!
 //! *Pressure* is what waits against what may wait: bytes of memtables, the active one among them,
-//! against those with which writers stop, and bytes of runs beyond their share of their trees against that share. A commit is delayed in
-//! proportion to its bytes, to the pressure, and to the time that a flush takes for a byte, so that
+//! against those with which writers stop, and bytes of runs beyond their share of their trees against that share. A commit is to take
+//! a time in proportion to its bytes, to the pressure, and to the time that a flush takes for a byte, so that
 //! at some pressure below the limit writing is exactly as fast as the work behind it. There the
-//! pressure stays, however many threads write: their delays stand in one line.
+//! pressure stays, however many threads write: their times stand in one line. What the commit takes by
+//! itself counts: it waits at its end, for what is left, so that nobody waits for a slow sync and a delay.
 //!
 //! Only when so many memtables are sealed that memory is at its limit, writers stop.
 
@@ -26,15 +27,15 @@ const PRESSURE_FREE: u64 = 600;
 const PRESSURE_URGENT: u64 = 500;
 const FOLD_PRESSURE_URGENT: u64 = 100;
 const _: () = assert!(PRESSURE_URGENT < PRESSURE_FREE);
-/// At full pressure by memtables a byte is delayed so many times as long as its flush takes, in
+/// At full pressure by memtables a byte is to take so many times as long as its flush, in
 /// thousandths: the work's own time would do, the rest makes up for bad measurements.
-const FLUSH_TIMES_MAX: u64 = 3_000;
+const FLUSH_TIMES_MAX: u64 = 5_000;
 /// The same for runs: folding a byte takes several times as long as flushing it, since it rewrites
 /// what lies around it.
 const FOLD_TIMES_MAX: u64 = 10_000;
 /// No commit is delayed longer than this by pressure.
 const DELAY_MAX: Duration = Duration::from_millis(40);
-/// Less is not slept, but counted for the next commit.
+/// Less is not slept: the next commit's turn begins where this one's ends.
 const DELAY_MIN: Duration = Duration::from_micros(300);
 /// How often a writer that was stopped looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -92,24 +93,29 @@ impl Pace {
         Duration::from_nanos(nanos.saturating_mul(times) / 1000).min(DELAY_MAX)
     }
 
-    /// Takes a place in the line; returns how long to wait, or nothing if that is too little yet.
-    fn line_up(&self, delay: Duration) -> Option<Duration> {
+    /// Takes a place in the line; returns when it ends.
+    fn line_up(&self, delay: Duration) -> Instant {
         let now = Instant::now();
         let mut line = self.line.lock().expect("no panic while the lock is held");
         let start = line.filter(|end| now < *end).unwrap_or(now);
         let end = (start + delay).min(now + DELAY_MAX);
         *line = Some(end);
-        Some(end - now).filter(|wait| DELAY_MIN <= *wait)
+        end
     }
 }
 
+/// Until when a commit is to last, if it is to be delayed.
+#[must_use]
+pub(crate) struct Turn(Option<Instant>);
+
 impl Shared {
-    /// Delays a commit of `bytes` as the pressure demands.
-    pub fn wait_for_room(&self, bytes: u64, watch: &mut Stopwatch) -> Result<(), EngineError> {
+    /// Lets a commit of `bytes` begin as soon as there is room for it; tells how long it is to take, as the pressure
+    /// demands.
+    pub fn wait_for_room(&self, bytes: u64, watch: &mut Stopwatch) -> Result<Turn, EngineError> {
         if self.options.fold_threads == 0 {
             while self.flush_sealed()? {}
             while self.work_once()? {}
-            return Ok(());
+            return Ok(Turn(None));
         }
         let (view, _) = self.current.view();
         let waiting: u64 = view.state.memtables().map(|memtable| memtable.bytes()).sum();
@@ -120,20 +126,22 @@ impl Shared {
             PRESSURE_URGENT <= pressure || FOLD_PRESSURE_URGENT <= self.pace.fold_pressure();
         self.courtesy.set_urgent(is_urgent);
         let delay = self.pace.delay(bytes, pressure);
-        if !delay.is_zero()
-            && let Some(wait) = self.pace.line_up(delay)
-        {
-            std::thread::sleep(wait);
-        }
-        let waited = watch.lap(Stage::Delay);
+        let turn = (!delay.is_zero()).then(|| self.pace.line_up(delay));
         if SEALED_COUNT_MAX <= self.sealed_count() {
             self.wait_for_flush()?;
+            self.counters.delay_micros.add(micros(watch.lap(Stage::Stop)));
         }
-        let waited = waited + watch.lap(Stage::Stop);
-        if !delay.is_zero() {
-            self.counters.delay_micros.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        Ok(Turn(turn))
+    }
+
+    /// Waits for the end of a commit's turn, which it has come to by itself.
+    pub fn wait_for_turn(&self, turn: Turn, watch: &mut Stopwatch) {
+        let Turn(Some(end)) = turn else { return };
+        let left = end.saturating_duration_since(Instant::now());
+        if DELAY_MIN <= left {
+            std::thread::sleep(left);
         }
-        Ok(())
+        self.counters.delay_micros.add(micros(watch.lap(Stage::Delay)));
     }
 
     fn sealed_count(&self) -> usize {
@@ -160,6 +168,10 @@ impl Shared {
     }
 }
 
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,7 +185,7 @@ mod tests {
             assert_eq!(pace.delay(megabyte, waiting), Duration::ZERO);
         }
         let half = pace.delay(megabyte / 8, HALF);
-        assert!(half > Duration::from_millis(1) && half < Duration::from_millis(2), "{half:?}");
+        assert!(half > Duration::from_millis(3) && half < Duration::from_millis(4), "{half:?}");
         assert!(pace.delay(megabyte / 4, HALF) > half.mul_f64(1.9));
         assert!(pace.delay(megabyte / 8, 1000) > half.mul_f64(1.9));
         assert_eq!(pace.delay(64 * megabyte, 1000), DELAY_MAX);
@@ -188,12 +200,10 @@ mod tests {
     #[test]
     fn many_writers_stand_in_one_line() {
         let pace = Pace::default();
-        let delay = Duration::from_millis(2);
-        let waits: Vec<Duration> = (0..4).filter_map(|_| pace.line_up(delay)).collect();
-        assert_eq!(waits.len(), 4);
-        assert!(waits.is_sorted() && waits[3] > delay * 3, "{waits:?}");
-        let small = Pace::default();
-        assert_eq!(small.line_up(DELAY_MIN / 3), None, "little is put off");
-        assert_eq!(small.line_up(DELAY_MAX * 9), Some(DELAY_MAX));
+        let (delay, begun) = (Duration::from_millis(2), Instant::now());
+        let ends: Vec<Instant> = (0..4).map(|_| pace.line_up(delay)).collect();
+        assert!(ends.is_sorted() && begun + delay * 4 <= ends[3], "{ends:?}");
+        let most = pace.line_up(DELAY_MAX * 9);
+        assert!(most <= Instant::now() + DELAY_MAX);
     }
 }

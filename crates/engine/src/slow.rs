@@ -14,7 +14,7 @@ const KEPT_COUNT: usize = 16;
 /// What a commit is doing, or what it waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// It is delayed because much waits to be flushed or folded.
+    /// At its end it is delayed, because much waits to be flushed or folded.
     Delay,
     /// It waits for a flush, because no more memtables may wait.
     Stop,

@@ -348,9 +348,10 @@ impl Shared {
 
     /// Does the next step of folding a tree.
     fn step(&self, tree: TreeId) -> Result<(), EngineError> {
-        let begun = self.work().rounds.remove(&tree);
         let (state, _) = self.current();
         let Some((from, base)) = base_with_runs(&state, tree) else { return Ok(()) };
+        // Meanwhile others ask for what is done so far.
+        let begun = self.work().rounds.get(&tree).cloned();
         let begun = begun.filter(|rounds| rounds.goes_on(from, base));
         let mut rounds = begun.unwrap_or_else(|| Rounds::begin(from, base));
         let stepped = self.step_of(tree, from, base, &mut rounds);
@@ -419,9 +420,8 @@ impl Shared {
 /// The runs that are to stay for another half of a round at least. An older one would be kept longer for the younger
 /// ones with which it was merged.
 fn young_runs<'a>(base: &'a Base, rounds: Option<&Rounds>) -> &'a [Arc<Run>] {
-    let is_young = |run: &Arc<Run>| {
-        rounds.is_none_or(|rounds| rounds.parts_done(run.upto) <= PARTS / 2)
-    };
+    let is_young =
+        |run: &Arc<Run>| rounds.is_none_or(|rounds| rounds.parts_done(run.upto) <= PARTS / 2);
     let count = base.runs.iter().position(|run| !is_young(run));
     &base.runs[..count.unwrap_or(base.runs.len())]
 }

@@ -26,6 +26,8 @@ struct World {
     /// Every edit, its place being its Sequence.
     edits: Vec<(Bytes, Option<Value>)>,
     base: Base,
+    /// What it was before, the latest last.
+    earlier: Vec<Base>,
     ready: Vec<Improvement>,
     rounds: Option<Rounds>,
     /// How many runs steps dropped, and edits that version commits didn't do again.
@@ -34,6 +36,8 @@ struct World {
 }
 
 const KEY_COUNT: usize = 12;
+/// So many bases of before are remembered.
+const EARLIER_COUNT: usize = 4;
 
 fn key(number: usize) -> Bytes {
     Bytes::from(format!("{number:02}"))
@@ -45,8 +49,8 @@ impl World {
         let format = TreeFormat { chunk_bytes_target: 256, ..TreeFormat::new(1) };
         let tree = Tree::empty(&*store, format).unwrap();
         let base = Base::whole(tree, Sequence::ZERO);
-        let (edits, ready, rounds, dropped, taken_over) = Default::default();
-        World { store, edits, base, ready, rounds, dropped, taken_over }
+        let (edits, earlier, ready, rounds, dropped, taken_over) = Default::default();
+        World { store, edits, base, earlier, ready, rounds, dropped, taken_over }
     }
 
     fn newest(&self) -> Sequence {
@@ -77,18 +81,19 @@ impl World {
     }
 
     fn apply(&self, runs: &[Arc<Run>], bounds: &Bounds) -> Tree {
-        self.apply_edits(self.overlay(runs, bounds))
+        self.apply_edits(&self.base.tree, self.overlay(runs, bounds))
     }
 
     fn apply_edits(
         &self,
+        tree: &Tree,
         edits: impl Iterator<Item = Result<OverlayEntry, TreeError>>,
     ) -> Tree {
         let mut edits = edits.map(|edit| {
             let (key, value) = edit?;
             Ok((key, value.map_or(Edit::Delete, Edit::Put)))
         });
-        self.base.tree.apply(&*self.store, &mut edits).unwrap()
+        tree.apply(&*self.store, &mut edits).unwrap()
     }
 
     fn check(&self) {
@@ -138,33 +143,33 @@ impl World {
         self.rounds = Some(rounds);
     }
 
-    /// A version commit at the base's moment does only what steps haven't done of the runs.
-    fn take_over(&mut self) {
-        let going_on = |rounds: &&Rounds| {
-            rounds.goes_on(Sequence::ZERO, &self.base) && rounds.is_within(&self.base)
-        };
-        let Some(rounds) = self.rounds.as_ref().filter(going_on) else { return };
-        let edit_count = |bounds: &[Bounds]| -> usize {
-            let runs = |bounds: &Bounds| self.overlay(&self.base.runs, bounds).count();
-            bounds.iter().map(runs).sum()
-        };
+    /// A version commit at the moment of the base, or of an earlier one, does only what steps haven't done of the runs.
+    fn take_over(&mut self, random: &mut Random) {
+        let bases = self.earlier.iter().chain([&self.base]);
+        let base = bases.rev().nth(random.below(EARLIER_COUNT)).unwrap_or(&self.base).clone();
+        let usable =
+            |rounds: &&Rounds| rounds.goes_on(Sequence::ZERO, &base) && rounds.is_within(&base);
+        let Some(rounds) = self.rounds.as_ref().filter(usable) else { return };
         let mut sources = Vec::new();
-        for run in &self.base.runs {
+        for run in &base.runs {
             for bounds in rounds.left(run.upto) {
                 let cursor = RunCursor::new(run, &self.store, bounds, Direction::Ascending);
                 sources.push(Source::Run(cursor));
             }
         }
         let edits: Vec<_> = Interleave::new(sources, Direction::Ascending).collect();
-        self.taken_over += edit_count(&[Bounds::all()]) - edits.len();
-        let tree = self.apply_edits(edits.into_iter());
-        assert_eq!(tree, self.build(self.content(self.base.folded_to)));
+        let all = self.overlay(&base.runs, &Bounds::all());
+        self.taken_over += all.count() - edits.len();
+        let tree = self.apply_edits(&base.tree, edits.into_iter());
+        assert_eq!(tree, self.build(self.content(base.folded_to)));
     }
 
     /// Lays over the base what is ready at `position`.
     fn end_work(&mut self, position: usize) {
         let improvement = self.ready.swap_remove(position);
         let (before, run_count) = (self.base.folded_to, self.base.runs.len());
+        self.earlier.push(self.base.clone());
+        self.earlier.drain(..self.earlier.len().saturating_sub(EARLIER_COUNT));
         if let Some(improved) = self.base.improved(&improvement) {
             self.base = improved;
         }
@@ -176,7 +181,7 @@ impl World {
     }
 
     fn step(&mut self, random: &mut Random) {
-        match random.below(16) {
+        match random.below(17) {
             0..=3 => {
                 let value = (!random.one_in(3)).then(|| Value::inline(random.bytes(20)));
                 self.edits.push((key(random.below(KEY_COUNT)), value));
@@ -190,7 +195,7 @@ impl World {
                 self.ready.push(Improvement::Folded { tree, upto });
             }
             8..=11 => self.step_fold(random),
-            12 => self.take_over(),
+            12 | 13 => self.take_over(random),
             _ if !self.ready.is_empty() => self.end_work(random.below(self.ready.len())),
             _ => {}
         }
