@@ -210,7 +210,7 @@ impl Shared {
         if bytes <= small {
             return Ok(true);
         }
-        if self.is_folding(tree) {
+        if self.is_folding(tree, base) {
             return Ok(false); // The steps would have worked in vain.
         }
         let memtables = snapshot.state().memtables();

@@ -14,7 +14,6 @@ use frond_tree::Tree;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::publish::Outcome;
-use crate::rounds::Rounds;
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
 use crate::state::{Base, Improvement};
@@ -54,10 +53,8 @@ impl Shared {
         let best: Result<Vec<(Sequence, Base)>, EngineError> =
             trees.iter().map(|tree| self.best_base(snapshot, *tree)).collect();
         let best = best?;
-        let mut bases: Vec<(TreeId, &Base, Option<Rounds>)> = Vec::with_capacity(trees.len());
-        for (tree, (from, base)) in trees.iter().zip(&best) {
-            bases.push((*tree, base, self.rounds_over(*tree, *from, base)));
-        }
+        let bases = trees.iter().zip(&best).map(|(tree, (_, base))| (*tree, base));
+        let bases: Vec<(TreeId, &Base)> = bases.collect();
         let mut folded = Vec::with_capacity(trees.len());
         let mut outcomes: Vec<Outcome> = Vec::new();
         let better = snapshot.fold_many(&bases, lifetime)?;

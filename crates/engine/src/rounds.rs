@@ -6,26 +6,27 @@
 //! keys were folded since, so runs up to it can go. (A pass that folds the same runs from the first key to the last
 //! would fold about a fifth more often for the same most bytes of runs, and everything at once.)
 //!
+//! *Who reads* asks only those runs for a key that have something to say of it that isn't in the tree.
+//!
 //! *Invariants*
-//! 1. Of the keys that were passed since a mark, the tree with the root `root` has what content(X)
-//!    has (`state::base`), where `mark.horizon <= X` and X is at most the newest mark's horizon. That is a fact about an
-//!    immutable tree and the history of one era: it stays true whatever else becomes of the base.
-//! 2. Horizons and places of marks ascend; no horizon is there twice, no mark is a round old.
+//! 1. Of the keys that were passed since a mark, the tree has what content(X) has (`state::base`), where
+//!    `mark.horizon <= X` and X is at most the newest mark's horizon. So if a run up to `mark.horizon` is the newest that names
+//!    such a key, the tree has what it says: the run may be asked or not.
+//! 2. Horizons and places of marks ascend; no horizon is there twice, no mark is a round old. So what was passed since a
+//!    mark was passed since every older one: whoever doesn't ask a run asks no older one.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use frond_store::ChunkHash;
 use frond_tree::Bounds;
 
 use crate::ids::Sequence;
-use crate::state::Base;
 
 /// How far a round is, is told in so many parts of the tree's entries.
 pub(crate) const PARTS: u64 = 1 << 16;
 
 /// A place on the way.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Place {
     /// How many rounds are done.
     round: u64,
@@ -36,39 +37,24 @@ struct Place {
 }
 
 /// Runs up to `horizon` were folded from `place` on.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Mark {
     horizon: Sequence,
     place: Place,
 }
 
-/// How far a tree is folded. Cloning costs a few dozen words.
-#[derive(Clone, Debug)]
+/// How far a tree is folded.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Rounds {
-    /// When the tree's era began.
-    from: Sequence,
-    /// The tree as the last step left it.
-    root: ChunkHash,
     at: Place,
     /// The oldest first.
     marks: VecDeque<Mark>,
 }
 
 impl Rounds {
-    /// Begins at the first key of the tree of an era that began at `from`.
-    pub fn begin(from: Sequence, base: &Base) -> Rounds {
-        Rounds { from, root: base.tree.root, at: Place::default(), marks: VecDeque::new() }
-    }
-
-    /// Whether the tree of `base`, whose era began at `from`, is as the last step left it.
-    pub fn goes_on(&self, from: Sequence, base: &Base) -> bool {
-        self.from == from && self.root == base.tree.root
-    }
-
-    /// Whether all that is in the tree is in the content for which `base` stands: a step that changed
-    /// nothing left the root of a base of earlier.
-    pub fn is_within(&self, base: &Base) -> bool {
-        self.marks.back().is_none_or(|newest| newest.horizon <= base.folded_to)
+    /// Whether steps have folded something that lies over the tree yet.
+    pub fn have_begun(&self) -> bool {
+        !self.marks.is_empty()
     }
 
     /// Where the next step begins.
@@ -76,39 +62,31 @@ impl Rounds {
         self.at.key.as_ref()
     }
 
-    /// Notes that the next step has all runs of `base`.
-    pub fn mark(&mut self, base: &Base) {
-        let horizon = base.folded_to;
-        if self.marks.back().is_none_or(|newest| newest.horizon < horizon) {
-            self.marks.push_back(Mark { horizon, place: self.at.clone() });
+    /// What becomes of it by a step that folded all runs, which reach up to `horizon`, from the cursor to `end` (`None`: behind
+    /// the last key), where so many parts of a round are done; and up to which Sequence no run is needed then (zero: all
+    /// are).
+    pub fn stepped(
+        &self,
+        horizon: Sequence,
+        end: Option<&Bytes>,
+        parts: u64,
+    ) -> (Rounds, Sequence) {
+        let mut marks = self.marks.clone();
+        if marks.back().is_none_or(|newest| newest.horizon < horizon) {
+            marks.push_back(Mark { horizon, place: self.at.clone() });
         }
-    }
-
-    /// Up to which Sequence no run is needed once the next step has ended at `end`; zero if all are.
-    pub fn whole_to(&self, end: Option<&Bytes>) -> Sequence {
-        let after = self.after(end, 0);
-        let come_round = |mark: &&Mark| mark.is_a_round_before(&after);
-        self.marks.iter().take_while(come_round).last().map_or(Sequence::ZERO, |mark| mark.horizon)
-    }
-
-    /// Notes that the step ended at `end` (`None`: behind the last key), with so many parts of a round done, and made the
-    /// tree with this root. Returns whether that was a round's last.
-    pub fn advance(&mut self, root: ChunkHash, end: Option<&Bytes>, parts: u64) -> bool {
-        self.root = root;
-        self.at = self.after(end, parts);
-        let at = &self.at;
-        self.marks.retain(|mark| !mark.is_a_round_before(at));
-        end.is_none()
-    }
-
-    fn after(&self, end: Option<&Bytes>, parts: u64) -> Place {
-        match end {
+        let at = match end {
             Some(end) => {
                 let parts = parts.clamp(self.at.parts, PARTS);
                 Place { round: self.at.round, key: Some(end.clone()), parts }
             }
             None => Place { round: self.at.round + 1, ..Place::default() },
+        };
+        let mut whole_to = Sequence::ZERO;
+        while let Some(mark) = marks.pop_front_if(|mark| mark.is_a_round_before(&at)) {
+            whole_to = mark.horizon;
         }
+        (Rounds { at, marks }, whole_to)
     }
 
     /// The first mark whose steps had a run that ends at `upto`.
@@ -123,17 +101,45 @@ impl Rounds {
         at.saturating_sub(place.round * PARTS + place.parts).min(PARTS)
     }
 
-    /// Where a run that ends at `upto` may have edits that aren't in the tree. An older run's ranges lie in those of a newer one.
-    pub fn left(&self, upto: Sequence) -> Vec<Bounds> {
-        let Some(Mark { place, .. }) = self.mark_of(upto) else { return vec![Bounds::all()] };
-        if place.round == self.at.round {
-            let before = place.key.clone().map(|end| Bounds { start: None, end: Some(end) });
-            let behind = Bounds { start: self.at.key.clone(), end: None };
-            return before.into_iter().chain([behind]).collect();
-        }
-        let between = Bounds { start: self.at.key.clone(), end: place.key.clone() };
-        vec![between]
+    /// Up to which Sequence the tree has what runs say of `key`; zero if that isn't known of any.
+    pub fn done_to(&self, key: &[u8]) -> Sequence {
+        let is_ahead = self.at.key.as_ref().is_none_or(|at| at <= key);
+        let was_passed = |mark: &&Mark| {
+            let is_behind = mark.place.key.as_ref().is_none_or(|from| from <= key);
+            let is_of_now = mark.place.round == self.at.round;
+            if is_of_now { is_behind && !is_ahead } else { is_behind || !is_ahead }
+        };
+        self.marks.iter().rev().find(was_passed).map_or(Sequence::ZERO, |mark| mark.horizon)
     }
+
+    /// Where within `bounds` a run that ends at `upto` may have edits that aren't in the tree. An older run's places
+    /// lie in those of a newer one.
+    pub fn left(&self, upto: Sequence, bounds: &Bounds) -> impl Iterator<Item = Bounds> + use<> {
+        let parts = match self.mark_of(upto).map(|mark| &mark.place) {
+            None => [Some(bounds.clone()), None],
+            Some(place) => {
+                let (at, from) = (self.at.key.as_ref(), place.key.as_ref());
+                if place.round == self.at.round {
+                    let before = from.and_then(|from| between(bounds, None, Some(from)));
+                    [before, between(bounds, at, None)]
+                } else {
+                    [between(bounds, at, from), None]
+                }
+            }
+        };
+        parts.into_iter().flatten()
+    }
+}
+
+/// What of `bounds` lies between two keys, if it isn't empty.
+fn between(bounds: &Bounds, start: Option<&Bytes>, end: Option<&Bytes>) -> Option<Bounds> {
+    let start = bounds.start.as_ref().max(start).cloned();
+    let end = match (&bounds.end, end) {
+        (Some(left), Some(right)) => Some(left.min(right).clone()),
+        (left, right) => left.as_ref().or(right).cloned(),
+    };
+    let is_empty = end.is_some() && end <= start;
+    (!is_empty).then_some(Bounds { start, end })
 }
 
 impl Mark {
@@ -144,30 +150,22 @@ impl Mark {
 
 #[cfg(test)]
 mod tests {
-    use frond_tree::{Tree, TreeFormat};
-
     use super::*;
 
     fn key(text: &'static str) -> Option<Bytes> {
         Some(Bytes::from_static(text.as_bytes()))
     }
 
-    fn base(folded_to: u64) -> Base {
-        let tree = Tree { root: ChunkHash([1; 32]), format: TreeFormat::new(1) };
-        Base::whole(tree, Sequence(folded_to))
-    }
-
     /// Does a step that has runs up to `horizon`; returns what can go then.
     fn step(rounds: &mut Rounds, horizon: u64, end: Option<Bytes>, parts: u64) -> u64 {
-        rounds.mark(&base(horizon));
-        let whole_to = rounds.whole_to(end.as_ref());
-        rounds.advance(ChunkHash([1; 32]), end.as_ref(), parts);
+        let (after, whole_to) = rounds.stepped(Sequence(horizon), end.as_ref(), parts);
+        *rounds = after;
         whole_to.0
     }
 
     #[test]
     fn runs_go_when_the_steps_come_round_to_where_they_were_first_folded() {
-        let mut rounds = Rounds::begin(Sequence(0), &base(0));
+        let mut rounds = Rounds::default();
         // (there are runs up to, the step's end, runs up to this can go)
         let steps = [
             (10, key("d"), 0),
@@ -185,27 +183,42 @@ mod tests {
         for (position, (horizon, end, expected)) in steps.into_iter().enumerate() {
             assert_eq!(step(&mut rounds, horizon, end, 0), expected, "step {position}");
         }
-        assert!(rounds.marks.is_empty());
+        assert!(!rounds.have_begun());
     }
 
     #[test]
     fn what_is_left_of_a_run_is_where_no_step_had_it() {
-        let mut rounds = Rounds::begin(Sequence(0), &base(0));
-        let check = |rounds: &Rounds, upto, parts, expected: &[(Option<Bytes>, Option<Bytes>)]| {
-            let left = rounds.left(Sequence(upto));
-            let left: Vec<_> = left.into_iter().map(|left| (left.start, left.end)).collect();
-            assert_eq!((&left[..], rounds.parts_done(Sequence(upto))), (expected, parts), "{upto}");
+        type Ends = (Option<Bytes>, Option<Bytes>);
+        let mut rounds = Rounds::default();
+        let check = |rounds: &Rounds, upto, parts, expected: Vec<Ends>| {
+            let left = rounds.left(Sequence(upto), &Bounds::all());
+            let left: Vec<_> = left.map(|left| (left.start, left.end)).collect();
+            assert_eq!(left, expected, "{upto}");
+            assert_eq!(rounds.parts_done(Sequence(upto)), parts, "{upto}");
+            for text in ["", "a", "b", "c", "d", "e", "h", "z"] {
+                let is_within = |(start, end): &Ends| {
+                    start.as_ref().is_none_or(|start| start <= text.as_bytes())
+                        && end.as_ref().is_none_or(|end| text.as_bytes() < &end[..])
+                };
+                let is_left = expected.iter().any(is_within);
+                let done_to = rounds.done_to(text.as_bytes());
+                assert_eq!(done_to < Sequence(upto), is_left, "{text} {upto}");
+                let single = Bytes::from_static(text.as_bytes());
+                let after = Bytes::from(format!("{text}\0"));
+                let bounds = Bounds { start: Some(single), end: Some(after) };
+                assert_eq!(rounds.left(Sequence(upto), &bounds).next().is_some(), is_left);
+            }
         };
         step(&mut rounds, 10, key("d"), 100);
         step(&mut rounds, 20, key("h"), 300);
-        check(&rounds, 7, 300, &[(key("h"), None)]);
-        check(&rounds, 10, 300, &[(key("h"), None)]);
-        check(&rounds, 11, 200, &[(None, key("d")), (key("h"), None)]);
-        check(&rounds, 21, 0, &[(None, None)]);
+        check(&rounds, 7, 300, vec![(key("h"), None)]);
+        check(&rounds, 10, 300, vec![(key("h"), None)]);
+        check(&rounds, 11, 200, vec![(None, key("d")), (key("h"), None)]);
+        check(&rounds, 21, 0, vec![(None, None)]);
         step(&mut rounds, 20, None, 0);
-        check(&rounds, 20, PARTS - 100, &[(None, key("d"))]);
+        check(&rounds, 20, PARTS - 100, vec![(None, key("d"))]);
         step(&mut rounds, 30, key("b"), 40);
-        check(&rounds, 20, PARTS - 60, &[(key("b"), key("d"))]);
-        check(&rounds, 30, 40, &[(key("b"), None)]);
+        check(&rounds, 20, PARTS - 60, vec![(key("b"), key("d"))]);
+        check(&rounds, 30, 40, vec![(key("b"), None)]);
     }
 }

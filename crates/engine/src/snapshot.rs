@@ -13,8 +13,7 @@ use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
 use crate::overlay::memtable::{OverlayEntry, Window};
-use crate::overlay::run::{Run, RunCursor};
-use crate::rounds::Rounds;
+use crate::overlay::run::RunCursor;
 use crate::state::{Base, Era, State};
 use crate::steady::SteadyStore;
 
@@ -117,7 +116,7 @@ impl Snapshot {
             let base = self.base(tree)?;
             base.note_read();
             let counted = base.tree.count(&*self.view.store)?;
-            self.add_overlay_count(counted, base, self.changes(tree, base, None))
+            self.add_overlay_count(counted, base, self.changes(tree, base))
         })
     }
 
@@ -180,7 +179,7 @@ impl Snapshot {
             let base = self.base(tree)?;
             let summary = base.tree.summary(&*self.view.store)?;
             let mut bytes = summary.key_bytes.saturating_add(summary.value_bytes);
-            for change in self.changes(tree, base, None) {
+            for change in self.changes(tree, base) {
                 let (key, written) = change?;
                 let size = |value: &Value| value.bytes() + key.len() as u64;
                 let found = base.tree.get(&*self.view.store, &key)?;
@@ -274,7 +273,7 @@ impl Snapshot {
         direction: Direction,
     ) -> Vec<Source> {
         let mut sources = self.memtable_sources(tree, self.window(base), bounds, direction);
-        sources.extend(run_sources(&self.view.store, &base.runs, bounds, direction));
+        sources.extend(run_sources(&self.view.store, base, bounds, direction));
         sources
     }
 
@@ -301,18 +300,11 @@ impl Snapshot {
         vec![Source::Copied(keys.into_iter().filter_map(newest).collect())]
     }
 
-    /// What the overlay changes in the tree of `base`, into which `rounds` have brought a part: the newest entry
-    /// of each key, ascending.
-    fn changes(&self, tree: TreeId, base: &Base, rounds: Option<&Rounds>) -> Interleave {
+    /// What the overlay changes in the tree of `base`: the newest entry of each key, ascending.
+    fn changes(&self, tree: TreeId, base: &Base) -> Interleave {
         let mut sources = self.recent_changes(tree, base);
         let ascending = Direction::Ascending;
-        for run in &base.runs {
-            let left = rounds.map_or_else(|| vec![Bounds::all()], |rounds| rounds.left(run.upto));
-            for bounds in left {
-                let cursor = RunCursor::new(run, &self.view.store, bounds, ascending);
-                sources.push(Source::Run(cursor));
-            }
-        }
+        sources.extend(run_sources(&self.view.store, base, &Bounds::all(), ascending));
         Interleave::new(sources, ascending)
     }
 
@@ -345,22 +337,21 @@ impl Snapshot {
         base: &Base,
         lifetime: Lifetime,
     ) -> Result<Option<Tree>, EngineError> {
-        Ok(self.fold_many(&[(tree, base, None)], lifetime)?[0])
+        Ok(self.fold_many(&[(tree, base)], lifetime)?[0])
     }
 
-    /// As `fold`, for several trees at once, of each of which steps may have done a part: other threads help. The
-    /// results come in their order.
+    /// As `fold`, for several trees at once: other threads help. The results come in their order.
     pub(crate) fn fold_many(
         &self,
-        trees: &[(TreeId, &Base, Option<Rounds>)],
+        trees: &[(TreeId, &Base)],
         lifetime: Lifetime,
     ) -> Result<Vec<Option<Tree>>, EngineError> {
-        let is_changed = |(tree, base, _): &&(TreeId, &Base, Option<Rounds>)| {
+        let is_changed = |(tree, base): &&(TreeId, &Base)| {
             !base.runs.is_empty() || self.is_written_since(*tree, base)
         };
         let changed = trees.iter().filter(is_changed);
-        let changed = changed.map(|(tree, base, rounds)| {
-            let edits: Edits<'_> = Box::new(edits(self.changes(*tree, base, rounds.as_ref())));
+        let changed = changed.map(|(tree, base)| {
+            let edits: Edits<'_> = Box::new(edits(self.changes(*tree, base)));
             (*base.tree, edits)
         });
         let store = SteadyStore::new(&*self.view.store, lifetime);
@@ -416,14 +407,17 @@ impl Snapshot {
     }
 }
 
-/// Cursors over runs, in their order.
+/// Cursors over what the runs of `base` have and its tree hasn't, in their order.
 pub(crate) fn run_sources<'a>(
     store: &'a Arc<dyn ChunkStore>,
-    runs: &'a [Arc<Run>],
+    base: &'a Base,
     bounds: &'a Bounds,
     direction: Direction,
 ) -> impl Iterator<Item = Source> + 'a {
-    runs.iter().map(move |run| Source::Run(RunCursor::new(run, store, bounds.clone(), direction)))
+    base.runs.iter().flat_map(move |run| {
+        let left = base.rounds.left(run.upto, bounds);
+        left.map(move |bounds| Source::Run(RunCursor::new(run, store, bounds, direction)))
+    })
 }
 
 /// The overlay's entries as a tree takes them.

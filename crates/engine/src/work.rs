@@ -8,9 +8,9 @@
 //!    runs stay, so that it doesn't matter whether a reader meets the old tree or the new (`state::base`, invariant 2).
 //! 3. It drops the runs that have been folded all the way round.
 //!
-//! If anything else replaces the tree (a version commit, a new era), the next step sees another root, and
-//! begins again at the first key. A version commit takes over what steps have done, and leaves no runs. A crash
-//! forgets the cursor: what was applied is applied once more.
+//! If anything else replaces the tree (a version commit, a new era), steps begin again at the first key. A version
+//! commit takes over what steps have done, and leaves no runs. A crash forgets the cursor: what was applied is
+//! applied once more.
 //!
 //! *A merge* makes one run of some neighbours when there are too many to look into: of those for which the
 //! fewest bytes are written for each run less, so that an edit is written again O(log n) times at most before
@@ -31,10 +31,10 @@ use frond_tree::{Bounds, Direction, Tree};
 
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
-use crate::overlay::interleave::Interleave;
-use crate::overlay::run::{RUN_ENTRY_OVERHEAD_BYTES, Run};
+use crate::overlay::interleave::{Interleave, Source};
+use crate::overlay::run::{RUN_ENTRY_OVERHEAD_BYTES, Run, RunCursor};
 use crate::publish::Outcome;
-use crate::rounds::{PARTS, Rounds};
+use crate::rounds::PARTS;
 use crate::shared::{Counters, Shared};
 use crate::snapshot::{edits, run_sources};
 use crate::state::{Base, Improvement, State};
@@ -61,8 +61,6 @@ pub(crate) struct Work {
     with_runs: BTreeSet<TreeId>,
     /// Trees that a worker has in hand.
     busy: BTreeSet<TreeId>,
-    /// How far trees are folded.
-    rounds: BTreeMap<TreeId, Rounds>,
     /// Whether a tree that wasn't read has more runs than one that is read may have.
     has_unread: bool,
     /// What failed when it was last tried, and until when that is put off.
@@ -132,9 +130,9 @@ fn tree_bytes(shared: &Shared, tree: &Tree) -> Result<u64, EngineError> {
 }
 
 /// About how many bytes of the runs aren't in the tree.
-fn unfolded_bytes(base: &Base, rounds: Option<&Rounds>) -> u64 {
+fn unfolded_bytes(base: &Base) -> u64 {
     base.runs.iter().fold(0, |sum, run| {
-        let parts_left = PARTS - rounds.map_or(0, |rounds| rounds.parts_done(run.upto));
+        let parts_left = PARTS - base.rounds.parts_done(run.upto);
         sum.saturating_add(run.bytes.saturating_mul(parts_left) / PARTS)
     })
 }
@@ -179,23 +177,14 @@ impl Shared {
                 .flat_map(|era| &era.base)
                 .any(|base| !base.runs.is_empty())
         });
-        let Work { with_runs, rounds, failed, .. } = &mut *work;
-        rounds.retain(|tree, _| with_runs.contains(tree));
+        let Work { with_runs, failed, .. } = &mut *work;
         failed.retain(|(tree, _), _| with_runs.contains(tree));
         with_runs.iter().copied().collect()
     }
 
-    /// Whether steps have folded a part of the runs over `tree`, or one is at it.
-    pub fn is_folding(&self, tree: TreeId) -> bool {
-        let work = self.work();
-        work.rounds.contains_key(&tree) || work.busy.contains(&tree)
-    }
-
-    /// What steps have brought into the tree of `base`, whose era began at `from`.
-    pub fn rounds_over(&self, tree: TreeId, from: Sequence, base: &Base) -> Option<Rounds> {
-        let work = self.work();
-        let rounds = work.rounds.get(&tree);
-        rounds.filter(|rounds| rounds.goes_on(from, base) && rounds.is_within(base)).cloned()
+    /// Whether steps have folded a part of the runs of `base` into it, or one is at it.
+    pub fn is_folding(&self, tree: TreeId, base: &Base) -> bool {
+        base.rounds.have_begun() || self.work().busy.contains(&tree)
     }
 
     /// Does the most urgent piece of work that nobody has in hand. Returns whether there was any.
@@ -275,14 +264,13 @@ impl Shared {
         let (mut excess, mut share) = (0u64, self.options.memtable_bytes_max);
         let mut has_unread = false;
         for tree in self.trees_with_runs() {
-            let Some((from, base)) = base_with_runs(&state, tree) else { continue };
+            let Some((_, base)) = base_with_runs(&state, tree) else { continue };
             if self.work().is_put_off(tree, Kind::Look) {
                 continue;
             }
             has_unread |= RUN_COUNT_MAX < base.runs.len() && !base.is_read();
             let bytes = tree_bytes(self, &base.tree).map_err(|error| (tree, error))?;
-            let rounds = self.rounds_over(tree, from, base);
-            let unfolded = unfolded_bytes(base, rounds.as_ref());
+            let unfolded = unfolded_bytes(base);
             let due = self.due_bytes(bytes);
             let (is_busy, folds) = {
                 let work = self.work();
@@ -295,7 +283,7 @@ impl Shared {
             if is_busy {
                 continue;
             }
-            let need = if is_mergeable(base, rounds.as_ref()) {
+            let need = if is_mergeable(base) {
                 Some(Need::Merge)
             } else {
                 let hundredths = unfolded.saturating_mul(100) / due.max(1);
@@ -331,12 +319,13 @@ impl Shared {
     fn merge(&self, tree: TreeId) -> Result<(), EngineError> {
         let (state, _) = self.current();
         let Some((from, base)) = base_with_runs(&state, tree) else { return Ok(()) };
-        let rounds = self.rounds_over(tree, from, base);
-        let runs = cheapest_merge(young_runs(base, rounds.as_ref())).to_vec();
+        let runs = cheapest_merge(young_runs(base)).to_vec();
         let (Some(newest), Some(oldest)) = (runs.first(), runs.last()) else { return Ok(()) };
         let times = (oldest.after, newest.upto);
         let ascending = Direction::Ascending;
-        let sources = run_sources(&self.store, &runs, &Bounds::all(), ascending).collect();
+        // Whole: what is in the tree of now may not be in the one that they lie over then.
+        let whole = |run| RunCursor::new(run, &self.store, Bounds::all(), ascending);
+        let sources = runs.iter().map(|run| Source::Run(whole(run))).collect();
         let mut entries = Interleave::new(sources, ascending);
         let run = Run::build(&*self.store, base.tree.format, times, &mut entries)?;
         let Some(run) = run else { return Ok(()) };
@@ -350,40 +339,22 @@ impl Shared {
     fn step(&self, tree: TreeId) -> Result<(), EngineError> {
         let (state, _) = self.current();
         let Some((from, base)) = base_with_runs(&state, tree) else { return Ok(()) };
-        // Meanwhile others ask for what is done so far.
-        let begun = self.work().rounds.get(&tree).cloned();
-        let begun = begun.filter(|rounds| rounds.goes_on(from, base));
-        let mut rounds = begun.unwrap_or_else(|| Rounds::begin(from, base));
-        let stepped = self.step_of(tree, from, base, &mut rounds);
-        self.work().rounds.insert(tree, rounds);
-        stepped
-    }
-
-    /// Does the next step over `base`. Where it fails nothing is done.
-    fn step_of(
-        &self,
-        tree: TreeId,
-        from: Sequence,
-        base: &Base,
-        rounds: &mut Rounds,
-    ) -> Result<(), EngineError> {
+        let rounds = &*base.rounds;
         let (end, parts) = self.step_end(base, rounds.cursor())?;
         let bounds = Bounds { start: rounds.cursor().cloned(), end: end.clone() };
         let ascending = Direction::Ascending;
-        let sources = run_sources(&self.store, &base.runs, &bounds, ascending).collect();
+        let sources = run_sources(&self.store, base, &bounds, ascending).collect();
         let mut edits = edits(Interleave::new(sources, ascending));
         let store = SteadyStore::new(&*self.store, Lifetime::Working);
         let folded = base.tree.apply(&store, &mut edits)?;
         Counters::count(&self.counters.steps);
-        rounds.mark(base);
-        let improvement = Improvement::Stepped {
-            from: base.tree.root,
-            tree: folded,
-            upto: base.folded_to,
-            whole_to: rounds.whole_to(end.as_ref()),
-        };
+        let upto = base.folded_to;
+        let (rounds, whole_to) = rounds.stepped(upto, end.as_ref(), parts);
+        let from_root = base.tree.root;
+        let improvement =
+            Improvement::Stepped { from: from_root, tree: folded, upto, whole_to, rounds };
         self.publish_work(&[Outcome { tree, from, improvement }])?;
-        if rounds.advance(folded.root, end.as_ref(), parts) {
+        if end.is_none() {
             Counters::count(&self.counters.folds);
         }
         Ok(())
@@ -419,17 +390,16 @@ impl Shared {
 
 /// The runs that are to stay for another half of a round at least. An older one would be kept longer for the younger
 /// ones with which it was merged.
-fn young_runs<'a>(base: &'a Base, rounds: Option<&Rounds>) -> &'a [Arc<Run>] {
-    let is_young =
-        |run: &Arc<Run>| rounds.is_none_or(|rounds| rounds.parts_done(run.upto) <= PARTS / 2);
-    let count = base.runs.iter().position(|run| !is_young(run));
+fn young_runs(base: &Base) -> &[Arc<Run>] {
+    let is_old = |run: &Arc<Run>| PARTS / 2 < base.rounds.parts_done(run.upto);
+    let count = base.runs.iter().position(is_old);
     &base.runs[..count.unwrap_or(base.runs.len())]
 }
 
 /// Whether there are too many runs, and enough of them that can be merged: some few would be merged again and again.
-fn is_mergeable(base: &Base, rounds: Option<&Rounds>) -> bool {
+fn is_mergeable(base: &Base) -> bool {
     let most = if base.is_read() { RUN_COUNT_MAX } else { RUN_COUNT_MAX_UNREAD };
-    base.runs.len() > most && young_runs(base, rounds).len() > MERGE_COUNT_MAX
+    base.runs.len() > most && young_runs(base).len() > MERGE_COUNT_MAX
 }
 
 /// The neighbours that are merged with the fewest bytes written for each run less; none of fewer than two runs.

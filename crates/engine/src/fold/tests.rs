@@ -192,7 +192,10 @@ fn fold_after_steps(steps: usize) -> (Tree, u64) {
     for _ in 0..steps {
         assert!(shared.work_once().unwrap());
     }
-    assert_eq!(shared.is_folding(FIRST), steps > 0);
+    let (state, _) = shared.current();
+    let base = state.trees.get(FIRST)[0].base.as_ref().unwrap();
+    assert_eq!(shared.is_folding(FIRST, base), steps > 0);
+    drop(state);
     // Before and behind the steps' cursor.
     write(&mut (0..4_000).step_by(333), 2);
     assert_eq!(shared.current().0.run_count(), 2);

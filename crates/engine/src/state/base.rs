@@ -34,6 +34,10 @@
 //! `whole_to <= H` is asked because a tree may come back: if all that was edited since is undone again,
 //! a version commit at S > H gives the very `from`, and drops the runs that would decide over the step.
 //!
+//! *What of the runs is in the tree* (`rounds`) is a fact about one tree, so it goes with it, and only `Stepped`, which knows of
+//! the tree that it makes, brings it along. Other runs than those of then may lie over the tree, merged or newer ones:
+//! the fact is told in Sequences.
+//!
 //! What may be surprising: a run may lie over a tree that has its edits already (a version commit
 //! folded further than the run began); by 2 that is harmless, and its end drops it.
 
@@ -45,6 +49,7 @@ use frond_tree::{Tree, TreeError, Trunk, Value};
 use crate::ids::Sequence;
 use crate::overlay::filter::KeyHash;
 use crate::overlay::run::Run;
+use crate::rounds::Rounds;
 
 /// What lies under the memtables.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,6 +60,8 @@ pub(crate) struct Base {
     pub runs: Vec<Arc<Run>>,
     /// Entries up to this Sequence are in these, or were replaced with them.
     pub folded_to: Sequence,
+    /// What of the runs is in the tree; memory of this process only.
+    pub rounds: Arc<Rounds>,
 }
 
 /// What background work made of a base.
@@ -77,8 +84,10 @@ pub(crate) enum Improvement {
         tree: Tree,
         /// The edits in it are the newest up to this Sequence.
         upto: Sequence,
-        /// Of all keys the tree has the content of this Sequence or a later one (`rounds`).
+        /// Of all keys the tree has the content of this Sequence or a later one.
         whole_to: Sequence,
+        /// What of the runs is in it.
+        rounds: Rounds,
     },
     /// Neighbouring runs are in one.
     Merged {
@@ -97,7 +106,7 @@ impl Base {
 
     /// A tree under runs.
     pub fn new(tree: Tree, runs: Vec<Arc<Run>>, folded_to: Sequence) -> Base {
-        Base { tree: Trunk::new(tree), runs, folded_to }
+        Base { tree: Trunk::new(tree), runs, folded_to, rounds: Arc::default() }
     }
 
     /// Names of chunks from which all of it can be reached.
@@ -111,7 +120,8 @@ impl Base {
         if !self.runs.is_empty() {
             self.note_read();
             let hash = KeyHash::new(key);
-            for run in &self.runs {
+            let done_to = self.rounds.done_to(key);
+            for run in self.runs.iter().take_while(|run| done_to < run.upto) {
                 if let Some(value) = run.get(store, key, hash)? {
                     return Ok(value);
                 }
@@ -151,8 +161,9 @@ impl Base {
                 let flushed = Base { runs, folded_to: run.upto, ..self.clone() };
                 (self.folded_to < run.upto).then_some(flushed)
             }
-            Improvement::Stepped { from, tree, upto, whole_to } => {
+            Improvement::Stepped { from, tree, upto, whole_to, rounds } => {
                 let stepped = Base::new(*tree, self.runs_above(*whole_to), self.folded_to);
+                let stepped = Base { rounds: Arc::new(rounds.clone()), ..stepped };
                 (self.tree.root == *from && self.whole_to() <= *upto).then_some(stepped)
             }
             Improvement::Merged { runs, into } => {
