@@ -344,6 +344,9 @@ fn append_container(
                 Layout::Array => position_name(position as usize, &mut digits).as_bytes(),
                 _ => item.name,
             };
+            if container.bytes < item.element_bytes().saturating_add((bytes.len() - start) as u64) {
+                return Err(PiecesError::damaged("longer than its pieces say"));
+            }
             append_element(store, container.sequence.format, name, item, bytes, depth)
         });
         failure = appended.err();

@@ -134,8 +134,7 @@ impl CollectionWriter<'_> {
             None => return Err(Error::internal("a document of no collection")),
         };
         let store = self.transaction.store();
-        let opened = large::head_to_change(&store, format, &before.value())?;
-        let opened = opened.ok_or_else(|| Error::internal("a large document without a head"))?;
+        let opened = before.in_format(format);
         let recorder = Recorder::new(&store);
         let after = match update.source.as_value() {
             BsonValue::Document(operators) => {
