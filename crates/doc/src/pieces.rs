@@ -35,7 +35,7 @@ pub use build::build;
 pub use edit::{Edited, Element, Splice};
 pub use input::read_bson;
 pub use item::Item;
-pub use read::Found;
+pub use read::{Found, Part};
 pub use writer::Writer;
 
 use crate::error::DocError;

@@ -139,7 +139,8 @@ impl CollectionWriter<'_> {
         let after = match update.source.as_value() {
             BsonValue::Document(operators) => {
                 let filters = update.array_filters();
-                large::update::apply(&recorder, &opened, operators, filters, context)
+                let collation = update.update.collation();
+                large::update::apply(&recorder, &opened, operators, filters, context, collation)
                     .map_err(|error| damaged(&before.value(), error))?
             }
             BsonValue::Array(stages) => match OutermostStages::of(stages) {
