@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use frond_doc::pieces::{LargeDocument, build};
+use frond_doc::pieces::{LargeDocument, Part, build};
 use frond_doc::{DocumentBuilder, Value as DocumentValue};
 use frond_store::memory::MemoryStore;
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreLayer};
-use frond_tree::{Bounds, Direction, Edit, Entry, Sequence, Tree, TreeFormat, Value};
+use frond_tree::{Bounds, Content, Direction, Edit, Entry, Sequence, Tree, TreeFormat, Value};
 
 const FORMAT: TreeFormat = TreeFormat { chunk_bytes_target: 512, inline_bytes_max: 64, salt: 1 };
 const READ_MAX: usize = 10_000;
@@ -133,8 +133,12 @@ static DOCUMENT: LazyLock<Base<LargeDocument>> = LazyLock::new(|| {
 /// A large document: whole, by paths, as a stream, and edited.
 pub fn pieces(edits: &[u8]) {
     let store = DOCUMENT.changed(edits);
-    let value = DOCUMENT.root.value();
-    let Ok(Some(large)) = LargeDocument::open(&*store, TreeFormat::new(1), &value) else { return };
+    let mut value = DOCUMENT.root.value();
+    // What its entry says of its length may be wrong too.
+    if let (Content::Chunk { bytes, .. }, [u8::MAX, low, high, ..]) = (&mut value.content, edits) {
+        *bytes = u64::from(u16::from_le_bytes([*low, *high]));
+    }
+    let Some(large) = LargeDocument::open(TreeFormat::new(1), &value) else { return };
     if let Ok(document) = large.read(&*store) {
         let bytes = Bytes::copy_from_slice(document.as_bytes());
         // A value's own bytes are believed: they are what a chunk's name says.
@@ -147,5 +151,8 @@ pub fn pieces(edits: &[u8]) {
         let Ok(found) = large.find(&*store, path) else { continue };
         let _ = (found.count(&*store), large.get(&*store, path));
         let _ = large.splice(&*store, &found, 0, 1, &[]);
+        for part in [Part::All, Part::Short, Part::Fields(&[b"title"])] {
+            let _ = large.visit_values(&*store, &found, part, &mut |_, _| false);
+        }
     }
 }

@@ -24,14 +24,15 @@ const TURNS: usize = 10;
 /// What is written to a file of its own beside the updates, and synced.
 const BARE_BYTES: usize = 10 << 10;
 
-/// Prints the table; `names` are the sizes that are wanted, all if there are none, `rounds=N`, and `relaxed` if
-/// nothing is to be synced: for a profile.
+/// Prints the table; `names` are the sizes that are wanted, all if there are none, `rounds=N`, and `relaxed` or
+/// `synced` if only such updates are to be made: for a profile.
 pub fn run(names: &[String]) {
     let (rounds, names): (Vec<&String>, Vec<&String>) =
         names.iter().partition(|name| name.starts_with("rounds="));
-    let (only_relaxed, names): (Vec<&String>, Vec<&String>) =
-        names.into_iter().partition(|name| *name == "relaxed");
-    let synced_turns = if only_relaxed.is_empty() { TURNS } else { 0 };
+    let (only, names): (Vec<&String>, Vec<&String>) =
+        names.into_iter().partition(|name| matches!(&***name, "relaxed" | "synced"));
+    let turns = |kind: &str| if only.iter().all(|only| *only == kind) { TURNS } else { 0 };
+    let (synced_turns, relaxed_turns) = (turns("synced"), turns("relaxed"));
     let rounds = rounds.first().and_then(|rounds| rounds.split_once('=')?.1.parse().ok());
     let rounds = rounds.unwrap_or(ROUNDS);
     let directory = std::env::temp_dir().join(format!("frond-bench-flat-{}", std::process::id()));
@@ -65,7 +66,7 @@ pub fn run(names: &[String]) {
                 let id = position as i32;
                 synced[position].push(set(&database, id, *bytes, number, Durability::Synced));
             }
-            for turn in 0..TURNS {
+            for turn in 0..relaxed_turns {
                 let (number, id) = (100_000 + round * TURNS + turn, position as i32);
                 relaxed[position].push(set(&database, id, *bytes, number, Durability::Relaxed));
             }

@@ -51,28 +51,15 @@ pub(crate) fn read_document(
 ) -> Result<DocumentBuf, TreeError> {
     // Every chunk is compared with its name when it is read; the bytes were validated when they
     // came in.
-    match head(store, value)? {
+    match head(value) {
         Some(large) => read(store, &large),
         None => Ok(DocumentBuf::from_validated(value.read(store)?)),
     }
 }
 
-/// The large document that a value is the head of.
-pub(crate) fn head(
-    store: &dyn ChunkStore,
-    value: &Value,
-) -> Result<Option<LargeDocument>, TreeError> {
-    // The parameters matter to who changes the document.
-    LargeDocument::open(store, TreeFormat::new(0), value).map_err(|error| damaged(value, error))
-}
-
-/// As [`head`], of a value in a tree of that format: to be changed.
-pub(crate) fn head_to_change(
-    store: &dyn ChunkStore,
-    format: TreeFormat,
-    value: &Value,
-) -> Result<Option<LargeDocument>, TreeError> {
-    LargeDocument::open(store, format, value).map_err(|error| damaged(value, error))
+/// The large document that a value is the head of: to be read. The parameters matter to who changes it.
+pub(crate) fn head(value: &Value) -> Option<LargeDocument> {
+    LargeDocument::open(TreeFormat::new(0), value)
 }
 
 /// Reads a whole large document, or finds it as it was read before.

@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
 
     /// Reads a document. One that lies out of line finds its index under its hash.
     pub fn document(&self, value: &Value) -> Result<DocumentBuf, Error> {
-        if let Some(large) = self.head(value)? {
+        if let Some(large) = large::head(value) {
             return self.with_store(|store| Ok(large::read(store, &large)?));
         }
         let document = DocumentBuf::from_validated(self.read(value)?);
@@ -192,11 +192,6 @@ impl<'a> Reader<'a> {
             }
             Content::Inline(_) => document,
         })
-    }
-
-    /// The large document that a value is the head of.
-    pub fn head(&self, value: &Value) -> Result<Option<LargeDocument>, Error> {
-        self.with_store(|store| Ok(large::head(store, value)?))
     }
 
     /// Some of a large document's outermost fields, or all of it: see [`large::read_in_part`].

@@ -9,8 +9,7 @@
 //!    sequence of slices, cut by its content. What is shorter lies in its item as it is in BSON.
 //! 2. An array's items have no names: what is pushed to its front changes no other element. (An array
 //!    whose elements aren't named 0, 1, 2, ... keeps its names.)
-//! 3. A *head* names the outermost container, and is the tree's value: a chunk whose payload begins
-//!    with a length that no BSON has. The value has [`HEAD_FLAG`] and the document's length.
+//! 3. The tree's value, the *head*, is the outermost container's root, with [`HEAD_FLAG`] and the document's length.
 //!
 //! Reading order: [`item`](self) (an item's bytes), `build` (from BSON), `read` (back to BSON, some
 //! fields, one path), `edit` (elements in and out); `writer` and `input`, `output`: documents that are
@@ -29,14 +28,14 @@ mod output;
 mod read;
 mod writer;
 
-use frond_store::{ChunkHash, ChunkStore};
+use frond_store::ChunkHash;
 use frond_tree::{Content, Sequence, TreeError, TreeFormat, Value};
 
 pub use build::build;
 pub use edit::{Edited, Element, Splice};
 pub use input::read_bson;
 pub use item::Item;
-pub use read::Found;
+pub use read::{Found, Part};
 pub use writer::Writer;
 
 use crate::error::DocError;
@@ -58,13 +57,9 @@ const CHUNK_BYTES_TARGET: u32 = 4 << 10;
 const ITEM_BYTES_MAX: u32 = CHUNK_BYTES_TARGET / 2;
 const _: () = assert!(NAME_BYTES_MAX + FIELD_VALUE_BYTES_MAX + 2 <= ITEM_BYTES_MAX as usize);
 
-/// Says of a tree's value that its chunk is a head, and its length the document's: so that sizes of
-/// trees count whole documents. Stored: never another.
+/// Says of a tree's value that its chunk is the root of a document's outermost container, and its length the
+/// document's: so that sizes of trees count whole documents. Stored: never another.
 pub const HEAD_FLAG: u8 = frond_tree::OWN_LENGTH_FLAG;
-
-/// The form of a head: four zeros, where BSON has a length; a version; the BSON's length.
-const HEAD_BYTES: usize = 16;
-const HEAD_OFFSET_BYTES: usize = 8;
 
 /// What can go wrong when a large document is read.
 #[derive(Debug, thiserror::Error)]
@@ -86,11 +81,10 @@ impl PiecesError {
     }
 }
 
-/// A document that is stored as pieces.
+/// A document that is stored as pieces: its outermost container.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LargeDocument {
     root: Container,
-    head: ChunkHash,
 }
 
 /// A nested document or array, or the outermost document, that is a sequence.
@@ -104,34 +98,18 @@ struct Container {
 
 impl LargeDocument {
     /// The document that a tree's value is the head of; `None` if it is none. `format` is that of
-    /// the tree.
-    ///
-    /// # Errors
-    /// As the store; [`PiecesError::Document`] if the head is of another version.
-    pub fn open(
-        store: &dyn ChunkStore,
-        format: TreeFormat,
-        value: &Value,
-    ) -> Result<Option<LargeDocument>, PiecesError> {
-        let Content::Chunk { hash, bytes: stated } = &value.content else { return Ok(None) };
-        if value.flags & HEAD_FLAG == 0 {
-            return Ok(None);
-        }
-        let chunk = store.get(*hash).map_err(TreeError::from)?;
-        let payload = chunk.payload_bytes();
-        let is_head = payload.len() == HEAD_BYTES && chunk.reference_count() == 1;
-        if !is_head || payload[..HEAD_OFFSET_BYTES] != [0; HEAD_OFFSET_BYTES] {
-            return Err(PiecesError::damaged("a head of another version"));
-        }
-        let mut length = [0; size_of::<u64>()];
-        length.copy_from_slice(&payload[HEAD_OFFSET_BYTES..]);
-        let bytes = u64::from_le_bytes(length);
-        if bytes != *stated {
-            return Err(PiecesError::damaged("a head of another length than its value says"));
-        }
-        let sequence = Sequence { root: chunk.reference(0), format: piece_format(format) };
+    /// the tree. Nothing is read: whoever reads the document finds out whether its pieces make one.
+    pub fn open(format: TreeFormat, value: &Value) -> Option<LargeDocument> {
+        let Content::Chunk { hash, bytes } = value.content else { return None };
+        let sequence = Sequence { root: hash, format: piece_format(format) };
         let root = Container { sequence, layout: Layout::Document, bytes };
-        Ok(Some(LargeDocument { root, head: *hash }))
+        (value.flags & HEAD_FLAG != 0).then_some(LargeDocument { root })
+    }
+
+    /// The same, to be changed in a tree of that format.
+    pub fn in_format(&self, format: TreeFormat) -> LargeDocument {
+        let sequence = Sequence { format: piece_format(format), ..self.root.sequence };
+        LargeDocument { root: Container { sequence, ..self.root } }
     }
 
     /// How long its BSON is.
@@ -141,12 +119,12 @@ impl LargeDocument {
 
     /// The hash that names it: of its content alone, in one repository.
     pub fn hash(&self) -> ChunkHash {
-        self.head
+        self.root.sequence.root
     }
 
     /// The value that a tree holds.
     pub fn value(&self) -> Value {
-        let content = Content::Chunk { hash: self.head, bytes: self.root.bytes };
+        let content = Content::Chunk { hash: self.hash(), bytes: self.bytes() };
         Value { flags: HEAD_FLAG, content }
     }
 }

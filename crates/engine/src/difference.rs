@@ -16,7 +16,8 @@
 //! segments had (`overlay::born`). What a new value refers to and the transaction didn't bring must be reached from the
 //! key's old value; of any other value it is packed when the transaction commits.
 //!
-//! A patch names what it is a patch of by a hash: if there were a defect in all this, an opening would fail, not guess.
+//! A patch tells what it is a patch of by a hash, and a chunk that comes of one is compared with its name: if there
+//! were a defect in all this, an opening would fail, not guess.
 
 use std::collections::HashSet;
 
@@ -97,7 +98,7 @@ impl Pairs<'_> {
             }
             let Some(new) = (self.own)(new) else { continue };
             let old = self.store.get(old)?;
-            if let Some(patch) = Patch::between(old.encoded(), new.encoded()) {
+            if let Some(patch) = Patch::between_chunks(&old, &new) {
                 let patch = ChunkPatch { old: old.hash(), patch };
                 self.difference.chunks.push((new.hash(), patch));
             }

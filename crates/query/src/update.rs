@@ -22,6 +22,7 @@ mod tree;
 mod walk;
 
 pub(crate) use operators::features;
+pub use pull::Pull;
 
 use frond_doc::document::DEPTH_MAX;
 use frond_doc::raw::RawElement;
@@ -37,7 +38,7 @@ use array_filters::ArrayFilters;
 use assign::Rename;
 use modifier::Modifier;
 use pipeline::PipelineUpdate;
-use tree::Branch;
+use tree::{Branch, Node, Step};
 use walk::Scope;
 
 /// A parsed update: operators, a replacement document, or a pipeline.
@@ -163,6 +164,29 @@ impl Update {
             Form::Replacement(_) => {}
         }
         self
+    }
+
+    /// How strings compare.
+    pub fn collation(&self) -> &Collation {
+        match &self.form {
+            Form::Operators(operators) => &operators.collation,
+            Form::Replacement(_) | Form::Pipeline(_) => &Collation::SIMPLE,
+        }
+    }
+
+    /// Whether an element of the outermost array called `array` surely stays as it is: the steps that lead into that
+    /// array are all `$[x]` whose filters don't take it.
+    pub fn leaves_element(&self, array: &str, element: Value<'_>) -> bool {
+        let Form::Operators(Operators { root, filters, .. }) = &self.form else { return false };
+        root.steps().all(|(step, node)| match (step, node) {
+            (Step::Name(name), Node::Branch(branch)) if name == array => {
+                branch.steps().all(|(step, _)| match step {
+                    Step::Filtered(name) => !filters.matches(name, element),
+                    _ => false,
+                })
+            }
+            _ => false,
+        })
     }
 
     /// Whether this is a replacement document (which `multi` forbids).

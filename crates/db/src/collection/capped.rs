@@ -23,6 +23,7 @@ use frond_tree::{Bounds, Direction, Value};
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
 use crate::error::Error;
+use crate::large;
 use crate::reader::{Reader, TreePlace};
 
 /// The key of record 3. Stored: never change these three.
@@ -246,7 +247,7 @@ impl CollectionWriter<'_> {
         let id_key = reader.read(&entry.value)?;
         let Some(documents) = self.documents() else { return Ok(None) };
         let Some(value) = reader.get(documents, &id_key)? else { return Ok(Some((id_key, None))) };
-        let (document, large) = (reader.document(&value)?, reader.head(&value)?);
+        let (document, large) = (reader.document(&value)?, large::head(&value));
         Ok(Some((id_key.clone(), Some(Found { id_key, document, large }))))
     }
 

@@ -73,8 +73,7 @@ impl Copy {
     ) -> Result<NewDocument, Error> {
         let store = &**reader.store();
         let Some(large) = &found.large else { return self.whole(found.document.clone()) };
-        let opened = large::head_to_change(store, format, &large.value())?;
-        let opened = opened.ok_or_else(|| Error::internal("a large document without a head"))?;
+        let opened = large.in_format(format);
         let changed = self.stages.apply(store, &opened, &|part| -> Result<_, Error> {
             Ok(self.update.apply(part, &self.context)?)
         })?;

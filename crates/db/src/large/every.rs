@@ -1,14 +1,14 @@
 //! `$[]` and `$[x]` on a large document: the elements of one array, each by itself.
 //!
 //! The steps of an update that go through the same array become an update of `{e: [element]}`, which
-//! is applied to each element; those that come out changed take their places. So `$[x]` means what
+//! is applied to each element that a filter takes; those that come out changed take their places. So `$[x]` means what
 //! it means elsewhere, whatever its filter and however many steps there are, in as many arrays as there
 //! are, as long as these are containers and none lies in another.
 
-use frond_doc::pieces::{Edited, Element, LargeDocument, PiecesError};
+use frond_doc::pieces::{Edited, Element, LargeDocument, Part, PiecesError};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
-use frond_query::Update;
 use frond_query::update::UpdateContext;
+use frond_query::{Collation, Update};
 use frond_store::ChunkStore;
 
 /// The name of an array with one element, which is looked at by itself.
@@ -34,6 +34,7 @@ impl<'u> EveryElement<'u> {
     pub(crate) fn cut(
         update: Document<'u>,
         array_filters: Option<Array<'_>>,
+        collation: &Collation,
     ) -> Option<Vec<EveryElement<'u>>> {
         let mut arrays: Vec<&str> = Vec::new();
         for (_, paths) in update.iter() {
@@ -47,7 +48,7 @@ impl<'u> EveryElement<'u> {
         }
         let mut every: Vec<EveryElement<'u>> = Vec::new();
         for array in arrays {
-            let through = EveryElement::through(array, update, array_filters)?;
+            let through = EveryElement::through(array, update, array_filters, collation)?;
             if every.iter().any(|other| other.is_under(&through.array)) {
                 return None;
             }
@@ -61,6 +62,7 @@ impl<'u> EveryElement<'u> {
         array: &'u str,
         update: Document<'u>,
         array_filters: Option<Array<'_>>,
+        collation: &Collation,
     ) -> Option<EveryElement<'u>> {
         let mut inner = DocumentBuilder::new();
         let mut filters_used = String::new();
@@ -86,7 +88,7 @@ impl<'u> EveryElement<'u> {
         let filters = filters.as_ref().and_then(|filters| filters.as_value().as_array());
         let inner = inner.build();
         let update = Update::parse(Value::Document(inner.view()), filters).ok()?;
-        Some(EveryElement { array, update })
+        Some(EveryElement { array, update: update.with_collation(collation) })
     }
 
     /// Whether a path lies at, above or below the array.
@@ -109,7 +111,10 @@ impl<'u> EveryElement<'u> {
         }
         let mut changed: Vec<(u64, DocumentBuf)> = Vec::new();
         let mut is_refused = false;
-        document.visit_values(store, &inside, &mut |position, value| {
+        document.visit_values(store, &inside, Part::All, &mut |position, value| {
+            if self.update.leaves_element(ARRAY, value) {
+                return false;
+            }
             let mut before = DocumentBuilder::new();
             before.begin_array(ARRAY).push(value).end();
             match self.update.apply(before.build().view(), context) {

@@ -17,10 +17,10 @@
 
 use std::borrow::Cow;
 
-use frond_doc::pieces::{Edited, Element, Found, LargeDocument, PiecesError, Splice};
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, order};
-use frond_query::Update;
-use frond_query::update::UpdateContext;
+use frond_doc::pieces::{Edited, Element, Found, LargeDocument, Part, PiecesError, Splice};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::update::{Pull, UpdateContext};
+use frond_query::{Collation, Update};
 use frond_store::ChunkStore;
 
 use super::every;
@@ -38,10 +38,11 @@ const OPERATORS: [&str; 12] = [
     "$pull",
     "$pullAll",
     "$push",
-    "$set",
+    SET,
 ];
 /// Those of them that do without the content of an array that is a container, or look at it piece by piece.
 const CONTAINER_OPERATORS: [&str; 5] = ["$addToSet", "$pop", "$pull", "$pullAll", "$push"];
+const SET: &str = "$set";
 const UNSET: &str = "$unset";
 /// Paths and operands that are nested deeper together are left to the other way, which checks.
 const DEPTH_CHECKED: usize = 90;
@@ -65,8 +66,11 @@ pub(crate) fn apply(
     update: Document<'_>,
     array_filters: Option<Array<'_>>,
     context: &UpdateContext,
+    collation: &Collation,
 ) -> Result<Option<LargeDocument>, PiecesError> {
-    let Some(every) = every::EveryElement::cut(update, array_filters) else { return Ok(None) };
+    let Some(every) = every::EveryElement::cut(update, array_filters, collation) else {
+        return Ok(None);
+    };
     if let [(RENAME, paths)] = update.iter().collect::<Vec<_>>()[..] {
         return renamed(store, *document, paths);
     }
@@ -88,7 +92,7 @@ pub(crate) fn apply(
         if (is_alone || together.is_in_one(step)) && !together.apply()? {
             return Ok(None);
         }
-        let change = Change { store, document: together.document, context };
+        let change = Change { store, document: together.document, context, collation };
         if is_alone {
             let Some(changed) = change.in_container(step)? else { return Ok(None) };
             together.document = changed;
@@ -258,6 +262,7 @@ struct Change<'a> {
     store: &'a dyn ChunkStore,
     document: LargeDocument,
     context: &'a UpdateContext,
+    collation: &'a Collation,
 }
 
 impl Change<'_> {
@@ -299,9 +304,34 @@ impl Change<'_> {
         }
         let rest = &parts[found.part_count..];
         let is_container = found.item.as_ref().is_some_and(|(_, item)| item.is_container());
-        let is_replaced = matches!(step.operator, "$set" | "$currentDate" | UNSET);
-        let is_content_wanted = !(is_container && rest.len() == 1 && is_replaced);
-        self.element(step, found, rest, is_content_wanted)
+        let is_replaced = matches!(step.operator, "$currentDate" | UNSET);
+        match rest {
+            [name] if step.operator == SET => self.set(found, name, step.operand),
+            [_] if is_container && is_replaced => self.element(step, found, rest, false),
+            _ => self.element(step, found, rest, true),
+        }
+    }
+
+    /// Puts a value in the place of the element, whatever that is.
+    fn set(&self, found: &Found, name: &str, value: Value<'_>) -> Result<Stepped, PiecesError> {
+        let mut after = DocumentBuilder::new();
+        after.append(name, value);
+        let after = after.build();
+        let elements: Vec<Element<'_>> = after.view().elements().collect();
+        match &found.item {
+            Some((_, item)) if item.has_value(&elements[0]) => Ok(Stepped::Nothing),
+            _ => self.replaced(found, &elements),
+        }
+    }
+
+    /// Puts elements in the place of the one that was found, or behind all others.
+    fn replaced(&self, found: &Found, elements: &[Element<'_>]) -> Result<Stepped, PiecesError> {
+        let (position, removed) = match &found.item {
+            Some((position, _)) => (*position, 1),
+            None => (found.count(self.store)?, 0),
+        };
+        let splice = self.document.prepare(self.store, found, position, removed, elements)?;
+        Ok(splice.map_or(Stepped::Refused, Stepped::Splice))
     }
 
     /// Applies the operator to the element as a document of its own; with nothing in it if what is
@@ -321,6 +351,7 @@ impl Change<'_> {
         let Some(update) = update(step.operator, &rest.join("."), step.operand) else {
             return Ok(Stepped::Refused);
         };
+        let update = update.with_collation(self.collation);
         let after = match update.apply(before.view(), self.context) {
             Ok(Some(after)) => after,
             Ok(None) if is_content_wanted => return Ok(Stepped::Nothing),
@@ -332,12 +363,7 @@ impl Change<'_> {
         if elements.is_empty() && found.is_in_array() {
             elements = null.view().elements().collect();
         }
-        let (position, removed) = match &found.item {
-            Some((position, _)) => (*position, 1),
-            None => (found.count(self.store)?, 0),
-        };
-        let splice = self.document.prepare(self.store, found, position, removed, &elements)?;
-        Ok(splice.map_or(Stepped::Refused, Stepped::Splice))
+        self.replaced(found, &elements)
     }
 
     /// Appends to a container that is an array, or puts values where `$position` says.
@@ -396,12 +422,12 @@ impl Change<'_> {
         for element in values.elements() {
             let Some(value) = element.decode() else { return Ok(None) };
             let is_known = |known: &Element<'_>| {
-                known.decode().is_some_and(|known| order::equal(known, value))
+                known.decode().is_some_and(|known| self.collation.equal(known, value))
             };
             let mut is_there = new.iter().any(is_known);
             if !is_there {
-                self.document.visit_values(self.store, &inside, &mut |_, known| {
-                    is_there = order::equal(known, value);
+                self.document.visit_values(self.store, &inside, Part::All, &mut |_, known| {
+                    is_there = self.collation.equal(known, value);
                     is_there
                 })?;
             }
@@ -425,29 +451,25 @@ impl Change<'_> {
         }
     }
 
-    /// Asks the operator for each element by itself whether it goes.
+    /// Asks of each element by itself whether it goes: of documents no more is read than decides that.
     fn pull(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
         let Some(inside) = self.inside(step)? else { return Ok(None) };
-        let Some(update) = update(step.operator, ELEMENT, step.operand) else { return Ok(None) };
-        let mut gone: Vec<u64> = Vec::new();
-        let mut is_refused = false;
-        let mut look = |position: u64, value: Value<'_>| {
-            let mut before = DocumentBuilder::new();
-            before.begin_array(ELEMENT).push(value).end();
-            match update.apply(before.build().view(), self.context) {
-                Ok(Some(_)) => gone.push(position),
-                Ok(None) => {}
-                Err(_) => is_refused = true,
-            }
-            is_refused
-        };
-        match removes_short_values(step) {
-            true => self.document.visit_short_values(self.store, &inside, &mut look)?,
-            false => self.document.visit_values(self.store, &inside, &mut look)?,
-        }
-        if is_refused {
+        let Some(pull) = Pull::parse(step.operator, step.operand, self.collation) else {
             return Ok(None);
-        }
+        };
+        let names = pull.names_in_documents();
+        let part = match &names {
+            Some(names) => Part::Fields(names),
+            None if pull.leaves_containers() => Part::Short,
+            None => Part::All,
+        };
+        let mut gone: Vec<u64> = Vec::new();
+        self.document.visit_values(self.store, &inside, part, &mut |position, value| {
+            if pull.removes(value) {
+                gone.push(position);
+            }
+            false
+        })?;
         if gone.is_empty() {
             return Ok(Some(self.document));
         }
@@ -496,16 +518,6 @@ fn update(operator: &str, path: &str, operand: Value<'_>) -> Option<Update> {
     let mut update = DocumentBuilder::new();
     update.begin_document(operator).append(path, operand).end();
     Update::parse(Value::Document(update.build().view()), None::<Array<'_>>).ok()
-}
-
-/// Whether a step removes only elements that are neither documents nor arrays.
-fn removes_short_values(step: &Step<'_>) -> bool {
-    let is_short =
-        |value: Value<'_>| !matches!(value, Value::Document(_) | Value::Array(_) | Value::Regex(_));
-    match (step.operator, step.operand) {
-        ("$pullAll", Value::Array(values)) => values.iter().all(is_short),
-        (_, value) => is_short(value),
-    }
 }
 
 fn null() -> DocumentBuf {

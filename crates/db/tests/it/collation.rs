@@ -10,7 +10,7 @@ use crate::support::*;
 const WORDS: &str = "[{'_id': 1, 'w': 'b', 'n': 'x10'}, {'_id': 2, 'w': 'A', 'n': 'x9'},
     {'_id': 3, 'w': 'B', 'n': 'X1'}, {'_id': 4, 'w': 'a', 't': ['C', 'd']}, {'_id': 5, 'w': 7}]";
 
-fn collation(text: &str) -> Collation {
+pub fn collation(text: &str) -> Collation {
     Collation::parse(json(text).view()).expect("the specification is right")
 }
 

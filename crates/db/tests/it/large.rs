@@ -8,10 +8,11 @@ use frond_db::{Database, Durability, Frond, FrondOptions};
 use frond_doc::pieces::read_bson;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, path::Path};
 use frond_query::update::UpdateContext;
-use frond_query::{Filter, Update};
+use frond_query::{Collation, Filter, Update};
 use frond_testkit::SimDisk;
 use frond_testkit::random::{Random, for_seeds};
 
+use crate::collation::collation;
 use crate::support::*;
 
 const CONTEXT: UpdateContext = UpdateContext { now_millis: 0, timestamp: 0, position: None };
@@ -68,7 +69,8 @@ fn path(random: &mut Random) -> String {
 
 fn operator(random: &mut Random) -> (&'static str, String) {
     let number = random.below(5);
-    match random.below(20) {
+    let (tag, section) = words(random);
+    match random.below(24) {
         0 => ("$set", format!("{number}")),
         1 => ("$set", format!("'{}'", "set ".repeat(number * 200))),
         2 => ("$set", format!("{{'a': {number}, 'b': ['{}']}}", "x".repeat(number * 300))),
@@ -78,12 +80,12 @@ fn operator(random: &mut Random) -> (&'static str, String) {
         6 => ("$push", format!("{{'$each': ['p', {number}], '$position': {}}}", number as i64 - 2)),
         7 => ("$push", format!("{{'$each': [{number}], '$slice': 40}}")),
         8 => ("$pull", format!("{number}")),
-        9 => ("$pull", format!("{{'title': 'section {}'}}", random.below(60))),
-        10 => ("$pull", format!("{{'$in': ['tag{}', 'tag{}', 3]}}", random.below(400), number)),
+        9 => ("$pull", format!("{{'title': '{section} {}'}}", random.below(60))),
+        10 => ("$pull", format!("{{'$in': ['{tag}{}', 'tag{}', 3]}}", random.below(400), number)),
         11 => ("$pop", if random.one_in(2) { "1" } else { "-1" }.to_owned()),
-        12 => ("$addToSet", format!("'tag{}'", random.below(500))),
+        12 => ("$addToSet", format!("'{tag}{}'", random.below(500))),
         13 => ("$addToSet", format!("{{'$each': ['tag3', {number}, {number}, 'p']}}")),
-        14 => ("$pullAll", format!("['tag{}', {number}, 'p']", random.below(400))),
+        14 => ("$pullAll", format!("['{tag}{}', {number}, 'p']", random.below(400))),
         15 => (
             "$push",
             format!("{{'$each': ['s', 1], '$slice': {}}}", 350 - 700 * (number as i64 % 2)),
@@ -94,8 +96,17 @@ fn operator(random: &mut Random) -> (&'static str, String) {
             let target = ["moved", "deep.moved", "deep.a.b", "text"][random.below(4)];
             ("$rename", format!("'{target}'"))
         }
+        19 => ("$pull", format!("{{'rows': {number}, 'title': {{'$gt': '{section} 5'}}}}")),
+        20 => ("$pull", format!("{{'$or': [{{'rows.2': 1}}, {{'title': '{section} 7'}}]}}")),
+        21 => ("$pull", format!("{{'$expr': {{'$eq': ['$title', 'section {number}']}}}}")),
+        22 => ("$pullAll", format!("[{{'title': 'b'}}, {number}, ['a']]")),
         _ => ("$max", format!("{number}")),
     }
+}
+
+/// What tags and titles begin with, or what is that where case doesn't matter.
+fn words(random: &mut Random) -> (&'static str, &'static str) {
+    *random.choose(&[("tag", "section"), ("tag", "section"), ("TAG", "Section")])
 }
 
 fn stored(shop: &Database) -> DocumentBuf {
@@ -104,14 +115,22 @@ fn stored(shop: &Database) -> DocumentBuf {
 
 /// Runs the update on both; whether it was taken.
 fn both(shop: &Database, plain: &mut DocumentBuf, text: &str) -> bool {
-    both_with(shop, plain, "{'_id': 1}", text, None)
+    both_with(shop, plain, "{'_id': 1}", text, Options::default())
+}
+
+/// What an update has besides its filter and its operators.
+#[derive(Default)]
+struct Options {
+    array_filters: Option<ValueBuf>,
+    collation: Option<Collation>,
 }
 
 /// What `$[x]` stands for, if it is there.
 fn array_filters(random: &mut Random, text: &str) -> Option<ValueBuf> {
+    let (tag, section) = words(random);
     let filter = match random.below(3) {
-        0 => format!("{{'x': {{'$in': ['tag{}', 'tag3', 'p', 2]}}}}", random.below(400)),
-        1 => format!("{{'x.title': 'section {}'}}", random.below(60)),
+        0 => format!("{{'x': {{'$in': ['{tag}{}', 'tag3', 'p', 2]}}}}", random.below(400)),
+        1 => format!("{{'x.title': '{section} {}'}}", random.below(60)),
         _ => format!("{{'x.rows': {{'$gte': {}}}}}", random.below(6)),
     };
     text.contains("$[x]").then(|| value(&format!("[{filter}]")))
@@ -123,18 +142,21 @@ fn both_with(
     plain: &mut DocumentBuf,
     filter: &str,
     text: &str,
-    array_filters: Option<ValueBuf>,
+    options: Options,
 ) -> bool {
+    let Options { array_filters, collation } = options;
     let update_value: ValueBuf = value(text);
     let filters = array_filters.as_ref().and_then(|filters| filters.as_value().as_array());
     let position =
         Filter::parse(json(filter).view()).expect("proper").matches_position(plain.view());
     let context = UpdateContext { position: position.1, ..CONTEXT };
+    let collated = collation.clone().unwrap_or_default();
     let expected = Update::parse(update_value.as_value(), filters)
-        .and_then(|update| update.apply(plain.view(), &context));
+        .and_then(|update| update.with_collation(&collated).apply(plain.view(), &context));
     let mut statement = statement(filter, "{}");
     statement.update = update_value;
     statement.array_filters = array_filters;
+    statement.collation = collation;
     let report = update(shop, "docs", statement);
     match expected {
         Ok(after) => {
@@ -203,7 +225,10 @@ fn updates_equal_those_of_plain_documents() {
             if Update::parse(value(&text).as_value(), array).is_err() {
                 continue; // Paths in conflict.
             }
-            let was_taken = both_with(&shop, &mut plain, "{'_id': 1}", &text, filters);
+            let caseless = || collation("{'locale': 'en', 'strength': 2}");
+            let collation = random.one_in(4).then(caseless);
+            let options = Options { array_filters: filters, collation };
+            let was_taken = both_with(&shop, &mut plain, "{'_id': 1}", &text, options);
             taken += u32::from(was_taken);
             refused += u32::from(!was_taken);
             assert_eq!(stored(&shop).as_bytes(), plain.as_bytes(), "{text}");
@@ -291,7 +316,8 @@ fn positional_updates_log_what_they_change() {
         ("{'_id': 1}", "{'$rename': {'deep.sections': 'sections'}}", None),
     ] {
         let before = logged(&shop);
-        assert!(both_with(&shop, &mut plain, filter, text, filters.map(value)), "{text}");
+        let options = Options { array_filters: filters.map(value), collation: None };
+        assert!(both_with(&shop, &mut plain, filter, text, options), "{text}");
         let bytes = logged(&shop) - before;
         assert!(bytes < 24 << 10, "{text}: {bytes} bytes were logged");
     }
@@ -302,7 +328,7 @@ fn positional_updates_log_what_they_change() {
         &mut plain,
         "{'sections.title': 'section 3'}",
         "{'$set': {'sections.$.title': 1, 'sections.3.title': 2}}",
-        None
+        Options::default()
     ));
 }
 

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
+use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Sequence, TreeError, TreeFormat};
 
 use super::item::{Body, Item, Layout, is_named_by_position, refers};
 use super::{
-    Container, HEAD_BYTES, ITEM_BYTES_MAX, ITEM_VALUE_BYTES_MAX, LARGE_DOCUMENT_BYTES,
-    LargeDocument, NAME_BYTES_MAX, cut, piece_format,
+    Container, ITEM_BYTES_MAX, ITEM_VALUE_BYTES_MAX, LARGE_DOCUMENT_BYTES, LargeDocument,
+    NAME_BYTES_MAX, cut, piece_format,
 };
 use crate::document::Document;
 use crate::raw::{RawElement, RawElements};
@@ -34,7 +34,7 @@ pub fn build(
     }
     let builder = Builder { store, format: piece_format(format) };
     let root = builder.container(Layout::Document, bytes)?;
-    builder.head(root).map(Some)
+    Ok(Some(LargeDocument { root }))
 }
 
 /// Whether two outermost fields have one name. Whoever asks for some fields must not have to look
@@ -58,7 +58,7 @@ pub(super) fn has_long_name(element: &RawElement<'_>) -> bool {
             && RawElements::new(element.value).any(|inner| has_long_name(&inner))
 }
 
-/// Puts containers, slices and heads.
+/// Puts containers and slices.
 pub(super) struct Builder<'a> {
     pub(super) store: &'a dyn ChunkStore,
     /// Of containers.
@@ -66,15 +66,6 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Puts the head of a document.
-    pub(super) fn head(&self, root: Container) -> Result<LargeDocument, TreeError> {
-        let mut payload = [0; HEAD_BYTES];
-        payload[HEAD_BYTES - size_of::<u64>()..].copy_from_slice(&root.bytes.to_le_bytes());
-        let chunk = Chunk::new(ChunkKind::Blob, &[root.sequence.root], &payload);
-        self.store.put_many(std::slice::from_ref(&chunk))?;
-        Ok(LargeDocument { root, head: chunk.hash() })
-    }
-
     /// Puts a container, given its BSON.
     fn container(&self, layout: Layout, bson: &[u8]) -> Result<Container, TreeError> {
         let mut items = RawElements::new(bson).map(|element| {

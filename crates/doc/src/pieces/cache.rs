@@ -1,4 +1,4 @@
-//! Large documents that were put together, by their heads' hashes, each with an index of its fields.
+//! Large documents that were put together, by their hashes, each with an index of its fields.
 
 use frond_store::ChunkStore;
 use quick_cache::Weighter;

@@ -201,11 +201,10 @@ impl LargeDocument {
             let bytes = usize::try_from(root.bytes).unwrap_or(usize::MAX);
             return Err(DocError::TooLarge { bytes, max: i32::MAX as usize }.into());
         }
-        let builder = Builder { store, format: self.root.sequence.format };
-        let head = builder.head(root)?;
+        let document = LargeDocument { root };
         match is_large(root.bytes) {
-            true => Ok(Edited::Large(head)),
-            false => head.read(store).map(Edited::Small),
+            true => Ok(Edited::Large(document)),
+            false => document.read(store).map(Edited::Small),
         }
     }
 

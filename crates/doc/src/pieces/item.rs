@@ -9,7 +9,7 @@ use frond_store::chunk::HASH_BYTES;
 
 use super::{FIELD_VALUE_BYTES_MAX, ITEM_VALUE_BYTES_MAX, PiecesError};
 use crate::builder::position_name;
-use crate::raw::{array_at, kind_of, split_name, value_bytes};
+use crate::raw::{RawElement, array_at, kind_of, split_name, value_bytes};
 use crate::value::ElementType;
 
 /// Stored: never renumber.
@@ -179,6 +179,12 @@ impl Item {
             }
         }
         item.into()
+    }
+
+    /// Whether it surely has that value: it is short, and the same.
+    pub fn has_value(&self, element: &RawElement<'_>) -> bool {
+        let is_same = |value: &[u8]| self.kind == element.kind && value == element.value;
+        matches!(&self.body, Body::Here(value) if is_same(value))
     }
 
     /// Whether the value is a document or array that lies elsewhere.

@@ -25,6 +25,27 @@ pub struct Found {
     pub item: Option<(u64, Item)>,
 }
 
+/// Of which elements of a container somebody wants to know, and how much.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'a> {
+    /// All of all of them.
+    All,
+    /// Those that are no documents or arrays that lie elsewhere, which aren't read.
+    Short,
+    /// The documents among them, at least with their fields of these names.
+    Fields(&'a [&'a [u8]]),
+}
+
+impl Part<'_> {
+    fn has(&self, item: &ItemRef<'_>) -> bool {
+        match self {
+            Part::All => true,
+            Part::Short => !matches!(item.body, BodyRef::Elsewhere { layout: Some(_), .. }),
+            Part::Fields(_) => item.kind == ElementType::Document,
+        }
+    }
+}
+
 /// A container that a path leads through.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
@@ -187,7 +208,7 @@ impl LargeDocument {
     }
 
     /// Calls `visit` with the position and value of each element of the container that `found` ends
-    /// in, until it says `true`.
+    /// in, until it says `true`; `part` says of which, and how much of it.
     ///
     /// # Errors
     /// As [`LargeDocument::read`].
@@ -195,46 +216,15 @@ impl LargeDocument {
         &self,
         store: &dyn ChunkStore,
         found: &Found,
-        visit: &mut dyn FnMut(u64, Value<'_>) -> bool,
-    ) -> Result<(), PiecesError> {
-        self.visit_some(store, found, &|_| true, visit)
-    }
-
-    /// As [`LargeDocument::visit_values`], without the documents and arrays that lie elsewhere: they aren't
-    /// read.
-    ///
-    /// # Errors
-    /// As [`LargeDocument::read`].
-    pub fn visit_short_values(
-        &self,
-        store: &dyn ChunkStore,
-        found: &Found,
-        visit: &mut dyn FnMut(u64, Value<'_>) -> bool,
-    ) -> Result<(), PiecesError> {
-        let is_short =
-            |item: &ItemRef<'_>| !matches!(item.body, BodyRef::Elsewhere { layout: Some(_), .. });
-        self.visit_some(store, found, &is_short, visit)
-    }
-
-    fn visit_some(
-        &self,
-        store: &dyn ChunkStore,
-        found: &Found,
-        is_wanted: &dyn Fn(&ItemRef<'_>) -> bool,
+        part: Part<'_>,
         visit: &mut dyn FnMut(u64, Value<'_>) -> bool,
     ) -> Result<(), PiecesError> {
         let (mut failure, mut bytes) = (None, Vec::new());
         self.visit(store, &found.container(), &mut |position, item| {
-            if !is_wanted(&item) {
+            if !part.has(&item) {
                 return false;
             }
-            bytes.clear();
-            let appended = append_value(store, self.root.sequence.format, item, &mut bytes, 1);
-            let value = appended.and_then(|()| {
-                let value = crate::raw::decode_value(item.kind, &bytes);
-                value.ok_or_else(|| PiecesError::damaged("a value of another type"))
-            });
-            match value {
+            match self.part_of_value(store, item, part, &mut bytes) {
                 Ok(value) => visit(position, value),
                 Err(error) => {
                     failure = Some(error);
@@ -243,6 +233,57 @@ impl LargeDocument {
             }
         })?;
         failure.map_or(Ok(()), Err)
+    }
+
+    /// The value of an item, or the part that is wanted of it; put together in `bytes` where it lies elsewhere.
+    fn part_of_value<'a>(
+        &self,
+        store: &dyn ChunkStore,
+        item: ItemRef<'a>,
+        part: Part<'_>,
+        bytes: &'a mut Vec<u8>,
+    ) -> Result<Value<'a>, PiecesError> {
+        bytes.clear();
+        let value = match (item.body, part) {
+            (BodyRef::Here(value), _) => value,
+            (
+                BodyRef::Elsewhere { layout: Some(layout), bytes: length, root },
+                Part::Fields(names),
+            ) => {
+                let sequence = Sequence { root, format: self.root.sequence.format };
+                let container = Container { sequence, layout, bytes: length };
+                self.append_fields(store, &container, names, bytes)?;
+                bytes
+            }
+            _ => {
+                append_value(store, self.root.sequence.format, item, bytes, 1)?;
+                bytes
+            }
+        };
+        let value = crate::raw::decode_value(item.kind, value);
+        value.ok_or_else(|| PiecesError::damaged("a value of another type"))
+    }
+
+    /// Appends a document of the fields of these names.
+    fn append_fields(
+        &self,
+        store: &dyn ChunkStore,
+        container: &Container,
+        names: &[&[u8]],
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), PiecesError> {
+        let start = bytes.len();
+        bytes.extend_from_slice(&[0; size_of::<i32>()]);
+        let mut failure = None;
+        self.visit(store, container, &mut |_, item| {
+            if names.contains(&item.name) {
+                let format = container.sequence.format;
+                failure = append_element(store, format, item.name, item, bytes, 1).err();
+            }
+            failure.is_some()
+        })?;
+        failure.map_or(Ok(()), Err)?;
+        close(bytes, start)
     }
 
     /// Reads an item's value.
@@ -344,6 +385,9 @@ fn append_container(
                 Layout::Array => position_name(position as usize, &mut digits).as_bytes(),
                 _ => item.name,
             };
+            if container.bytes < item.element_bytes().saturating_add((bytes.len() - start) as u64) {
+                return Err(PiecesError::damaged("longer than its pieces say"));
+            }
             append_element(store, container.sequence.format, name, item, bytes, depth)
         });
         failure = appended.err();

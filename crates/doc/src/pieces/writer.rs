@@ -19,7 +19,10 @@ use frond_tree::{GrowingSequence, Replacement, Sequence, TreeFormat};
 
 use super::build::{Builder, has_long_name, is_large};
 use super::item::{Body, Item, ItemRef, Layout, refers};
-use super::{Container, Edited, ITEM_VALUE_BYTES_MAX, NAME_BYTES_MAX, PiecesError, piece_format};
+use super::{
+    Container, Edited, ITEM_VALUE_BYTES_MAX, LargeDocument, NAME_BYTES_MAX, PiecesError,
+    piece_format,
+};
 use crate::builder::position_name;
 use crate::document::DEPTH_MAX;
 use crate::error::DocError;
@@ -240,10 +243,11 @@ impl<'a> Writer<'a> {
         let (sequence, added) = self.with_id_first(sequence.finish()?, new_id)?;
         let bytes = root.bytes.saturating_add(added);
         check_length(bytes)?;
-        let head = self.builder.head(Container { sequence, layout: Layout::Document, bytes })?;
+        let root = Container { sequence, layout: Layout::Document, bytes };
+        let document = LargeDocument { root };
         match is_large(bytes) {
-            true => Ok(Edited::Large(head)),
-            false => head.read(self.builder.store).map(Edited::Small),
+            true => Ok(Edited::Large(document)),
+            false => document.read(self.builder.store).map(Edited::Small),
         }
     }
 

@@ -262,7 +262,7 @@ impl Reader {
         let (new, old) = (ChunkHash(self.array()?), ChunkHash(self.array()?));
         let patch = self.patch()?;
         let old = before.chunk(old)?;
-        let chunk = chunk_of(patch.apply(old.encoded())?.into())?;
+        let chunk = chunk_of(patch.apply_to_chunk(&old)?.into())?;
         if chunk.hash() != new {
             return Err(DecodeError::Wrong("a patched chunk is another than it was"));
         }
@@ -337,7 +337,7 @@ mod tests {
         let mut new = OLD.to_vec();
         new[200] = 8;
         let chunk = Chunk::new(ChunkKind::Blob, &[], &new);
-        let of_chunk = Patch::between(old_chunk().encoded(), chunk.encoded()).unwrap();
+        let of_chunk = Patch::between_chunks(&old_chunk(), &chunk).unwrap();
         let chunk_patch = ChunkPatch { old: old_chunk().hash(), patch: of_chunk };
         record.patches.chunks.insert(chunk.hash(), chunk_patch);
         record.chunks.push(chunk);

@@ -8,13 +8,15 @@
 //! That finds any number of changes that leave the length, and one that doesn't. What it doesn't find
 //! costs bytes, never correctness.
 //!
-//! *Form*, little-endian: length of the old bytes (4), their XXH3-64 (8), count of cuts (1), then each cut: where it
+//! *Form*, little-endian: length of the old bytes (4), their mark (8), count of cuts (1), then each cut: where it
 //! begins in the old bytes (4), how many it removes (4), how many it inserts (4), these. Cuts ascend and don't
-//! overlap.
+//! overlap. The mark tells that the old bytes are those that the patch was made for: it is their XXH3-64, or of a chunk
+//! the front of its name, for which nothing need be hashed.
 
 use std::ops::Range;
 
 use bytes::Bytes;
+use frond_store::Chunk;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// So many bytes must agree behind a cut.
@@ -26,8 +28,9 @@ const CUT_BYTES_MAX: usize = 64;
 /// So many cuts on each way at most, and one between.
 const CUT_COUNT_MAX: usize = 64;
 const _: () = assert!(2 * CUT_COUNT_MAX < u8::MAX as usize);
-/// Length, hash, count.
-const HEAD_BYTES: usize = size_of::<u32>() + size_of::<u64>() + 1;
+const MARK_BYTES: usize = 8;
+/// Length, mark, count.
+const HEAD_BYTES: usize = size_of::<u32>() + MARK_BYTES + 1;
 /// A cut before what it inserts.
 const CUT_HEAD_BYTES: usize = 3 * size_of::<u32>();
 
@@ -44,6 +47,15 @@ struct Cut {
 impl Patch {
     /// What turns `old` into `new`, if that takes at most half as many bytes as `new`.
     pub fn between(old: &[u8], new: &[u8]) -> Option<Patch> {
+        Patch::made(old, || xxh3_64(old).to_le_bytes(), new)
+    }
+
+    /// The same of encoded chunks.
+    pub fn between_chunks(old: &Chunk, new: &Chunk) -> Option<Patch> {
+        Patch::made(old.encoded(), || mark_of(old), new.encoded())
+    }
+
+    fn made(old: &[u8], mark: impl FnOnce() -> [u8; MARK_BYTES], new: &[u8]) -> Option<Patch> {
         let old_bytes = u32::try_from(old.len()).ok()?;
         u32::try_from(new.len()).ok()?;
         let cuts = cuts(old, new);
@@ -54,7 +66,7 @@ impl Patch {
         }
         let mut form = Vec::with_capacity(bytes);
         form.extend_from_slice(&old_bytes.to_le_bytes());
-        form.extend_from_slice(&xxh3_64(old).to_le_bytes());
+        form.extend_from_slice(&mark());
         form.push(cuts.len() as u8); // The limit is above.
         for cut in &cuts {
             for field in [cut.old.start, cut.old.len(), cut.new.len()] {
@@ -103,9 +115,17 @@ impl Patch {
 
     /// The new bytes. The error says why these aren't the old ones.
     pub fn apply(&self, old: &[u8]) -> Result<Vec<u8>, &'static str> {
+        self.apply_marked(old, xxh3_64(old).to_le_bytes())
+    }
+
+    /// The same of an encoded chunk.
+    pub fn apply_to_chunk(&self, old: &Chunk) -> Result<Vec<u8>, &'static str> {
+        self.apply_marked(old.encoded(), mark_of(old))
+    }
+
+    fn apply_marked(&self, old: &[u8], mark: [u8; MARK_BYTES]) -> Result<Vec<u8>, &'static str> {
         let mut reader = Reader { rest: &self.0 };
-        let (bytes, hash) = (reader.u32()?, u64::from_le_bytes(reader.array()?));
-        if bytes != old.len() || hash != xxh3_64(old) {
+        if reader.u32()? != old.len() || reader.array()? != mark {
             return Err("a patch of other bytes than those that are there");
         }
         let mut new = Vec::with_capacity(old.len() + self.0.len());
@@ -134,6 +154,10 @@ impl Patch {
         }
         take(old.get(done..).ok_or(OUTSIDE)?)
     }
+}
+
+fn mark_of(chunk: &Chunk) -> [u8; MARK_BYTES] {
+    *chunk.hash().0.first_chunk().expect("a name is longer than a mark")
 }
 
 const OUTSIDE: &str = "a cut of a patch lies outside of the old bytes, or in another";

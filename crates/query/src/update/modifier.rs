@@ -162,11 +162,9 @@ impl Modifier {
                 return pull::apply_pull(slot, "$pull", &is_unwanted);
             }
             Modifier::PullAll(values) => {
-                return pull::apply_pull(slot, "$pullAll", &|value| {
-                    let is =
-                        |unwanted: &ValueBuf| scope.collation.equal(unwanted.as_value(), value);
-                    values.iter().any(is)
-                });
+                let is_unwanted =
+                    |value: Value<'_>| pull::is_any_of(values, value, scope.collation);
+                return pull::apply_pull(slot, "$pullAll", &is_unwanted);
             }
             Modifier::PopFirst => return pull::apply_pop(slot, pull::End::First, trail),
             Modifier::PopLast => return pull::apply_pop(slot, pull::End::Last, trail),

@@ -1,4 +1,5 @@
-//! `$pull`, `$pullAll` and `$pop`: what leaves an array.
+//! `$pull`, `$pullAll` and `$pop`: what leaves an array. [`Pull`]: the same for whoever has an array's elements one
+//! by one.
 
 use frond_doc::{Value, ValueBuf, order};
 
@@ -43,6 +44,74 @@ impl PullCondition {
             (PullCondition::Equal(value), _) => collation.equal(value.as_value(), element),
         }
     }
+}
+
+/// What a `$pull` or `$pullAll` removes, asked of one element at a time.
+#[derive(Clone, Debug)]
+pub struct Pull {
+    condition: Unwanted,
+    collation: Collation,
+}
+
+#[derive(Clone, Debug)]
+enum Unwanted {
+    By(PullCondition),
+    AnyOf(Vec<ValueBuf>),
+}
+
+impl Pull {
+    /// Parses the operand of such an operator; `None` if it is another, or wrong.
+    pub fn parse(operator: &str, operand: Value<'_>, collation: &Collation) -> Option<Pull> {
+        let modifier = match operator {
+            "$pull" => pull("", operand),
+            "$pullAll" => pull_all("", operand),
+            _ => return None,
+        };
+        let condition = match modifier.ok()? {
+            Modifier::Pull(mut condition) => {
+                condition.collate(collation);
+                Unwanted::By(condition)
+            }
+            Modifier::PullAll(values) => Unwanted::AnyOf(values),
+            _ => return None,
+        };
+        Some(Pull { condition, collation: collation.clone() })
+    }
+
+    /// Whether an element leaves. Of a document it may be given those fields only that
+    /// [`Pull::names_in_documents`] tells.
+    pub fn removes(&self, element: Value<'_>) -> bool {
+        match &self.condition {
+            Unwanted::By(condition) => condition.matches(element, &self.collation),
+            Unwanted::AnyOf(values) => is_any_of(values, element, &self.collation),
+        }
+    }
+
+    /// The outermost fields that decide, if only documents leave, and others of their fields don't matter.
+    pub fn names_in_documents(&self) -> Option<Vec<&[u8]>> {
+        match &self.condition {
+            Unwanted::By(PullCondition::Documents(filter)) => {
+                Some(filter.outermost_names()?.collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether no document or array leaves.
+    pub fn leaves_containers(&self) -> bool {
+        let is_container =
+            |value: &ValueBuf| matches!(value.as_value(), Value::Document(_) | Value::Array(_));
+        match &self.condition {
+            Unwanted::By(PullCondition::Equal(value)) => !is_container(value),
+            Unwanted::By(_) => false,
+            Unwanted::AnyOf(values) => !values.iter().any(is_container),
+        }
+    }
+}
+
+/// Whether an element equals one of these values: what `$pullAll` removes.
+pub(super) fn is_any_of(values: &[ValueBuf], element: Value<'_>, collation: &Collation) -> bool {
+    values.iter().any(|value| collation.equal(value.as_value(), element))
 }
 
 /// `$pull`

@@ -134,13 +134,13 @@ impl CollectionWriter<'_> {
             None => return Err(Error::internal("a document of no collection")),
         };
         let store = self.transaction.store();
-        let opened = large::head_to_change(&store, format, &before.value())?;
-        let opened = opened.ok_or_else(|| Error::internal("a large document without a head"))?;
+        let opened = before.in_format(format);
         let recorder = Recorder::new(&store);
         let after = match update.source.as_value() {
             BsonValue::Document(operators) => {
                 let filters = update.array_filters();
-                large::update::apply(&recorder, &opened, operators, filters, context)
+                let collation = update.update.collation();
+                large::update::apply(&recorder, &opened, operators, filters, context, collation)
                     .map_err(|error| damaged(&before.value(), error))?
             }
             BsonValue::Array(stages) => match OutermostStages::of(stages) {
