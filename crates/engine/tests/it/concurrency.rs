@@ -199,10 +199,13 @@ fn nobody_leads_group_after_group() {
     let rounds = 40;
     let most = AtomicU64::new(0);
     thread::scope(|scope| {
-        for thread in 0..THREADS {
+        for thread in 0..2 * THREADS {
             let (engine, syncs, most) = (&engine, &syncs, &most);
             scope.spawn(move || {
+                let mut random = Random::new(thread);
                 for round in 0..rounds {
+                    // So that in every sync some line up.
+                    thread::sleep(Duration::from_micros(random.below(3_000) as u64));
                     let mut transaction = engine.begin();
                     put(&mut transaction, tree, &format!("{thread} {round}"), "x");
                     let before = syncs.load(Ordering::Relaxed);
