@@ -44,7 +44,7 @@ use crate::transaction::Durability;
 /// Relaxed transactions are written (not synced) once so many bytes wait.
 const PENDING_BYTES_MAX: usize = 1 << 20;
 /// A leader leads so many groups before it calls another. Its own commit waits meanwhile: with 8 those are the slowest
-/// hundredth, with 1 a tenth fewer are led in a second.
+/// hundredth, with 1 some hundredths fewer are led in a second.
 const GROUPS_LED_MAX: u32 = 4;
 
 impl Shared {
