@@ -160,7 +160,7 @@ fn a_reader_sees_all_of_a_transaction_or_nothing() {
 #[test]
 fn commits_share_syncs_when_syncing_is_slow() {
     let machine = SimDisk::new(3).machine();
-    let disk = SlowDisk { disk: Arc::clone(&machine.disk), syncs: Arc::default() };
+    let disk = SlowDisk::new(&machine, |_| 2_000);
     let syncs = Arc::clone(&disk.syncs);
     let machine = Machine { disk: Arc::new(disk), ..machine };
     let engine = Engine::open_over(&machine, MemoryStore::new(), quiet()).unwrap();
@@ -189,10 +189,61 @@ fn commits_share_syncs_when_syncing_is_slow() {
 }
 
 #[test]
+fn nobody_leads_group_after_group() {
+    let machine = SimDisk::new(8).machine();
+    let disk = SlowDisk::new(&machine, |_| 2_000);
+    let syncs = Arc::clone(&disk.syncs);
+    let machine = Machine { disk: Arc::new(disk), ..machine };
+    let engine = Engine::open_over(&machine, MemoryStore::new(), quiet()).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let rounds = 40;
+    let most = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for thread in 0..2 * THREADS {
+            let (engine, syncs, most) = (&engine, &syncs, &most);
+            scope.spawn(move || {
+                let mut random = Random::new(thread);
+                for round in 0..rounds {
+                    // So that in every sync some line up.
+                    thread::sleep(Duration::from_micros(random.below(3_000) as u64));
+                    let mut transaction = engine.begin();
+                    put(&mut transaction, tree, &format!("{thread} {round}"), "x");
+                    let before = syncs.load(Ordering::Relaxed);
+                    transaction.commit(Durability::Synced).unwrap();
+                    most.fetch_max(syncs.load(Ordering::Relaxed) - before, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    // Six at most, but for a thread that is woken and gets no processor.
+    let most = most.into_inner();
+    assert!(most < rounds / 2, "a commit returned after {most} syncs");
+}
+
+#[test]
+fn a_sync_that_fails_among_many_threads_wakes_all_and_takes_nothing_acknowledged() {
+    for_seeds(40, |mut random| {
+        let simulated = SimDisk::new(random.next());
+        let machine = simulated.machine();
+        let disk = SlowDisk::new(&machine, |before| before * 7_919 % 1_500);
+        let machine = Machine { disk: Arc::new(disk), ..machine };
+        let engine = Engine::open(&machine, quiet()).unwrap();
+        let trees = make_trees(&engine, 2).unwrap();
+        simulated.fail_sync_after(random.below(60) as u64);
+        let acknowledged = work_until_it_fails(&engine, &trees, THREADS);
+        let mut late = engine.begin();
+        put(&mut late, trees[0], "late", "x");
+        assert!(matches!(late.commit(Durability::Relaxed), Err(EngineError::Closed(_))));
+        drop(engine);
+        check_acknowledged(&simulated.crash(), quiet(), &trees, &acknowledged);
+    });
+}
+
+#[test]
 fn blind_writes_of_one_key_never_conflict_and_share_syncs() {
     let simulated = SimDisk::new(6);
     let machine = simulated.machine();
-    let disk = SlowDisk { disk: Arc::clone(&machine.disk), syncs: Arc::default() };
+    let disk = SlowDisk::new(&machine, |_| 2_000);
     let machine = Machine { disk: Arc::new(disk), ..machine };
     let engine = Engine::open(&machine, quiet()).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
@@ -283,30 +334,34 @@ fn a_power_cut_among_many_threads_takes_nothing_acknowledged() {
         let engine = open(&disk, options).unwrap();
         let trees = make_trees(&engine, 2).unwrap();
         disk.crash_after(random.below(200) as u64);
-        let acknowledged: Vec<u64> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..4)
-                .map(|worker| {
-                    scope.spawn({
-                        let (engine, trees) = (&engine, &trees);
-                        move || work_until_the_power_fails(engine, trees, worker)
-                    })
-                })
-                .collect();
-            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
-        });
+        let acknowledged = work_until_it_fails(&engine, &trees, 4);
         let disk = disk.crash();
         drop(engine);
-        let engine = open(&disk, options).unwrap();
-        engine.check().unwrap();
-        let snapshot = engine.snapshot();
-        for (worker, acknowledged) in acknowledged.into_iter().enumerate() {
-            let found = trees.iter().map(|tree| get(&snapshot, *tree, &worker.to_string()));
-            let found: Vec<u64> =
-                found.map(|text| text.map_or(0, |text| text.parse().unwrap())).collect();
-            assert_eq!(found[0], found[1], "half of a transaction");
-            assert!(acknowledged <= found[0], "{found:?}, {acknowledged} acknowledged");
-        }
+        check_acknowledged(&disk, options, &trees, &acknowledged);
     });
+}
+
+/// Has threads work, and returns what each was acknowledged last.
+fn work_until_it_fails(engine: &Engine, trees: &[TreeId], threads: u64) -> Vec<u64> {
+    thread::scope(|scope| {
+        let work = |worker| scope.spawn(move || work_until_the_power_fails(engine, trees, worker));
+        let workers: Vec<_> = (0..threads).map(work).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    })
+}
+
+/// Checks that nothing acknowledged is lost, and nothing is there by half.
+fn check_acknowledged(disk: &SimDisk, options: EngineOptions, trees: &[TreeId], counts: &[u64]) {
+    let engine = open(disk, options).unwrap();
+    engine.check().unwrap();
+    let snapshot = engine.snapshot();
+    for (worker, acknowledged) in counts.iter().enumerate() {
+        let found = trees.iter().map(|tree| get(&snapshot, *tree, &worker.to_string()));
+        let found: Vec<u64> =
+            found.map(|text| text.map_or(0, |text| text.parse().unwrap())).collect();
+        assert_eq!(found[0], found[1], "half of a transaction");
+        assert!(*acknowledged <= found[0], "{found:?}, {acknowledged} acknowledged");
+    }
 }
 
 /// Counts in both trees, and returns the last count that was acknowledged as synced.
@@ -337,16 +392,25 @@ fn work_until_the_power_fails(engine: &Engine, trees: &[TreeId], worker: u64) ->
 struct SlowDisk {
     disk: Arc<dyn Disk>,
     syncs: Arc<AtomicU64>,
+    micros: Micros,
 }
+
+/// How long a sync takes, by how many were begun before it.
+type Micros = fn(u64) -> u64;
 
 struct SlowFile {
     file: Arc<dyn DiskFile>,
     syncs: Arc<AtomicU64>,
+    micros: Micros,
 }
 
 impl SlowDisk {
+    fn new(machine: &Machine, micros: Micros) -> SlowDisk {
+        SlowDisk { disk: Arc::clone(&machine.disk), syncs: Arc::default(), micros }
+    }
+
     fn slow(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
-        Arc::new(SlowFile { file, syncs: Arc::clone(&self.syncs) })
+        Arc::new(SlowFile { file, syncs: Arc::clone(&self.syncs), micros: self.micros })
     }
 }
 
@@ -385,8 +449,8 @@ impl DiskFile for SlowFile {
         self.file.write_all_at(offset, bytes)
     }
     fn sync(&self) -> io::Result<()> {
-        thread::sleep(Duration::from_millis(2));
-        self.syncs.fetch_add(1, Ordering::Relaxed);
+        let before = self.syncs.fetch_add(1, Ordering::Relaxed);
+        thread::sleep(Duration::from_micros((self.micros)(before)));
         self.file.sync()
     }
     fn set_bytes(&self, bytes: u64) -> io::Result<()> {
