@@ -108,15 +108,28 @@ impl Base {
 
     /// What the runs and the tree say of `key`.
     pub fn get(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<Option<Value>, TreeError> {
+        match self.find_in_runs(store, key)? {
+            Some(written) => Ok(written),
+            None => self.tree.get(store, key),
+        }
+    }
+
+    /// What the runs say of `key`.
+    pub fn find_in_runs(
+        &self,
+        store: &dyn ChunkStore,
+        key: &[u8],
+    ) -> Result<Option<Option<Value>>, TreeError> {
         if !self.runs.is_empty() {
             let hash = KeyHash::new(key);
             for run in &self.runs {
-                if let Some(value) = run.get(store, key, hash)? {
-                    return Ok(value);
+                let found = run.get(store, key, hash)?;
+                if found.is_some() {
+                    return Ok(found);
                 }
             }
         }
-        self.tree.get(store, key)
+        Ok(None)
     }
 
     /// Up to this Sequence no run is needed.
