@@ -10,6 +10,8 @@ use crate::target::{Entries, Failure, Put, Session, Settings, Target, VisitEntry
 /// Address space, not memory: more than any run needs.
 const MAP_BYTES: usize = 256 << 30;
 const READERS_MAX: u32 = 256;
+/// A load commits so often: a transaction's pages are all in memory.
+const LOAD_BYTES: usize = 64 << 20;
 
 /// An open environment; it stays open as long as the process lives.
 pub struct Lmdb {
@@ -58,8 +60,15 @@ impl Target for Lmdb {
 
     fn load(&self, tree: usize, entries: &mut Entries<'_>) -> Result<(), Failure> {
         let mut transaction = self.environment.write_txn()?;
+        let mut bytes = 0;
         for (key, value) in entries {
             self.trees[tree].put_with_flags(&mut transaction, PutFlags::APPEND, &key, &value)?;
+            bytes += key.len() + value.len();
+            if bytes >= LOAD_BYTES {
+                transaction.commit()?;
+                transaction = self.environment.write_txn()?;
+                bytes = 0;
+            }
         }
         Ok(transaction.commit()?)
     }
