@@ -276,7 +276,7 @@ fn header(arguments: &Arguments, base: &Path) -> Result<String, Failure> {
     for name in &arguments.targets {
         let directory = base.join(format!("header-{name}"));
         fs::create_dir_all(&directory)?;
-        let settings = Settings { directory: &directory, tree_count: 1, cache_bytes: 8 << 20 };
+        let settings = Settings::new(&directory, 1, 8 << 20);
         let description = targets::open(name, &settings)?.map(|target| target.description());
         fs::remove_dir_all(&directory)?;
         let description = description.unwrap_or_else(|| NOT_RUN.to_owned());

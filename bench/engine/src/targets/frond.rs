@@ -34,8 +34,12 @@ pub struct Frond {
 impl Frond {
     /// Opens an empty directory and makes the trees.
     pub fn open(settings: &Settings<'_>) -> Result<Frond, Failure> {
-        let options =
-            EngineOptions { cache_bytes: settings.cache_bytes, ..EngineOptions::default() };
+        let usual = EngineOptions::default();
+        let options = EngineOptions {
+            cache_bytes: settings.cache_bytes,
+            memtable_bytes_max: usual.memtable_bytes_max.min(settings.write_buffer_bytes),
+            ..usual
+        };
         let engine = Engine::open(&Machine::system(settings.directory)?, options)?;
         let mut trees = Vec::new();
         let mut transaction = engine.begin();
