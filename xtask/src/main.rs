@@ -7,6 +7,7 @@
 
 mod compatibility;
 mod formats;
+mod fuzz;
 mod layers;
 mod lines;
 
@@ -16,7 +17,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::thread;
 use std::time::Instant;
 
-const USAGE: &str = "usage: cargo xtask tidy | ci | bless | compatibility
+const USAGE: &str = "usage: cargo xtask tidy | ci | bless | compatibility | fuzz
 
   tidy   checks layers, file lengths, marks left in the code, format documents
   ci     everything: format, lints as errors, tests, documentation, tidy, a release build, then
@@ -24,7 +25,9 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | bless | compatibility
           real S3-compatible store where Go can build it, a hundred kills of a server under load,
           swaps of many clients, and small runs of the benchmarks
   bless  records the present hash of each format module in its document
-  compatibility  writes the tables of COMPATIBILITY.md";
+  compatibility  writes the tables of COMPATIBILITY.md
+  fuzz [TARGET|all] [SECONDS]  feeds decoders and commands with mutated bytes, each for a minute unless
+         told (needs a nightly toolchain)";
 
 const FROND: &str = "target/release/frond";
 /// Where `conformance/run.py` has installed PyMongo.
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Some("ci") => ci(root),
         Some("bless") => formats::bless(root),
         Some("compatibility") => compatibility::write(root),
+        Some("fuzz") => fuzz::fuzz(root, std::env::args().skip(2)),
         _ => Err(USAGE.to_owned()),
     };
     match done {

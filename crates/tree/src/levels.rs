@@ -29,7 +29,10 @@ pub(crate) trait NodeWriter {
     fn is_in_step(&self) -> bool;
     /// Adds an entry about a node of the level below; `old` if it stood there before too. Tells
     /// whether it ends this node.
-    fn push_child(&mut self, child: &Self::Child, old: bool) -> bool;
+    ///
+    /// # Errors
+    /// [`TreeError::OutOfOrder`].
+    fn push_child(&mut self, child: &Self::Child, old: bool) -> Result<bool, TreeError>;
     /// Ends the node.
     fn finish(&mut self) -> (Chunk, Self::Child);
     /// The name of a child.
@@ -141,7 +144,7 @@ impl<'a, W: NodeWriter> Levels<'a, W> {
         this.last_node = Some(W::child_hash(child));
         // Recursion ends at the top: each step is a level higher, and interior nodes end only when
         // they have two entries.
-        if self.writer(level + 1).push_child(child, old) {
+        if self.writer(level + 1).push_child(child, old)? {
             self.finish_node(level + 1)
         } else {
             Ok(())

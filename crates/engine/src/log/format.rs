@@ -12,6 +12,7 @@
 //!    is durable.
 
 use frond_store::StoreError;
+use frond_store::field::checksum_holds;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::ids::Sequence;
@@ -124,7 +125,7 @@ impl SegmentHeader {
             return Err(StoreError::Version { file, found, readable: VERSION });
         }
         let checksum = get_u64(bytes, OFFSET_HEADER_CHECKSUM);
-        if checksum != xxh3_64(&bytes[..OFFSET_HEADER_CHECKSUM]) {
+        if !checksum_holds(checksum, xxh3_64(&bytes[..OFFSET_HEADER_CHECKSUM])) {
             return Err(damaged("the header's checksum is wrong"));
         }
         if get_u64(bytes, OFFSET_NUMBER) != number.0 || get_u32(bytes, OFFSET_HEADER_ZERO) != 0 {
@@ -176,7 +177,8 @@ impl RecordHeader {
     /// or it belongs to another segment.
     pub fn decode(bytes: &[u8; RECORD_HEADER_BYTES], nonce: u64) -> Option<(RecordHeader, Chain)> {
         let checksum = get_u64(bytes, OFFSET_RECORD_CHECKSUM);
-        if checksum != xxh3_64_with_seed(&bytes[OFFSET_RECORD_PREVIOUS..], nonce) {
+        let computed = xxh3_64_with_seed(&bytes[OFFSET_RECORD_PREVIOUS..], nonce);
+        if !checksum_holds(checksum, computed) {
             return None;
         }
         let header = RecordHeader {

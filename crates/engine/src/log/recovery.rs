@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_store::StoreError;
+use frond_store::field::checksum_holds;
 use frond_store::io::{Disk, DiskFile, Machine};
 
 use super::decode::DecodeError;
@@ -232,8 +233,8 @@ impl Segment {
         };
         let payload = body.slice(..header.payload_bytes as usize);
         let gap_is_zero = body[payload.len()..].iter().all(|byte| *byte == 0);
-        let right = gap_is_zero && payload_checksum(&payload) == header.payload_checksum;
-        Ok(right.then_some((header, chain, payload)))
+        let right = checksum_holds(header.payload_checksum, payload_checksum(&payload));
+        Ok((gap_is_zero && right).then_some((header, chain, payload)))
     }
 
     /// Cuts what is torn and makes the rest durable.

@@ -12,7 +12,8 @@ use super::{Manifest, PackEntry, PackState, ROOT_NAME_BYTES_MAX};
 use crate::chunk::{ChunkHash, HASH_BYTES};
 use crate::error::StoreError;
 use crate::field::{
-    Magic, PREFIX_BYTES, array_at, check_prefix, prefix, u8_at, u16_at, u32_at, u64_at,
+    Magic, PREFIX_BYTES, array_at, check_prefix, checksum_holds, prefix, u8_at, u16_at, u32_at,
+    u64_at,
 };
 use crate::pack::{PackNumber, Purpose};
 
@@ -65,7 +66,8 @@ pub(super) fn encode(manifest: &Manifest) -> Vec<u8> {
 pub(super) fn parse(bytes: &[u8], file: &str) -> Result<Manifest, StoreError> {
     check_prefix(bytes, MAGIC, file)?;
     let end = bytes.len().saturating_sub(size_of::<u64>());
-    if end < OFFSET_PACKS || u64_at(bytes, end) != Some(xxh3_64(&bytes[..end])) {
+    let holds = |checksum| checksum_holds(checksum, xxh3_64(&bytes[..end]));
+    if end < OFFSET_PACKS || !u64_at(bytes, end).is_some_and(holds) {
         return Err(StoreError::damaged(file, 0, "checksum of the manifest is wrong"));
     }
     parse_body(&bytes[..end])

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::chunk::{CHUNK_BYTES_MAX, Chunk, ChunkHash, HASH_BYTES};
-use crate::field::{Magic, PREFIX_BYTES, array_at, u8_at, u16_at, u32_at, u64_at};
+use crate::field::{Magic, PREFIX_BYTES, array_at, checksum_holds, u8_at, u16_at, u32_at, u64_at};
 use crate::pack::codec::{Codec, decompress};
 use crate::pack::frames::NewChunk;
 
@@ -121,7 +121,8 @@ impl<'a> Frame<'a> {
         if bytes.len() != whole {
             return Err("a frame is not as long as its header says");
         }
-        if u64_at(bytes, OFFSET_FRAME_CHECKSUM) != Some(frame_checksum(bytes)) {
+        let holds = |checksum| checksum_holds(checksum, frame_checksum(bytes));
+        if !u64_at(bytes, OFFSET_FRAME_CHECKSUM).is_some_and(holds) {
             return Err("checksum of a frame is wrong");
         }
         Frame::parse_checked(bytes).ok_or("a frame contradicts itself")

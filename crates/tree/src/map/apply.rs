@@ -20,12 +20,12 @@ use crate::map::node::MapNode;
 use crate::map::{Edit, Tree};
 
 impl Tree {
-    /// Applies `edits`, whose keys ascend strictly (asserted), and returns the new tree: the same
+    /// Applies `edits`, whose keys ascend strictly, and returns the new tree: the same
     /// root as `build` gives for the same content. Rewrites only what the edits touch: about one
     /// node a level for an edit. Chunks are put, not synced.
     ///
     /// # Errors
-    /// As the store and `edits`; [`TreeError::KeyTooLong`], [`TreeError::Damaged`].
+    /// As the store and `edits`; [`TreeError::KeyTooLong`], [`TreeError::Damaged`], [`TreeError::OutOfOrder`].
     pub fn apply(
         &self,
         store: &dyn ChunkStore,
@@ -63,8 +63,10 @@ impl<'a> EditQueue<'a> {
 
     fn take(&mut self) -> Result<Option<(Bytes, Edit)>, TreeError> {
         let following = self.edits.next().transpose()?;
-        if let (Some((key, _)), Some((following, _))) = (&self.next, &following) {
-            assert!(key < following, "edits' keys ascend strictly");
+        if let (Some((key, _)), Some((following, _))) = (&self.next, &following)
+            && following <= key
+        {
+            return Err(TreeError::OutOfOrder);
         }
         Ok(std::mem::replace(&mut self.next, following))
     }

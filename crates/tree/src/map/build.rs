@@ -43,12 +43,12 @@ impl<'a> MapBuilder<'a> {
             content => content,
         };
         let entry = EntryRef { key, flags: value.flags, content: content.borrowed() };
-        Ok(self.levels.writer(0).push_entry(&entry))
+        self.levels.writer(0).push_entry(&entry)
     }
 
     /// Adds an entry that has been in a node before.
     pub(crate) fn push_entry(&mut self, entry: &EntryRef<'_>) -> Result<(), TreeError> {
-        if self.levels.writer(0).push_entry(entry) { self.levels.finish_node(0) } else { Ok(()) }
+        if self.levels.writer(0).push_entry(entry)? { self.levels.finish_node(0) } else { Ok(()) }
     }
 
     /// Adds entries that have been in `leaf` before.
@@ -65,7 +65,7 @@ impl<'a> MapBuilder<'a> {
         }
         let mut rest = positions;
         while !rest.is_empty() {
-            let (count, ended) = self.levels.writer(0).push_run(leaf, rest.clone());
+            let (count, ended) = self.levels.writer(0).push_run(leaf, rest.clone())?;
             rest.start += count;
             if ended {
                 self.levels.finish_node(0)?;
@@ -85,11 +85,11 @@ impl Tree {
         Tree::build(store, format, &mut std::iter::empty())
     }
 
-    /// Builds a tree from `entries`, whose keys ascend strictly (asserted): each node is written
+    /// Builds a tree from `entries`, whose keys ascend strictly: each node is written
     /// once. Chunks are put, not synced.
     ///
     /// # Errors
-    /// As the store and `entries`; [`TreeError::KeyTooLong`].
+    /// As the store and `entries`; [`TreeError::KeyTooLong`], [`TreeError::OutOfOrder`].
     pub fn build(
         store: &dyn ChunkStore,
         format: TreeFormat,

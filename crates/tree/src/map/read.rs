@@ -187,6 +187,9 @@ fn get_many_under(
         }
         let last = node.key(child);
         let (group, behind) = rest.split_at(rest.partition_point(|key| *key <= last));
+        if group.is_empty() {
+            return Err(TreeError::OutOfOrder); // Of a sound node `first` is not above `last`.
+        }
         groups.push(group);
         hashes.push(node.child_hash(child));
         rest = behind;

@@ -34,8 +34,8 @@ pub(crate) struct MapWriter {
 
 impl MapWriter {
     /// Adds an entry to a leaf and tells whether it ends it.
-    pub(crate) fn push_entry(&mut self, entry: &EntryRef<'_>) -> bool {
-        self.begin(entry.key);
+    pub(crate) fn push_entry(&mut self, entry: &EntryRef<'_>) -> Result<bool, TreeError> {
+        self.begin(entry.key)?;
         node::write_entry(&mut self.body, entry, self.references.len());
         let value_bytes = match entry.content {
             ContentRef::Inline(bytes) => bytes.len() as u64,
@@ -46,7 +46,7 @@ impl MapWriter {
         };
         let key_bytes = entry.key.len() as u64;
         self.summary.add(&Summary { count: 1, key_bytes, value_bytes, flags: entry.flags });
-        self.end(entry.key, node::LEAF_KEY)
+        Ok(self.end(entry.key, node::LEAF_KEY))
     }
 
     /// Adds entries of an old leaf, which is movable, until one ends this node: as they lie, in one
@@ -55,9 +55,13 @@ impl MapWriter {
     /// Their order among themselves was checked when the old leaf was written. Where this node began
     /// with the old one, its entries up to here are the old one's, so that the rule's answers are
     /// known: the old leaf went on.
-    pub(crate) fn push_run(&mut self, leaf: &MapNode, positions: Range<usize>) -> (usize, bool) {
+    pub(crate) fn push_run(
+        &mut self,
+        leaf: &MapNode,
+        positions: Range<usize>,
+    ) -> Result<(usize, bool), TreeError> {
         if positions.is_empty() {
-            return (0, false);
+            return Ok((0, false));
         }
         let entries = leaf.raw_entries(&positions);
         let known = if self.starts.is_empty() && positions.start == 0 {
@@ -65,7 +69,7 @@ impl MapWriter {
         } else {
             0
         };
-        self.check_order(entries.entry(0).key);
+        self.check_order(entries.entry(0).key)?;
         let base = self.body.len();
         let (mut count, mut ended, mut end) = (0, false, 0);
         let (mut key_bytes, mut value_bytes, mut last_key) = (0, 0, 0..0);
@@ -85,23 +89,24 @@ impl MapWriter {
         let flags = self.summary.flags;
         self.summary.add(&Summary { count: count as u64, key_bytes, value_bytes, flags });
         self.last_key = last_key;
-        (count, ended)
+        Ok((count, ended))
     }
 
     /// Checks the order and notes where an entry starts.
-    fn begin(&mut self, key: &[u8]) {
-        self.check_order(key);
+    fn begin(&mut self, key: &[u8]) -> Result<(), TreeError> {
+        self.check_order(key)?;
         self.starts.push(start_of(self.body.len()));
+        Ok(())
     }
 
-    fn check_order(&self, key: &[u8]) {
+    fn check_order(&self, key: &[u8]) -> Result<(), TreeError> {
         let before = match &self.key_before {
             Some(key) if self.starts.is_empty() => Some(&key[..]),
             _ if self.starts.is_empty() => None,
             _ => Some(&self.body[self.last_key.clone()]),
         };
         // Cheap beside hashing the key, and a tree out of order would be lost data.
-        assert!(before.is_none_or(|before| before < key), "keys ascend strictly");
+        before.is_none_or(|before| before < key).then_some(()).ok_or(TreeError::OutOfOrder)
     }
 
     /// Takes the entry's size and asks the rule.
@@ -157,12 +162,12 @@ impl NodeWriter for MapWriter {
         self.is_empty()
     }
 
-    fn push_child(&mut self, child: &MapChild, _old: bool) -> bool {
-        self.begin(&child.key);
+    fn push_child(&mut self, child: &MapChild, _old: bool) -> Result<bool, TreeError> {
+        self.begin(&child.key)?;
         node::write_child(&mut self.body, child);
         self.references.push(child.hash);
         self.summary.add(&child.summary);
-        self.end(&child.key, node::CHILD_KEY)
+        Ok(self.end(&child.key, node::CHILD_KEY))
     }
 
     fn finish(&mut self) -> (Chunk, MapChild) {

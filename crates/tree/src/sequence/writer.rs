@@ -111,12 +111,12 @@ impl NodeWriter for SequenceWriter {
         self.is_empty() && self.window.is_in_step()
     }
 
-    fn push_child(&mut self, child: &SequenceChild, old: bool) -> bool {
+    fn push_child(&mut self, child: &SequenceChild, old: bool) -> Result<bool, TreeError> {
         self.children.push(child.sums);
         self.references.push(child.hash);
         self.sums.add(&child.sums);
         let hash = self.window.push(&child.hash.0, old);
-        self.grow(hash, entry_bytes(self.level, 0))
+        Ok(self.grow(hash, entry_bytes(self.level, 0)))
     }
 
     fn finish(&mut self) -> (Chunk, SequenceChild) {

@@ -36,6 +36,8 @@ fn read_all(store: &Arc<dyn ChunkStore>, root: ChunkHash) -> bool {
         let bounds = Bounds { start: Some(Bytes::from_static(b"k0010")), end: None };
         let _ = tree.range(store, bounds, direction).take(10_000).count();
     }
+    let edits = ["k0000", "k0050x", "z"].map(|key| Ok((Bytes::from(key), Edit::Delete)));
+    drop(tree.apply(&**store, &mut edits.into_iter()));
     drop(tree.check(&**store));
     drop(sequence.check(&**store));
     let _ = tree.diff(store, &empty).take(10_000).count();
@@ -107,6 +109,25 @@ fn damaged_nodes_are_errors() {
         refused_count += u32::from(read_all(&store, chunk.hash()));
     });
     assert!(refused_count > 20, "{refused_count}: the damage hardly hurts");
+}
+
+/// Each byte of a root in turn: whatever comes, it ends.
+#[test]
+fn every_byte_of_a_root_is_changed() {
+    let store = MemoryStore::new();
+    for root in real_roots(&*store) {
+        let node = store.get(root).unwrap();
+        let references: Vec<ChunkHash> = node.references().collect();
+        for position in 0..node.payload().len() {
+            for byte in [0, 1, 5, 0x6a, 0x6c, 0xff] {
+                let mut payload = node.payload().to_vec();
+                payload[position] = byte;
+                let chunk = Chunk::new(node.kind(), &references, &payload);
+                store.put_many(std::slice::from_ref(&chunk)).unwrap();
+                read_all(&(Arc::clone(&store) as Arc<dyn ChunkStore>), chunk.hash());
+            }
+        }
+    }
 }
 
 #[test]

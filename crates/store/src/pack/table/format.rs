@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::chunk::{CHUNK_BYTES_MAX, ChunkHash, HASH_BYTES};
-use crate::field::{Magic, array_at, u32_at, u64_at};
+use crate::field::{Magic, array_at, checksum_holds, u32_at, u64_at};
 use crate::index::{FramePlace, PackedChunk};
 use crate::near::count_before;
 use crate::pack::format::OFFSET_FIRST_FRAME;
@@ -100,8 +100,8 @@ pub(crate) fn parse_trailer(trailer: &[u8], pack_bytes: u64) -> Option<(u32, u32
     let offset = u32_at(trailer, OFFSET_TRAILER_INDEX)?;
     let count = u32_at(trailer, OFFSET_TRAILER_ENTRY_COUNT)?;
     let bytes = index_bytes(usize::try_from(count).ok()?) as u64;
-    let sound = u64_at(trailer, OFFSET_TRAILER_CHECKSUM)?
-        == trailer_checksum(&trailer[..OFFSET_TRAILER_CHECKSUM])
+    let checksum = u64_at(trailer, OFFSET_TRAILER_CHECKSUM)?;
+    let sound = checksum_holds(checksum, trailer_checksum(&trailer[..OFFSET_TRAILER_CHECKSUM]))
         && 0 < count
         && OFFSET_FIRST_FRAME <= offset
         && u64::from(offset) + bytes == pack_bytes;
@@ -111,7 +111,7 @@ pub(crate) fn parse_trailer(trailer: &[u8], pack_bytes: u64) -> Option<(u32, u32
 /// Returns the entries of the page that `page` is, with its checksum, and that lies at `offset`.
 pub(crate) fn check_page(page: &[u8], offset: u64) -> Result<&[u8], &'static str> {
     let (entries, checksum) = page.split_last_chunk().ok_or("a page of an index is too short")?;
-    if u64::from_le_bytes(*checksum) != page_checksum(offset, entries) {
+    if !checksum_holds(u64::from_le_bytes(*checksum), page_checksum(offset, entries)) {
         return Err("checksum of a page of an index is wrong");
     }
     Ok(entries)
