@@ -38,12 +38,14 @@ impl Shared {
         let (state, visible) = self.current();
         check_state(&state, visible).map_err(|what| damaged(&what))?;
         self.queue().check().map_err(|what| damaged(&what))?;
-        let root = self.publisher().root;
-        if self.store.root(ROOT_NAME)? != Some(root) {
-            return Err(damaged("the root is not the one that was published").into());
+        {
+            // Nobody publishes meanwhile.
+            let publisher = self.publisher();
+            if self.store.root(ROOT_NAME)? != Some(publisher.root) {
+                return Err(damaged("the root is not the one that was published").into());
+            }
+            publisher.published.bases.check(&*self.store)?;
         }
-        let published = self.publisher().published;
-        published.bases.check(&*self.store)?;
         self.check_held()?;
         for (_, eras) in state.trees.iter() {
             for base in eras.iter().filter_map(|era| era.base.as_ref()) {
