@@ -9,6 +9,7 @@
 
 mod document;
 mod figures;
+mod limit;
 mod measure;
 mod random;
 mod report;
@@ -16,6 +17,7 @@ mod target;
 mod targets;
 mod workload;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -24,6 +26,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 
 use crate::figures::Figures;
+use crate::limit::MemoryGroup;
 use crate::report::{Outcome, Table};
 use crate::target::{Failure, Settings};
 use crate::workload::{Context, Scale, Workload};
@@ -54,8 +57,8 @@ struct Arguments {
     #[arg(long, value_delimiter = ',', default_values_t = targets::NAMES.map(String::from))]
     targets: Vec<String>,
     /// Which workloads, separated by commas: indexed-insert, commits, ycsb-memory, ycsb-4x, scan,
-    /// scan-4x, tree, versions, small-memory, recovery.
-    #[arg(long, value_delimiter = ',', default_values_t = workload::ALL.map(|workload| workload.name.to_owned()))]
+    /// scan-4x, tree, versions, small-memory, recovery; and, only if it is named, since it takes root, ycsb-limited.
+    #[arg(long, value_delimiter = ',', default_values_t = workload::names_by_default())]
     workloads: Vec<String>,
     /// Documents of indexed-insert.
     #[arg(long)]
@@ -87,6 +90,9 @@ struct Arguments {
     /// What this process measures, for the one that started it.
     #[arg(long, hide = true)]
     child: bool,
+    /// The control group that this process is to enter.
+    #[arg(long, hide = true)]
+    group: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -124,6 +130,9 @@ fn measure_here(arguments: &Arguments) -> Result<(), Failure> {
     let ([target], [workload]) = (&arguments.targets[..], &arguments.workloads[..]) else {
         return Err("a child measures one target in one workload".into());
     };
+    if let Some(group) = &arguments.group {
+        limit::enter(group)?;
+    }
     let directory = &arguments.directory;
     let context = Context { target, directory, scale: arguments.scale() };
     let mut figures = Figures::default();
@@ -160,7 +169,7 @@ fn run_in(arguments: &Arguments, base: &Path) -> Result<(), Failure> {
         for target in &arguments.targets {
             eprint!("{name}: {target} ... ");
             let began = Instant::now();
-            let outcome = measure_child(arguments, base, target, name)?;
+            let outcome = measure_child(arguments, base, target, workload)?;
             failed |= matches!(outcome, Outcome::Failed(_));
             eprintln!("{:.1} s", began.elapsed().as_secs_f64());
             table.columns.push((target.clone(), outcome));
@@ -188,18 +197,21 @@ fn measure_child(
     arguments: &Arguments,
     base: &Path,
     target: &str,
-    workload: &str,
+    workload: &Workload,
 ) -> Result<Outcome, Failure> {
-    let directory = base.join(format!("{workload}-{target}"));
+    let (name, scale) = (workload.name, arguments.scale());
+    let directory = base.join(format!("{name}-{target}"));
     fs::create_dir_all(&directory)?;
-    let scale = arguments.scale();
+    let group = workload.memory_bytes.map(|bytes| MemoryGroup::new(bytes(&scale))).transpose()?;
+    let group_path = group.iter().map(MemoryGroup::path);
     let is_short = arguments.insert_seconds.is_none() && !TARGETS_DECISIVE.contains(&target);
     let insert_time = match is_short {
         true => scale.insert_time.min(INSERT_TIME_OTHERS),
         false => scale.insert_time,
     };
     let mut child = Command::new(std::env::current_exe()?)
-        .args(["--child", "--targets", target, "--workloads", workload])
+        .args(["--child", "--targets", target, "--workloads", name])
+        .args(group_path.flat_map(|path| [OsStr::new("--group"), path.as_os_str()]))
         .args(["--documents", &scale.documents.to_string()])
         .args(["--insert-seconds", &insert_time.as_secs_f64().to_string()])
         .args(["--rate-seconds", &scale.rate_time.as_secs_f64().to_string()])
@@ -264,7 +276,7 @@ fn header(arguments: &Arguments, base: &Path) -> Result<String, Failure> {
     for name in &arguments.targets {
         let directory = base.join(format!("header-{name}"));
         fs::create_dir_all(&directory)?;
-        let settings = Settings { directory: &directory, tree_count: 1, cache_bytes: 8 << 20 };
+        let settings = Settings::new(&directory, 1, 8 << 20);
         let description = targets::open(name, &settings)?.map(|target| target.description());
         fs::remove_dir_all(&directory)?;
         let description = description.unwrap_or_else(|| NOT_RUN.to_owned());

@@ -85,6 +85,13 @@ pub fn written_bytes() -> Result<u64, Failure> {
     Ok(line.ok_or("no wchar in /proc/self/io")?.parse()?)
 }
 
+/// Bytes that were read from a disk for this process, through the file system's cache, by calls and by faults.
+pub fn disk_read_bytes() -> Result<u64, Failure> {
+    let text = fs::read_to_string("/proc/self/io")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+    Ok(line.ok_or("no read_bytes in /proc/self/io")?.parse()?)
+}
+
 /// The most memory that this process has had, in bytes.
 pub fn memory_bytes_max() -> Result<u64, Failure> {
     let text = fs::read_to_string("/proc/self/status")?;

@@ -21,12 +21,19 @@ pub struct Settings<'a> {
     pub tree_count: usize,
     /// Bytes for cached pages, blocks or chunks; write buffers come on top.
     pub cache_bytes: u64,
+    /// Where writes gather in memory before they are moved, with those who have such: so much at once, at most.
+    pub write_buffer_bytes: u64,
 }
 
-/// Where writes gather in memory before they are moved: so much at once, for peers that have such. Frond has its
-/// own default.
-#[cfg(any(feature = "fjall", feature = "rocksdb"))]
-pub const WRITE_BUFFER_BYTES: u64 = 64 << 20;
+impl<'a> Settings<'a> {
+    /// With the usual write buffers.
+    pub fn new(directory: &'a Path, tree_count: usize, cache_bytes: u64) -> Settings<'a> {
+        Settings { directory, tree_count, cache_bytes, write_buffer_bytes: WRITE_BUFFER_BYTES }
+    }
+}
+
+/// What is usual for write buffers; Frond has its own, smaller default.
+const WRITE_BUFFER_BYTES: u64 = 64 << 20;
 /// How many more such buffers may wait to be moved, where that can be set.
 #[cfg(feature = "rocksdb")]
 pub const WRITE_BUFFERS_WAITING: u32 = 4;

@@ -61,42 +61,82 @@ pub struct Workload {
     pub title: &'static str,
     /// Measures one target; false if it isn't there, or can't do this.
     pub run: Run,
+    /// How much memory all of it may use, the file system's cache included; `None` if that isn't limited.
+    pub memory_bytes: Option<fn(&Scale) -> u64>,
+}
+
+/// What is measured if nothing is said: what needs no rights.
+pub fn names_by_default() -> Vec<String> {
+    let free = ALL.iter().filter(|workload| workload.memory_bytes.is_none());
+    free.map(|workload| workload.name.to_owned()).collect()
 }
 
 /// All of them, in the order of the report.
-pub const ALL: [Workload; 10] = [
+pub const ALL: [Workload; 11] = [
     Workload {
         name: "indexed-insert",
         title: "Insert with four indexes, cache 128 MB",
         run: indexed_insert::run,
+        memory_bytes: None,
     },
-    Workload { name: "commits", title: "Durable commits of five entries", run: commits::run },
+    Workload {
+        name: "commits",
+        title: "Durable commits of five entries",
+        run: commits::run,
+        memory_bytes: None,
+    },
     Workload {
         name: "ycsb-memory",
         title: "YCSB, records of 1 KB, all in the cache",
         run: ycsb::run_in_memory,
+        memory_bytes: None,
     },
     Workload {
         name: "ycsb-4x",
         title: "YCSB, records of 1 KB, four times the cache",
         run: ycsb::run_beyond_memory,
+        memory_bytes: None,
+    },
+    Workload {
+        name: "ycsb-limited",
+        title: "YCSB, records of 1 KB, four times all memory",
+        run: ycsb::run_in_limits,
+        memory_bytes: Some(ycsb::limit_bytes),
     },
     Workload {
         name: "scan",
         title: "Load, full scan, size: all in the cache",
         run: scan::run_in_memory,
+        memory_bytes: None,
     },
     Workload {
         name: "scan-4x",
         title: "Load, full scan: four times the cache",
         run: scan::run_beyond_memory,
+        memory_bytes: None,
     },
-    Workload { name: "tree", title: "Prolly tree alone (Frond)", run: tree::run },
-    Workload { name: "versions", title: "Versions (Frond alone)", run: versions::run },
+    Workload {
+        name: "tree",
+        title: "Prolly tree alone (Frond)",
+        run: tree::run,
+        memory_bytes: None,
+    },
+    Workload {
+        name: "versions",
+        title: "Versions (Frond alone)",
+        run: versions::run,
+        memory_bytes: None,
+    },
     Workload {
         name: "small-memory",
         title: "Data of eighty times the memory (Frond alone)",
         run: small_memory::run,
+        memory_bytes: None,
     },
-    Workload { name: "recovery", title: "Opening after a crash (Frond alone)", run: recovery::run },
+    Workload {
+        name: "recovery",
+        title: "Opening after a crash (Frond alone)",
+        run: recovery::run,
+        memory_bytes: None,
+    },
 ];

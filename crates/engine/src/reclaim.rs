@@ -215,7 +215,9 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
 impl Shared {
     /// Begins the trees' trunks anew if somebody wanted room for one that wasn't there.
     fn renew_trunks_if_refused(&self) {
-        if self.store.room().is_some_and(|room| room.take_refused()) {
+        let rooms = [self.store.room(), self.store.leaf_room()];
+        // All are asked, so that each begins anew.
+        if rooms.into_iter().flatten().filter(|room| room.take_refused()).count() > 0 {
             self.current.change(|state, _| state.renew_trunks());
         }
     }
@@ -263,7 +265,8 @@ mod tests {
         assert!(!is_grown(trees[0]) && !is_grown(trees[1]));
         read(trees[1]);
         assert!(is_grown(trees[1]));
-        engine.shared().store.room().unwrap().take_refused();
+        let store = &engine.shared().store;
+        _ = (store.room().unwrap().take_refused(), store.leaf_room().unwrap().take_refused());
         engine.shared().renew_trunks_if_refused();
         assert!(is_grown(trees[1]), "nobody was refused");
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_store::{ChunkStore, Lifetime};
-use frond_tree::{Bounds, Direction, Edit, Edits, Tree, TreeError, TreeFormat, Value};
+use frond_tree::{Bounds, ContentRef, Direction, Edit, Edits, Tree, TreeError, TreeFormat, Value};
 
 use crate::courtesy::in_bits;
 use crate::current::View;
@@ -56,6 +56,36 @@ impl Snapshot {
     /// Returns the value of `key`.
     pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
         self.aged(|| self.find(tree, key))
+    }
+
+    /// As `get`, with the value's bytes lent to `look` wherever they lie. What it returns counts only if this does not
+    /// fail.
+    pub fn look<T>(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, EngineError> {
+        self.aged(|| {
+            let (base, store) = (self.base(tree)?, &*self.view.store);
+            let mut written = self.view.state.find_recent((tree, base), key, self.sequence);
+            if written.is_none() {
+                written = base.find_in_runs(store, key)?;
+            }
+            if let Some(written) = written {
+                let bytes = written.map(|value| value.read(store)).transpose()?;
+                return Ok(bytes.map(|bytes| look(&bytes)));
+            }
+            let looked = base.tree.look(store, key, |entry| match entry.content {
+                ContentRef::Inline(bytes) => Ok(look(bytes)),
+                content => Err((look, Value { flags: entry.flags, content: content.owned() })),
+            })?;
+            Ok(match looked {
+                Some(Ok(looked)) => Some(looked),
+                Some(Err((look, value))) => Some(look(&value.read(store)?)),
+                None => None,
+            })
+        })
     }
 
     /// Reads, and passes on what was found, unless it may be incomplete.

@@ -8,7 +8,9 @@
 //!    each of them. A front's chunks are detached, so that nothing of a hit is shared.
 //! 3. Who has a [`WeakChunk`](crate::WeakChunk) uses what is cached without asking (a tree's trunk does). It asks once
 //!    after each time that the clock's hand has passed, and a chunk so used is spared once.
-//! 4. When the cache is full, who reads a chunk for a small part of it, as point reads do, has it kept only where it was
+//! 4. What is used most is *pinned* by those who use it ([`Chunk::pin`]), and stays until they let go: they take of a room
+//!    for no more than a part of the cache ([`ChunkStore::leaf_room`](crate::ChunkStore::leaf_room)).
+//! 5. When the cache is full, who reads a chunk for a small part of it, as point reads do, has it kept only where it was
 //!    missed lately ([`crate::missed`]).
 //!
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
@@ -83,7 +85,7 @@ impl Lifecycle<ChunkHash, Chunk> for SecondLook {
     type RequestState = Vec<Chunk>;
 
     fn is_pinned(&self, _hash: &ChunkHash, chunk: &Chunk) -> bool {
-        chunk.take_used()
+        chunk.is_pinned() || chunk.take_used()
     }
 
     fn on_evict(&self, evicted: &mut Vec<Chunk>, _hash: ChunkHash, chunk: Chunk) {

@@ -15,7 +15,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
@@ -89,6 +89,10 @@ struct Inner {
     kind: ChunkKind,
     /// See [`Chunk::note_use`].
     is_used: AtomicBool,
+    /// See [`Chunk::is_busy`].
+    uses: AtomicU8,
+    /// See [`Chunk::pin`].
+    pins: AtomicU8,
     /// See [`Chunk::mark`].
     mark: AtomicU64,
     /// See [`Chunk::derived`].
@@ -110,6 +114,8 @@ enum Derived {
 }
 
 const DERIVED_NEAR_BYTES: usize = 86;
+/// Of a chunk that was used so often others will want it, too.
+const BUSY_USES: u8 = 16;
 
 /// A chunk that is in memory as long as others keep it there.
 #[derive(Default)]
@@ -187,6 +193,8 @@ impl Chunk {
             payload_offset: u32::try_from(payload_offset).expect("a chunk is smaller than 4 GB"),
             kind,
             is_used: AtomicBool::new(false),
+            uses: AtomicU8::new(0),
+            pins: AtomicU8::new(0),
             mark: AtomicU64::new(0),
             derived: OnceLock::new(),
             hash,
@@ -202,6 +210,8 @@ impl Chunk {
             payload_offset: *payload_offset,
             kind: *kind,
             is_used: AtomicBool::new(false),
+            uses: AtomicU8::new(0),
+            pins: AtomicU8::new(0),
             mark: AtomicU64::new(mark.load(Ordering::Relaxed)),
             derived: derived.clone(),
             hash: *hash,
@@ -328,6 +338,32 @@ impl Chunk {
     pub fn note_use(&self) -> bool {
         // Looked at first: processors that use one chunk needn't all write to it.
         self.0.is_used.load(Ordering::Relaxed) || self.0.is_used.swap(true, Ordering::Relaxed)
+    }
+
+    /// Counts a use, and tells whether there were many. Uses that come at once may be counted as one.
+    pub fn is_busy(&self) -> bool {
+        let uses = self.0.uses.load(Ordering::Relaxed);
+        if uses < BUSY_USES {
+            self.0.uses.store(uses + 1, Ordering::Relaxed);
+        }
+        BUSY_USES <= uses
+    }
+
+    /// Keeps a cache from dropping the chunk, until `unpin` has been called as often. False if too many do so already.
+    pub fn pin(&self) -> bool {
+        let add = |pins: u8| pins.checked_add(1);
+        self.0.pins.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+
+    /// Takes one `pin` back; the cache spares the chunk once more.
+    pub fn unpin(&self) {
+        self.0.is_used.store(true, Ordering::Relaxed);
+        let before = self.0.pins.fetch_sub(1, Ordering::Relaxed);
+        debug_assert_ne!(before, 0);
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.0.pins.load(Ordering::Relaxed) != 0
     }
 
     /// Whether a use was noted since this was asked last.

@@ -122,6 +122,10 @@ impl<L: StoreLayer> ChunkStore for L {
         self.inner().room()
     }
 
+    fn leaf_room(&self) -> Option<&Arc<Room>> {
+        self.inner().leaf_room()
+    }
+
     fn counters(&self) -> StoreCounters {
         self.inner().counters()
     }

@@ -154,6 +154,11 @@ pub trait ChunkStore: Send + Sync {
         None
     }
 
+    /// How much of the store's cache readers may [pin](Chunk::pin), where it has one.
+    fn leaf_room(&self) -> Option<&Arc<Room>> {
+        None
+    }
+
     /// Returns what the store has done since it was opened.
     fn counters(&self) -> StoreCounters;
 }

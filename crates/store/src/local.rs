@@ -90,6 +90,7 @@ pub struct LocalStore {
     index: RwLock<Index>,
     cache: ChunkCache,
     room: Arc<Room>,
+    leaf_room: Arc<Room>,
     pages: PageCache,
     writer: Mutex<Writer>,
     publisher: Mutex<Publisher>,
@@ -467,6 +468,10 @@ impl ChunkStore for LocalStore {
 
     fn room(&self) -> Option<&Arc<Room>> {
         Some(&self.room)
+    }
+
+    fn leaf_room(&self) -> Option<&Arc<Room>> {
+        Some(&self.leaf_room)
     }
 
     fn counters(&self) -> StoreCounters {

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-use crate::target::{
-    Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue, WRITE_BUFFER_BYTES,
-};
+use crate::target::{Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue};
 
 const POLL: Duration = Duration::from_millis(20);
 /// A compaction that ends may make the next one due: so many quiet looks in a row are rest.
@@ -17,6 +15,7 @@ const QUIET_LOOKS: u32 = 10;
 pub struct Fjall {
     database: Database,
     keyspaces: Vec<Keyspace>,
+    memtable_bytes: u64,
 }
 
 impl Fjall {
@@ -26,12 +25,13 @@ impl Fjall {
             .cache_size(settings.cache_bytes)
             .worker_threads(2)
             .open()?;
-        let options = || KeyspaceCreateOptions::default().max_memtable_size(WRITE_BUFFER_BYTES);
+        let options =
+            || KeyspaceCreateOptions::default().max_memtable_size(settings.write_buffer_bytes);
         let keyspaces: Result<Vec<Keyspace>, fjall::Error> = (0..settings.tree_count)
             .map(|tree| database.keyspace(&format!("tree-{tree}"), options))
             .collect();
         let keyspaces = keyspaces?;
-        Ok(Fjall { database, keyspaces })
+        Ok(Fjall { database, keyspaces, memtable_bytes: settings.write_buffer_bytes })
     }
 }
 
@@ -39,7 +39,7 @@ impl Target for Fjall {
     fn description(&self) -> String {
         format!(
             "fjall 3.1: a keyspace for each tree, LZ4, memtables of {} MB each, 2 workers",
-            WRITE_BUFFER_BYTES >> 20
+            self.memtable_bytes >> 20
         )
     }
 

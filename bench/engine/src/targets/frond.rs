@@ -6,9 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use frond_engine::{Durability, Engine, EngineError, EngineOptions, ReclaimOptions, Stage, TreeId};
 use frond_store::io::Machine;
-use frond_tree::{
-    Bounds, Content, ContentRef, Direction, Entry, EntryRef, Tree, TreeFormat, Value,
-};
+use frond_tree::{Bounds, ContentRef, Direction, Entry, EntryRef, Tree, TreeFormat, Value};
 
 use crate::document;
 use crate::measure;
@@ -36,8 +34,12 @@ pub struct Frond {
 impl Frond {
     /// Opens an empty directory and makes the trees.
     pub fn open(settings: &Settings<'_>) -> Result<Frond, Failure> {
-        let options =
-            EngineOptions { cache_bytes: settings.cache_bytes, ..EngineOptions::default() };
+        let usual = EngineOptions::default();
+        let options = EngineOptions {
+            cache_bytes: settings.cache_bytes,
+            memtable_bytes_max: usual.memtable_bytes_max.min(settings.write_buffer_bytes),
+            ..usual
+        };
         let engine = Engine::open(&Machine::system(settings.directory)?, options)?;
         let mut trees = Vec::new();
         let mut transaction = engine.begin();
@@ -208,15 +210,7 @@ impl Session for FrondSession<'_> {
         key: &[u8],
         visit: &mut VisitValue<'_>,
     ) -> Result<bool, Failure> {
-        let snapshot = self.0.engine.snapshot();
-        let Some(value) = snapshot.get(self.0.trees[tree], key)? else {
-            return Ok(false);
-        };
-        match &value.content {
-            Content::Inline(bytes) => visit(bytes),
-            _ => visit(&snapshot.read(&value)?),
-        }
-        Ok(true)
+        Ok(self.0.engine.snapshot().look(self.0.trees[tree], key, visit)?.is_some())
     }
 
     fn range(

@@ -16,8 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::target::{
-    Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue, WRITE_BUFFER_BYTES,
-    WRITE_BUFFERS_WAITING,
+    Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue, WRITE_BUFFERS_WAITING,
 };
 
 /// `rocksdb_lz4_compression` in `rocksdb/c.h`.
@@ -131,6 +130,7 @@ pub struct RocksDb {
     synced: Handle,
     read: Handle,
     directory: std::path::PathBuf,
+    write_buffer_bytes: u64,
 }
 
 // SAFETY: RocksDB synchronises a database and its unchanging options itself.
@@ -150,7 +150,7 @@ impl RocksDb {
             let options = rocksdb_options_create();
             rocksdb_options_set_create_if_missing(options, 1);
             rocksdb_options_set_max_background_jobs(options, 2);
-            rocksdb_options_set_write_buffer_size(options, WRITE_BUFFER_BYTES as usize);
+            rocksdb_options_set_write_buffer_size(options, settings.write_buffer_bytes as usize);
             let buffers = WRITE_BUFFERS_WAITING as c_int + 1;
             rocksdb_options_set_max_write_buffer_number(options, buffers);
             rocksdb_options_set_compression(options, LZ4);
@@ -162,7 +162,8 @@ impl RocksDb {
             rocksdb_writeoptions_set_sync(synced, 1);
             let read = rocksdb_readoptions_create();
             let directory = settings.directory.to_owned();
-            Ok(RocksDb { db, options, synced, read, directory })
+            let write_buffer_bytes = settings.write_buffer_bytes;
+            Ok(RocksDb { db, options, synced, read, directory, write_buffer_bytes })
         }
     }
 
@@ -193,7 +194,7 @@ impl Target for RocksDb {
         format!(
             "RocksDB 7.8 (the system's): one column family, LZ4, Bloom filters of {BLOOM_BITS} bits, \
              write buffers 1 + {WRITE_BUFFERS_WAITING} of {} MB, dynamic levels, 2 background jobs",
-            WRITE_BUFFER_BYTES >> 20
+            self.write_buffer_bytes >> 20
         )
     }
 

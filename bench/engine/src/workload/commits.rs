@@ -21,8 +21,7 @@ const VALUE_BYTES: usize = 100;
 
 /// Measures one target.
 pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure> {
-    let settings =
-        Settings { directory: context.directory, tree_count: TREE_COUNT, cache_bytes: CACHE_BYTES };
+    let settings = Settings::new(context.directory, TREE_COUNT, CACHE_BYTES);
     let Some(target) = targets::open(context.target, &settings)? else {
         return Ok(false);
     };

@@ -36,7 +36,7 @@ fn data_bytes(context: &Context<'_>) -> u64 {
 
 fn run(context: &Context<'_>, cache_bytes: u64, figures: &mut Figures) -> Result<bool, Failure> {
     let (count, data_bytes) = (context.scale.scan_entries, data_bytes(context));
-    let settings = Settings { directory: context.directory, tree_count: 1, cache_bytes };
+    let settings = Settings::new(context.directory, 1, cache_bytes);
     let generated = {
         let meter = Meter::start()?;
         entries(count).for_each(drop);

@@ -31,7 +31,7 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     }
     let count = context.scale.scan_entries;
     let cache_bytes = count * 116 * 4;
-    let settings = Settings { directory: context.directory, tree_count: 1, cache_bytes };
+    let settings = Settings::new(context.directory, 1, cache_bytes);
     let frond = Frond::open(&settings)?;
     frond.load(0, &mut (0..count).map(|number| (key(number), value(number))))?;
     let engine = frond.engine();

@@ -35,8 +35,7 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     if context.target != "frond" {
         return Ok(false);
     }
-    let settings =
-        Settings { directory: context.directory, tree_count: 0, cache_bytes: CACHE_BYTES };
+    let settings = Settings::new(context.directory, 0, CACHE_BYTES);
     let frond = Frond::open(&settings)?;
     let engine = frond.engine();
     let documents = engine.local_format();

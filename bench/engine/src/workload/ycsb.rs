@@ -1,9 +1,11 @@
 //! YCSB's workloads A, B and C: reads and updates of records of 1 KB, skewed.
 //!
 //! C reads only, B updates 5 % and A 50 %; an update replaces the whole record in a synced
-//! transaction. Keys are spread over the tree (scrambled Zipf). C comes first, on data at rest. Both
+//! transaction. Keys are spread over the tree (scrambled Zipf). C comes first, on data at rest. Two
 //! sizes have the same records; the cache holds all of them with room, or a quarter. The file
-//! system's cache isn't limited, on any side: a miss costs a call, not a seek.
+//! system's cache isn't limited then, on any side: a miss costs a call, not a seek. The third has ten times as many, and a
+//! quarter of their bytes is all the memory that there is, for the process and for the file system's cache of
+//! its files, from before the load on; an engine's own cache gets three eighths of that. A miss is a read from the disk.
 
 use std::time::Instant;
 
@@ -14,14 +16,20 @@ use crate::measure::{self, Meter};
 use crate::random::{Random, Zipf, scramble};
 use crate::target::{Failure, Put, Settings, Target};
 use crate::targets;
-use crate::workload::Context;
+use crate::workload::{Context, Scale};
 
 const THREADS: [u64; 3] = [1, 8, 32];
 const VALUE_BYTES: usize = 1_000;
 const KEY_BYTES: usize = 23;
+const RECORD_BYTES: u64 = (VALUE_BYTES + KEY_BYTES) as u64;
 /// Workload and share of updates, in percent.
 const MIXES: [(&str, u64); 3] = [("C", 0), ("B", 5), ("A", 50)];
 const READS_WARMING: u64 = 3;
+/// How many times more records there are where all memory is limited.
+const LIMITED_RECORDS: u64 = 10;
+const LIMITED_WARMING_THREADS: u64 = 8;
+/// Of which RocksDB may have five, Frond four.
+const LIMITED_WRITE_BUFFER_BYTES: u64 = 16 << 20;
 
 /// The cache holds everything.
 pub fn run_in_memory(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure> {
@@ -33,21 +41,56 @@ pub fn run_beyond_memory(context: &Context<'_>, figures: &mut Figures) -> Result
     run(context, data_bytes(context) / 4, figures)
 }
 
+/// All memory is a quarter, and the cache three eighths of that: what is left is for write buffers, filters and the file
+/// system's cache.
+pub fn run_in_limits(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure> {
+    let records = context.scale.records * LIMITED_RECORDS;
+    let limited = Context { scale: Scale { records, ..context.scale }, ..*context };
+    let cache_bytes = limit_bytes(&context.scale) / 8 * 3;
+    let settings = Settings {
+        write_buffer_bytes: LIMITED_WRITE_BUFFER_BYTES,
+        ..Settings::new(context.directory, 1, cache_bytes)
+    };
+    let Some(target) = targets::open(context.target, &settings)? else {
+        return Ok(false);
+    };
+    load(&*target, records)?;
+    work(&*target, &limited, LIMITED_WARMING_THREADS, 0)?;
+    measure_all(&*target, &limited, cache_bytes, figures)?;
+    Ok(true)
+}
+
+/// How much memory there is for `run_in_limits`.
+pub fn limit_bytes(scale: &Scale) -> u64 {
+    scale.records * LIMITED_RECORDS * RECORD_BYTES / 4
+}
+
 fn data_bytes(context: &Context<'_>) -> u64 {
-    context.scale.records * (VALUE_BYTES + KEY_BYTES) as u64
+    context.scale.records * RECORD_BYTES
 }
 
 fn run(context: &Context<'_>, cache_bytes: u64, figures: &mut Figures) -> Result<bool, Failure> {
-    let settings = Settings { directory: context.directory, tree_count: 1, cache_bytes };
+    let settings = Settings::new(context.directory, 1, cache_bytes);
     let Some(target) = targets::open(context.target, &settings)? else {
         return Ok(false);
     };
     load(&*target, context.scale.records)?;
     warm(&*target, context)?;
+    measure_all(&*target, context, cache_bytes, figures)?;
+    Ok(true)
+}
+
+fn measure_all(
+    target: &dyn Target,
+    context: &Context<'_>,
+    cache_bytes: u64,
+    figures: &mut Figures,
+) -> Result<(), Failure> {
     for (mix, updates) in MIXES {
         for threads in context.scale.threads(THREADS) {
-            let meter = Meter::start()?;
-            let mut latencies = work(&*target, context, threads, updates)?;
+            let (meter, read_before) = (Meter::start()?, measure::disk_read_bytes()?);
+            let mut latencies = work(target, context, threads, updates)?;
+            let read = measure::disk_read_bytes()? - read_before;
             let cost = meter.cost()?;
             let count = latencies.count() as f64;
             let title = format!("{mix}, {threads} thread{}", if threads == 1 { "" } else { "s" });
@@ -55,6 +98,9 @@ fn run(context: &Context<'_>, cache_bytes: u64, figures: &mut Figures) -> Result
             figures.cost(format!("{title}: p99, µs"), latencies.micros_at(0.99));
             let micros = cost.cpu_seconds / count * 1e6;
             figures.cost(format!("{title}: CPU an operation, µs"), micros);
+            if read > 0 {
+                figures.cost(format!("{title}: KB read an operation"), read as f64 / 1e3 / count);
+            }
         }
     }
     figures.cost("memory at most, MB", measure::memory_bytes_max()? as f64 / 1e6);
@@ -63,7 +109,7 @@ fn run(context: &Context<'_>, cache_bytes: u64, figures: &mut Figures) -> Result
     for (name, value) in target.counters() {
         figures.fact(format!("counted: {name}"), value);
     }
-    Ok(true)
+    Ok(())
 }
 
 /// The key of a record, as long as YCSB's: `user` and a number.

@@ -117,17 +117,30 @@ impl Base {
 
     /// What the runs and the tree say of `key`.
     pub fn get(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<Option<Value>, TreeError> {
+        match self.find_in_runs(store, key)? {
+            Some(written) => Ok(written),
+            None => self.tree.get(store, key),
+        }
+    }
+
+    /// What the runs say of `key`.
+    pub fn find_in_runs(
+        &self,
+        store: &dyn ChunkStore,
+        key: &[u8],
+    ) -> Result<Option<Option<Value>>, TreeError> {
         if !self.runs.is_empty() {
             self.note_read();
             let hash = KeyHash::new(key);
             let done_to = self.rounds.done_to(key);
             for run in self.runs.iter().take_while(|run| done_to < run.upto) {
-                if let Some(value) = run.get(store, key, hash)? {
-                    return Ok(value);
+                let found = run.get(store, key, hash)?;
+                if found.is_some() {
+                    return Ok(found);
                 }
             }
         }
-        self.tree.get(store, key)
+        Ok(None)
     }
 
     /// Notes that somebody reads: runs are kept few for those who do.

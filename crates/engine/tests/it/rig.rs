@@ -103,8 +103,11 @@ pub fn delete(transaction: &mut Transaction, tree: TreeId, key: &str) {
 
 /// Reads a small value.
 pub fn get(snapshot: &Snapshot, tree: TreeId, key: &str) -> Option<String> {
-    let value = snapshot.get(tree, key.as_bytes()).unwrap()?;
-    Some(String::from_utf8(snapshot.read(&value).unwrap().to_vec()).unwrap())
+    let value = snapshot.get(tree, key.as_bytes()).unwrap();
+    let bytes = value.map(|value| snapshot.read(&value).unwrap());
+    let lent = snapshot.look(tree, key.as_bytes(), <[u8]>::to_vec).unwrap();
+    assert_eq!(lent.as_deref(), bytes.as_deref());
+    bytes.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
 }
 
 /// Reads a whole tree, both ways, by count and by point reads, and checks that they agree.
@@ -121,7 +124,9 @@ pub fn content(snapshot: &Snapshot, tree: TreeId) -> Content {
     let mut content = Content::new();
     for entry in ascending {
         assert_eq!(snapshot.get(tree, &entry.key).unwrap().as_ref(), Some(&entry.value));
-        content.insert(entry.key, snapshot.read(&entry.value).unwrap());
+        let bytes = snapshot.read(&entry.value).unwrap();
+        assert_eq!(snapshot.look(tree, &entry.key, |lent| lent == bytes).unwrap(), Some(true));
+        content.insert(entry.key, bytes);
     }
     content
 }

@@ -32,6 +32,8 @@ use crate::session::Sessions;
 
 /// The room is such a part of the bytes for the cache.
 const ROOM_SHARE: u64 = 16;
+/// Chunks of such a part of the cache's bytes may be pinned in it.
+const LEAF_ROOM_SHARE: u64 = 4;
 
 pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStore, StoreError> {
     let disk = Arc::clone(&machine.disk);
@@ -55,6 +57,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         index: RwLock::new(loaded.index),
         cache: ChunkCache::new(options.cache_bytes - room_bytes),
         room: Room::new(room_bytes),
+        leaf_room: Room::new(options.cache_bytes / LEAF_ROOM_SHARE),
         pages: loaded.pages,
         writer: Mutex::new(writer),
         publisher: Mutex::new(Publisher { manifest, packs: loaded.packs, batches: 0 }),

@@ -208,6 +208,17 @@ pub enum ContentRef<'a> {
     },
 }
 
+impl ContentRef<'_> {
+    /// The content, copied.
+    pub fn owned(self) -> Content {
+        match self {
+            ContentRef::Inline(bytes) => Content::Inline(Bytes::copy_from_slice(bytes)),
+            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
+            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
+        }
+    }
+}
+
 /// What a parent knows of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MapChild {
@@ -470,7 +481,7 @@ impl MapNode {
     }
 
     #[inline]
-    fn entry_in(&self, range: Range<usize>) -> EntryRef<'_> {
+    pub(super) fn entry_in(&self, range: Range<usize>) -> EntryRef<'_> {
         let entry = &self.payload()[range];
         let (key, content) = entry[LEAF_KEY..].split_at(u16_at(entry, ENTRY_KEY_BYTES) as usize);
         let reference = || self.chunk.reference(u32_at(content, OUTLINE_REFERENCE) as usize);
@@ -506,12 +517,21 @@ impl MapNode {
 
     /// The value of `key` in a leaf whose entries may be unchecked, if it is there.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Value>, TreeError> {
-        let Some(range) = self.find(key) else { return Ok(None) };
-        self.check_entry_in(&range)?;
-        Ok(Some(self.value_in(range)))
+        self.look(key, MapNode::value_in)
     }
 
-    fn value_in(&self, range: Range<usize>) -> Value {
+    /// As `get`; `look` is told where in this node the entry lies.
+    pub(super) fn look<T>(
+        &self,
+        key: &[u8],
+        look: impl FnOnce(&MapNode, Range<usize>) -> T,
+    ) -> Result<Option<T>, TreeError> {
+        let Some(range) = self.find(key) else { return Ok(None) };
+        self.check_entry_in(&range)?;
+        Ok(Some(look(self, range)))
+    }
+
+    pub(super) fn value_in(&self, range: Range<usize>) -> Value {
         let entry = self.entry_in(range.clone());
         let content_start = range.start + LEAF_KEY + entry.key.len();
         let content = match entry.content {

@@ -10,7 +10,10 @@
 //! 2. There it finds a link to the leaf, which is weak: leaves belong to the store's cache, which may drop them, or not
 //!    keep them at all. It is asked for a leaf when it isn't in memory any more, and for the first use after it has looked
 //!    for what to drop.
-//! 3. Where a node isn't linked yet, the store is asked for it, and it is linked if the store's
+//! 3. A leaf that is read again and again is pinned in the cache and linked for good, as long as the store's
+//!    [leaf room](ChunkStore::leaf_room) lasts. A read borrows it, too: then it writes nothing that others read. (Each way
+//!    to a weak link's leaf counts up and down, and locks: six writes to lines that other processors want.)
+//! 4. Where a node isn't linked yet, the store is asked for it, and it is linked if the store's
 //!    [`Room`](frond_store::Room) has memory left for it. If not, the read goes on as [`Tree::get`] does.
 //!
 //! *Thread safety*: read by any number of threads. Links between interior nodes are made once, so they are read without
@@ -20,6 +23,7 @@
 //! those that come first, which are those that are read most, or nearly.
 
 use std::ops::Deref;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use frond_store::chunk::CHUNK_FIELDS_BYTES;
@@ -28,7 +32,7 @@ use frond_store::{Chunk, ChunkStore, Glimpse, Taken, WeakChunk};
 use crate::error::TreeError;
 use crate::map::Tree;
 use crate::map::heads::{self, Heads};
-use crate::map::node::MapNode;
+use crate::map::node::{EntryRef, MapNode};
 use crate::map::search::SearchNode;
 use crate::value::Value;
 
@@ -53,11 +57,22 @@ struct Branch {
 
 enum Children {
     Branches(Box<[BranchLink]>),
-    Leaves(Box<[LeafLink]>),
+    Leaves(LeafLinks),
 }
+
+/// Apart from each other: what is read by all isn't in a line with what is written.
+struct LeafLinks {
+    pinned: Box<[OnceLock<PinnedLeaf>]>,
+    weak: Box<[LeafLink]>,
+    room: Option<Taken>,
+}
+
+struct PinnedLeaf(MapNode);
 
 #[derive(Default)]
 struct LeafLink(Mutex<WeakChunk>);
+
+const LEAF_LINK_BYTES: usize = size_of::<OnceLock<PinnedLeaf>>() + size_of::<LeafLink>();
 
 /// Where a read goes on.
 enum Next<'a> {
@@ -104,12 +119,34 @@ impl Trunk {
     /// # Errors
     /// As there.
     pub fn get(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<Option<Value>, TreeError> {
+        self.find(store, key, MapNode::value_in)
+    }
+
+    /// As `get`, without taking a share in the leaf: `look` is lent the entry where it lies.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn look<T>(
+        &self,
+        store: &dyn ChunkStore,
+        key: &[u8],
+        look: impl FnOnce(EntryRef<'_>) -> T,
+    ) -> Result<Option<T>, TreeError> {
+        self.find(store, key, |leaf, range| look(leaf.entry_in(range)))
+    }
+
+    fn find<T>(
+        &self,
+        store: &dyn ChunkStore,
+        key: &[u8],
+        look: impl FnOnce(&MapNode, Range<usize>) -> T,
+    ) -> Result<Option<T>, TreeError> {
         let load_root = || SearchNode::load(store, self.tree.root);
         let mut next = self.root.follow(store, load_root)?;
         loop {
             let branch = match next {
                 Next::Branch(branch) => branch,
-                Next::Node(node) => return node.get(store, key),
+                Next::Node(node) => return node.look(store, key, look),
             };
             let position = branch.lower_bound(key);
             if position == branch.node.entry_count() {
@@ -119,9 +156,10 @@ impl Trunk {
                 Children::Branches(links) => {
                     links[position].follow(store, || branch.load_child(store, position))?
                 }
-                Children::Leaves(links) => {
-                    Next::Node(links[position].follow(branch, store, position)?)
-                }
+                Children::Leaves(links) => match links.pinned[position].get() {
+                    Some(PinnedLeaf(leaf)) => return leaf.look(key, look),
+                    None => Next::Node(links.follow(branch, store, position)?),
+                },
             };
         }
     }
@@ -153,13 +191,17 @@ impl Branch {
         if node.is_leaf() {
             return None;
         }
-        let link_bytes = if is_lowest { size_of::<LeafLink>() } else { size_of::<BranchLink>() };
+        let link_bytes = if is_lowest { LEAF_LINK_BYTES } else { size_of::<BranchLink>() };
         let bytes = node.chunk().encoded().len() + heads::bytes_max(count) + count * link_bytes;
         let fields_bytes = size_of::<Branch>() as u64 + CHUNK_FIELDS_BYTES;
         let taken = room.take(bytes as u64 + fields_bytes)?;
         let heads = heads::of_children((0..count).map(|position| node.key(position)));
         let children = if is_lowest {
-            Children::Leaves((0..count).map(|_| LeafLink::default()).collect())
+            Children::Leaves(LeafLinks {
+                pinned: (0..count).map(|_| OnceLock::new()).collect(),
+                weak: (0..count).map(|_| LeafLink::default()).collect(),
+                room: store.leaf_room().and_then(|room| room.take(0)),
+            })
         } else {
             Children::Branches((0..count).map(|_| BranchLink::default()).collect())
         };
@@ -181,7 +223,7 @@ impl Branch {
     }
 }
 
-impl LeafLink {
+impl LeafLinks {
     /// The leaf that this leads to, the child of `parent` at `position`; from the store if it isn't in memory any more.
     fn follow(
         &self,
@@ -189,17 +231,40 @@ impl LeafLink {
         store: &dyn ChunkStore,
         position: usize,
     ) -> Result<SearchNode, TreeError> {
-        let linked = self.0.try_lock().ok().and_then(|link| link.upgrade());
+        let link = &self.weak[position];
+        let linked = link.0.try_lock().ok().and_then(|link| link.upgrade());
         if let Some(chunk) = linked.filter(Chunk::note_use) {
-            return SearchNode::open_under(&parent.node, chunk);
+            let leaf = SearchNode::open_under(&parent.node, chunk)?;
+            self.pin_if_busy(position, &leaf);
+            return Ok(leaf);
         }
         let Glimpse { chunk, is_kept } = store.glimpse(parent.node.child_hash(position))?;
         if is_kept {
-            self.set(&chunk, parent);
+            link.set(&chunk, parent);
         }
         SearchNode::open_under(&parent.node, chunk)
     }
 
+    fn pin_if_busy(&self, position: usize, leaf: &SearchNode) {
+        let leaf = leaf.node();
+        let bytes = leaf.chunk().encoded().len() as u64 + CHUNK_FIELDS_BYTES;
+        // Who gets there at once takes room twice: it is back with the trunk.
+        if leaf.chunk().is_busy()
+            && self.room.as_ref().is_some_and(|room| room.more(bytes))
+            && leaf.chunk().pin()
+        {
+            _ = self.pinned[position].set(PinnedLeaf(leaf.clone()));
+        }
+    }
+}
+
+impl Drop for PinnedLeaf {
+    fn drop(&mut self) {
+        self.0.chunk().unpin();
+    }
+}
+
+impl LeafLink {
     fn set(&self, leaf: &Chunk, parent: &Branch) {
         if let Ok(mut link) = self.0.try_lock()
             // When the cache has dropped the leaf, its fields stay.

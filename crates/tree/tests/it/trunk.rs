@@ -124,3 +124,33 @@ fn trees_without_interior_nodes_are_read_too() {
     assert_eq!(one.get(&*store, &key(2)).unwrap(), None);
     assert!(!one.is_grown());
 }
+
+/// The cache has room for a part of the leaves.
+#[test]
+fn leaves_that_are_read_again_and_again_are_pinned() {
+    const CACHE_BYTES: u64 = 400 << 10;
+    const READS: u32 = 40;
+    let (store, tree) = build(CACHE_BYTES);
+    let room = store.leaf_room().unwrap();
+    let is_free = || room.take(CACHE_BYTES / 4).is_some();
+    let trunk = Trunk::new(tree);
+    let read = |number| {
+        let seen = trunk.look(&*store, &key(number * 2), |entry| entry.content.owned()).unwrap();
+        assert_eq!(seen, tree.get(&*store, &key(number * 2)).unwrap().map(|value| value.content));
+        assert_eq!(trunk.look(&*store, &key(number * 2 + 1), |_| ()).unwrap(), None);
+    };
+    let busy = [10, 1010, 2010];
+    assert!(is_free());
+    (0..READS).for_each(|_| busy.into_iter().for_each(read));
+    assert!(!is_free());
+    (0..COUNT).for_each(read);
+    let asked = store.counters().chunks_read;
+    busy.into_iter().for_each(|number| _ = trunk.look(&*store, &key(number * 2), |_| ()).unwrap());
+    assert_eq!(store.counters().chunks_read, asked, "they are there after all others were read");
+    for _ in 0..READS {
+        (0..COUNT).for_each(read);
+    }
+    assert!(room.take_refused(), "not all were pinned");
+    drop(trunk);
+    assert!(is_free());
+}
