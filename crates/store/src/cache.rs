@@ -10,14 +10,15 @@
 //!    after each time that the clock's hand has passed, and a chunk so used is spared once.
 //! 4. What is used most is *pinned* by those who use it ([`Chunk::pin`]), and stays until they let go: they take of a room
 //!    for no more than a part of the cache ([`ChunkStore::leaf_room`](crate::ChunkStore::leaf_room)).
-//! 5. When the cache is full, who reads a chunk for a small part of it, as point reads do, has it kept only where it was
-//!    missed lately ([`crate::missed`]).
+//! 5. When the cache is half full, who reads a chunk for a small part of it, as point reads do, has it kept only where it
+//!    was missed lately ([`crate::missed`]). If not, that part is kept alone ([`Chunk::part`]): of what is read at
+//!    places that lie apart, far more fits. What is read at many places of a chunk brings the chunk back.
 //!
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
 //! interior node for one that nobody reads; so every so often a hit asks it too.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, Weighter};
@@ -26,11 +27,18 @@ use crate::chunk::{CHUNK_FIELDS_BYTES, Chunk, ChunkHash, DERIVED_SHARE};
 use crate::index::NameHasherBuilder;
 use crate::lane::{LANE_COUNT, Lane, lane};
 use crate::missed::Missed;
+use crate::part::PartName;
 
 /// What an entry costs beside its bytes: the chunk's fields, its name and the cache's own.
 const ENTRY_BYTES: u64 = CHUNK_FIELDS_BYTES + 96;
-/// For the cache's first guess at how many entries it will hold.
+/// What a part costs more: readers hold its bytes by a count of their own.
+const SHARED_BYTES: u64 = 32;
 const CHUNK_BYTES_TYPICAL: u64 = 8 << 10;
+/// Of what was dropped, the cache remembers half as many names as it expects to hold: for parts of chunks more than
+/// for chunks.
+const PARTS_A_CHUNK: usize = 4;
+/// From this part of its bytes on the cache is taken to be full.
+const FULL_SHARE: u64 = 2;
 /// A chunk with so many references is an interior node, or as good as one.
 const REFERENCES_MIN: usize = 8;
 /// All fronts together hold about so much of the cache's bytes, if their chunks are as large as this.
@@ -50,10 +58,23 @@ const MISSED_SHARE: usize = 2;
 
 /// Most recently and most often used chunks.
 pub(crate) struct ChunkCache {
-    cache: Cache<ChunkHash, Chunk, ByBytes, NameHasherBuilder, SecondLook>,
+    cache: Cache<Name, Chunk, ByBytes, NameHasherBuilder, SecondLook>,
     fronts: [Lane<Mutex<Front>>; LANE_COUNT],
-    is_full: Arc<AtomicBool>,
+    is_full: AtomicBool,
     missed: Missed,
+}
+
+/// What a chunk, or a part of one, is found by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Name {
+    chunk: ChunkHash,
+    part: PartName,
+}
+
+impl Name {
+    fn of(chunk: ChunkHash) -> Name {
+        Name { chunk, part: PartName::WHOLE }
+    }
 }
 
 /// A chunk's slot follows from its name.
@@ -67,33 +88,35 @@ struct Front {
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<ChunkHash, Chunk> for ByBytes {
-    fn weight(&self, _hash: &ChunkHash, chunk: &Chunk) -> u64 {
+impl Weighter<Name, Chunk> for ByBytes {
+    fn weight(&self, _name: &Name, chunk: &Chunk) -> u64 {
         let bytes = chunk.encoded().len();
+        if chunk.is_part() {
+            return allocated(bytes) as u64 + SHARED_BYTES + ENTRY_BYTES;
+        }
         (bytes + bytes / DERIVED_SHARE) as u64 + ENTRY_BYTES
     }
 }
 
-/// Spares a chunk once if it was used by a way that the cache proper doesn't see ([`Chunk::note_use`]).
-#[derive(Clone, Default)]
-struct SecondLook {
-    has_evicted: Arc<AtomicBool>,
+/// What the allocator takes for so many bytes: it has four sizes from one power of two to the next.
+fn allocated(bytes: usize) -> usize {
+    bytes.next_multiple_of((bytes.next_power_of_two() / 8).max(1))
 }
 
-impl Lifecycle<ChunkHash, Chunk> for SecondLook {
+/// Spares a chunk once if it was used by a way that the cache proper doesn't see ([`Chunk::note_use`]).
+#[derive(Clone)]
+struct SecondLook;
+
+impl Lifecycle<Name, Chunk> for SecondLook {
     /// Dropped when the cache's lock is released.
     type RequestState = Vec<Chunk>;
 
-    fn is_pinned(&self, _hash: &ChunkHash, chunk: &Chunk) -> bool {
+    fn is_pinned(&self, _name: &Name, chunk: &Chunk) -> bool {
         chunk.is_pinned() || chunk.take_used()
     }
 
-    fn on_evict(&self, evicted: &mut Vec<Chunk>, _hash: ChunkHash, chunk: Chunk) {
+    fn on_evict(&self, evicted: &mut Vec<Chunk>, _name: Name, chunk: Chunk) {
         evicted.push(chunk);
-        // Looked at first: all threads read it.
-        if !self.has_evicted.load(Ordering::Relaxed) {
-            self.has_evicted.store(true, Ordering::Relaxed);
-        }
     }
 }
 
@@ -104,11 +127,11 @@ impl ChunkCache {
         let slots = bytes_max / FRONT_SHARE / FRONT_CHUNK_BYTES / LANE_COUNT as u64;
         let slots = slots.min(FRONT_SLOTS_MAX) as usize;
         let front = |_| Lane(Mutex::new(Front { slots: vec![None; slots], ..Front::default() }));
-        let second_look = SecondLook::default();
+        let expected = items.saturating_mul(PARTS_A_CHUNK);
         ChunkCache {
-            is_full: Arc::clone(&second_look.has_evicted),
-            cache: Cache::with(items, bytes_max, ByBytes, hasher, second_look),
+            cache: Cache::with(expected, bytes_max, ByBytes, hasher, SecondLook),
             fronts: std::array::from_fn(front),
+            is_full: AtomicBool::new(false),
             missed: Missed::new((items / MISSED_SHARE).max(1)),
         }
     }
@@ -116,20 +139,20 @@ impl ChunkCache {
     pub(crate) fn get(&self, hash: ChunkHash) -> Option<Chunk> {
         // Where two threads share a lane, one of them needn't wait.
         let Ok(mut front) = self.fronts[lane()].0.try_lock() else {
-            return self.cache.get(&hash);
+            return self.cache.get(&Name::of(hash));
         };
         let Front { slots, hits, misses } = &mut *front;
         let Some(slot) = slot(slots, hash) else {
-            return self.cache.get(&hash);
+            return self.cache.get(&Name::of(hash));
         };
         if let Some(chunk) = slot.as_ref().filter(|chunk| chunk.hash() == hash) {
             *hits = hits.wrapping_add(1);
-            if hits.is_multiple_of(HITS_A_TOUCH) && self.cache.get(&hash).is_none() {
-                self.cache.insert(hash, chunk.clone());
+            if hits.is_multiple_of(HITS_A_TOUCH) && self.cache.get(&Name::of(hash)).is_none() {
+                self.insert(chunk.clone());
             }
             return Some(chunk.clone());
         }
-        let chunk = self.cache.get(&hash)?;
+        let chunk = self.cache.get(&Name::of(hash))?;
         if chunk.reference_count() >= REFERENCES_MIN {
             *misses = misses.wrapping_add(1);
             if slot.is_none() || misses.is_multiple_of(MISSES_A_CHANGE) {
@@ -139,9 +162,10 @@ impl ChunkCache {
         Some(chunk)
     }
 
-    /// As `get`, for a chunk that has no place in the fronts.
-    pub(crate) fn get_leaf(&self, hash: ChunkHash) -> Option<Chunk> {
-        self.cache.get(&hash)
+    /// As `get`, for a chunk that has no place in the fronts; or what is kept of it under the name `part`.
+    pub(crate) fn get_part(&self, hash: ChunkHash, part: PartName) -> Option<Chunk> {
+        let whole = self.cache.get(&Name::of(hash));
+        whole.or_else(|| self.cache.get(&Name { chunk: hash, part }))
     }
 
     /// Whether a chunk that was read for a small part of it, and wasn't here, is worth its place.
@@ -150,7 +174,19 @@ impl ChunkCache {
     }
 
     pub(crate) fn insert(&self, chunk: Chunk) {
-        self.cache.insert(chunk.hash(), chunk);
+        self.cache.insert(Name::of(chunk.hash()), chunk);
+        // Looked at first: all threads read it. What is full once is hardly ever empty again.
+        if !self.is_full.load(Ordering::Relaxed)
+            && self.cache.capacity() / FULL_SHARE <= self.cache.weight()
+        {
+            self.is_full.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Keeps what stands for a part of a chunk.
+    pub(crate) fn insert_part(&self, part: PartName, chunk: Chunk) {
+        assert!(chunk.is_part());
+        self.cache.insert(Name { chunk: chunk.hash(), part }, chunk);
     }
 }
 
@@ -228,6 +264,62 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_that_comes_twice_takes_one_place() {
+        let cache = ChunkCache::new(CACHE_BYTES);
+        (0..10_000).for_each(|_| cache.insert(chunk(0, 0)));
+        assert!(cache.wants(chunk(1, 0).hash()), "there is room");
+    }
+
+    #[test]
+    fn parts_stand_for_chunks_that_are_not_here() {
+        let cache = ChunkCache::new(CACHE_BYTES);
+        let whole = chunk(0, 0);
+        let names = [b"one", b"two"].map(|key| PartName::of(key));
+        let parts = names.map(|name| whole.part(&[], &[&name.0.to_le_bytes()]));
+        cache.insert_part(names[0], parts[0].clone());
+        assert_eq!(cache.get_part(whole.hash(), names[0]).as_ref(), Some(&parts[0]));
+        assert_eq!(cache.get_part(whole.hash(), names[1]), None);
+        assert_eq!(cache.get(whole.hash()), None, "who wants all gets no part");
+        cache.insert_part(names[1], parts[1].clone());
+        assert_eq!(cache.get_part(whole.hash(), names[1]).as_ref(), Some(&parts[1]));
+        cache.insert(whole.clone());
+        assert_eq!(cache.get_part(whole.hash(), names[0]).as_ref(), Some(&whole));
+    }
+
+    /// Also of parts that are as small as can be, and of what is used or pinned.
+    #[test]
+    fn chunks_and_parts_share_the_bytes() {
+        let cache = ChunkCache::new(CACHE_BYTES);
+        let mut pinned = Vec::new();
+        for number in 0..20_000u32 {
+            let whole = chunk(number, 0);
+            let name = PartName::of(&number.to_le_bytes());
+            let part = whole.part(&[], &[&vec![7; number as usize % 2_000]]);
+            assert!(ByBytes.weight(&Name { chunk: whole.hash(), part: name }, &part) > 200);
+            if number % 100 == 0 && pinned.len() < 50 && part.pin() {
+                pinned.push((name, part.clone()));
+            }
+            part.note_use();
+            cache.insert_part(name, part);
+            if number % 5 == 0 {
+                cache.insert(whole);
+            }
+            assert!(cache.cache.weight() <= CACHE_BYTES);
+        }
+        for (name, part) in pinned {
+            assert_eq!(cache.cache.get(&Name { chunk: part.hash(), part: name }), Some(part));
+        }
+    }
+
+    #[test]
+    fn the_allocator_rounds_up() {
+        let check = |bytes, expected| assert_eq!(allocated(bytes), expected);
+        [(1, 1), (100, 112), (1024, 1024), (1025, 1280), (1281, 1536), (2049, 2560)]
+            .into_iter()
+            .for_each(|(bytes, expected)| check(bytes, expected));
+    }
+
+    #[test]
     fn fronts_answer_what_was_asked_for() {
         let cache = ChunkCache::new(CACHE_BYTES);
         let nodes: Vec<Chunk> = (0..100).map(|number| chunk(number, 100)).collect();
@@ -249,6 +341,6 @@ mod tests {
             assert!(cache.get(root.hash()).is_some(), "after {number}");
             cache.insert(chunk(number, 0));
         }
-        assert!(cache.cache.get(&root.hash()).is_some());
+        assert!(cache.cache.get(&Name::of(root.hash())).is_some());
     }
 }

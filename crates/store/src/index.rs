@@ -191,6 +191,11 @@ impl Hasher for NameHasher {
         }
     }
 
+    /// What tells parts of what has the name from each other; itself a hash.
+    fn write_u64(&mut self, number: u64) {
+        self.0 ^= number;
+    }
+
     fn finish(&self) -> u64 {
         self.0
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
-use crate::{ChunkStore, Collected, Collection, Glimpse, Lifetime, Room, Session, StoreCounters};
+use crate::{
+    ChunkStore, Collected, Collection, Glimpse, Lifetime, PartName, Room, Session, StoreCounters,
+};
 
 /// A [`ChunkStore`] that hands on to another what it doesn't do itself. Whoever implements this is a
 /// `ChunkStore`.
@@ -58,11 +60,15 @@ impl<L: StoreLayer> ChunkStore for L {
         self.own(hash).map_or_else(|| self.inner().get_to_replace(hash), Ok)
     }
 
-    fn glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
+    fn glimpse(&self, hash: ChunkHash, part: PartName) -> Result<Glimpse, StoreError> {
         match self.own(hash) {
             Some(chunk) => Ok(Glimpse { chunk, is_kept: true }),
-            None => self.inner().glimpse(hash),
+            None => self.inner().glimpse(hash, part),
         }
+    }
+
+    fn keep_part(&self, part: PartName, chunk: &Chunk) {
+        self.inner().keep_part(part, chunk);
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {

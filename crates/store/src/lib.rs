@@ -24,6 +24,7 @@ mod manifest;
 mod missed;
 mod near;
 mod pack;
+mod part;
 mod room;
 mod session;
 
@@ -33,6 +34,7 @@ pub use error::StoreError;
 pub use index::NameHasherBuilder;
 pub use layer::{PutFor, StoreLayer};
 pub use manifest::ROOT_NAME_BYTES_MAX;
+pub use part::PartName;
 pub use room::{Room, Taken};
 pub use session::Session;
 
@@ -78,13 +80,17 @@ pub trait ChunkStore: Send + Sync {
     }
 
     /// As `get`, for a caller that wants a small part of the chunk: it is kept in memory only if there is room, or if it
-    /// was wanted lately.
+    /// was wanted lately. If not, the caller may have the part [kept](ChunkStore::keep_part) instead, under the name
+    /// `part`; then that part is what the next one gets. Parts of one chunk may happen to have the same name.
     ///
     /// # Errors
     /// As there.
-    fn glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
+    fn glimpse(&self, hash: ChunkHash, _part: PartName) -> Result<Glimpse, StoreError> {
         Ok(Glimpse { chunk: self.get(hash)?, is_kept: true })
     }
+
+    /// Keeps what stands for a part of a chunk ([`Chunk::part`]) in memory, where there is a cache.
+    fn keep_part(&self, _part: PartName, _chunk: &Chunk) {}
 
     /// Returns the chunks named by `hashes`, in their order. Reads may be sorted and combined.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
@@ -166,9 +172,9 @@ pub trait ChunkStore: Send + Sync {
 /// A chunk that was wanted for a small part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Glimpse {
-    /// All of it.
+    /// All of it, or what was kept of it: the part that was asked for, or another of the same name.
     pub chunk: Chunk,
-    /// Whether the store has it in memory for the next who asks.
+    /// Whether the store has this in memory for the next who asks.
     pub is_kept: bool,
 }
 

@@ -47,7 +47,7 @@ use crate::pack::table::PageCache;
 use crate::pack::writer::{UnsyncedPack, Writer, Written};
 use crate::pack::{Pack, PackNumber, Purpose};
 use crate::session::{Session, Sessions};
-use crate::{ChunkStore, Glimpse, Lifetime, ROOT_NAME_BYTES_MAX, Room, StoreCounters};
+use crate::{ChunkStore, Glimpse, Lifetime, PartName, ROOT_NAME_BYTES_MAX, Room, StoreCounters};
 
 /// Largest `pack_bytes_target`: with the largest chunk behind it, a pack ends below 4 GiB.
 const PACK_BYTES_TARGET_MAX: u64 = 1 << 30;
@@ -357,13 +357,17 @@ impl ChunkStore for LocalStore {
         self.fetch_past_cache(hash)
     }
 
-    fn glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
+    fn glimpse(&self, hash: ChunkHash, part: PartName) -> Result<Glimpse, StoreError> {
         self.counters.chunks_read.add(1);
-        if let Some(chunk) = self.cache.get_leaf(hash) {
+        if let Some(chunk) = self.cache.get_part(hash, part) {
             return Ok(Glimpse { chunk, is_kept: true });
         }
         self.counters.chunks_fetched.add(1);
         self.fetch_glimpse(hash)
+    }
+
+    fn keep_part(&self, part: PartName, chunk: &Chunk) {
+        self.cache.insert_part(part, chunk.clone());
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
@@ -377,6 +381,7 @@ impl ChunkStore for LocalStore {
 
     fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
         self.check_poison()?;
+        assert!(!chunks.iter().any(Chunk::is_part));
         let names: Vec<ChunkHash> = chunks.iter().map(Chunk::hash).collect();
         let present = self.find_and_touch(&names)?;
         let mut seen = HashSet::with_hasher(NameHasherBuilder);

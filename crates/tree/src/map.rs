@@ -1,6 +1,6 @@
 //! The ordered map: its types; the modules below do the work.
 //!
-//! Reading order: `node` (the bytes of a node), `search` and `read` (get, count, rank, select),
+//! Reading order: `node` (the bytes of a node), `search`, `part` and `read` (get, count, rank, select),
 //! `trunk` (get, again and again), `cursor` (range), `writer`, `build` and `load`, `apply`, `diff`, `merge`, `check`.
 //!
 //! *Invariants*: 1. Keys ascend strictly through each level. 2. Each node but the last of its level
@@ -18,6 +18,7 @@ mod heads;
 mod load;
 mod merge;
 mod node;
+mod part;
 mod read;
 mod search;
 mod trunk;

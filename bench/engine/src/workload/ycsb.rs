@@ -28,6 +28,9 @@ const READS_WARMING: u64 = 3;
 /// How many times more records there are where all memory is limited.
 const LIMITED_RECORDS: u64 = 10;
 const LIMITED_WARMING_THREADS: u64 = 8;
+/// What is read to warm up isn't what is measured afterwards, key by key.
+const WARMING_SEED: u64 = 1;
+const MEASURED_SEED: u64 = 2;
 /// Of which RocksDB may have five, Frond four.
 const LIMITED_WRITE_BUFFER_BYTES: u64 = 16 << 20;
 
@@ -55,7 +58,7 @@ pub fn run_in_limits(context: &Context<'_>, figures: &mut Figures) -> Result<boo
         return Ok(false);
     };
     load(&*target, records)?;
-    work(&*target, &limited, LIMITED_WARMING_THREADS, 0)?;
+    work(&*target, &limited, WARMING_SEED, LIMITED_WARMING_THREADS, 0)?;
     measure_all(&*target, &limited, cache_bytes, figures)?;
     Ok(true)
 }
@@ -89,7 +92,7 @@ fn measure_all(
     for (mix, updates) in MIXES {
         for threads in context.scale.threads(THREADS) {
             let (meter, read_before) = (Meter::start()?, measure::disk_read_bytes()?);
-            let mut latencies = work(target, context, threads, updates)?;
+            let mut latencies = work(target, context, MEASURED_SEED, threads, updates)?;
             let read = measure::disk_read_bytes()? - read_before;
             let cost = meter.cost()?;
             let count = latencies.count() as f64;
@@ -143,6 +146,7 @@ fn warm(target: &dyn Target, context: &Context<'_>) -> Result<(), Failure> {
 fn work(
     target: &dyn Target,
     context: &Context<'_>,
+    seed: u64,
     threads: u64,
     updates: u64,
 ) -> Result<Latencies, Failure> {
@@ -152,7 +156,7 @@ fn work(
         let work = |thread: u64| {
             move || -> Result<Latencies, Failure> {
                 let mut session = target.session()?;
-                let mut random = Random::new(threads << 32 | updates << 16 | thread);
+                let mut random = Random::new(seed << 48 | threads << 32 | updates << 16 | thread);
                 let mut latencies = Latencies::default();
                 let begin = Instant::now();
                 while begin.elapsed() < context.scale.rate_time {

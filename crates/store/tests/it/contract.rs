@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use frond_store::io::Machine;
 use frond_store::local::LocalStore;
 use frond_store::memory::MemoryStore;
-use frond_store::{Chunk, ChunkStore, StoreError};
+use frond_store::{Chunk, ChunkStore, PartName, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
@@ -231,7 +231,7 @@ fn a_glimpsed_chunk_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
     let store = LocalStore::open(&disk.machine(), options).unwrap();
     // Whether it is kept, and how often the disk was asked by then.
     let glimpse = |position: usize| {
-        let glimpse = store.glimpse(chunks[position].hash()).unwrap();
+        let glimpse = store.glimpse(chunks[position].hash(), PartName::of(b"a part")).unwrap();
         assert_eq!(glimpse.chunk, chunks[position]);
         (glimpse.is_kept, store.counters().chunks_fetched)
     };
@@ -248,7 +248,34 @@ fn a_glimpsed_chunk_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
     }
     assert!(seldom_count > 50, "{seldom_count}");
     let absent = blob(b"absent").hash();
-    assert!(matches!(store.glimpse(absent), Err(StoreError::Missing(_))));
+    let missing = store.glimpse(absent, PartName::of(b"a part"));
+    assert!(matches!(missing, Err(StoreError::Missing(_))));
+}
+
+#[test]
+fn a_part_that_is_kept_is_read_without_its_chunk() {
+    let disk = SimDisk::new(0);
+    let chunk = blob(&[7; 4_000]);
+    open(&disk).unwrap().put_many(std::slice::from_ref(&chunk)).unwrap();
+    let options = frond_store::local::LocalOptions::default();
+    let store = LocalStore::open(&disk.machine(), options).unwrap();
+    let (name, other) = (PartName::of(b"a part"), PartName::of(b"another"));
+    let part = chunk.part(&[], &[&chunk.payload()[..10]]);
+    assert!(part.is_part() && part.hash() == chunk.hash() && part.payload() == [7; 10]);
+    store.keep_part(name, &part);
+    let glimpse = store.glimpse(chunk.hash(), name).unwrap();
+    assert!(glimpse.is_kept && glimpse.chunk == part);
+    let counters = store.counters();
+    assert_eq!((counters.chunks_read, counters.chunks_fetched), (1, 0), "a hit like others");
+    assert_eq!(store.get(chunk.hash()).unwrap(), chunk, "who wants all gets all");
+    assert_eq!(store.glimpse(chunk.hash(), other).unwrap().chunk, chunk);
+}
+
+#[test]
+#[should_panic(expected = "is_part")]
+fn a_part_is_never_put() {
+    let store = open(&SimDisk::new(0)).unwrap();
+    let _ = store.put_many(&[blob(b"all of it").part(&[], &[b"all"])]);
 }
 
 #[test]

@@ -517,18 +517,16 @@ impl MapNode {
 
     /// The value of `key` in a leaf whose entries may be unchecked, if it is there.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Value>, TreeError> {
-        self.look(key, MapNode::value_in)
+        Ok(self.find_checked(key)?.map(|range| self.value_in(range)))
     }
 
-    /// As `get`; `look` is told where in this node the entry lies.
-    pub(super) fn look<T>(
-        &self,
-        key: &[u8],
-        look: impl FnOnce(&MapNode, Range<usize>) -> T,
-    ) -> Result<Option<T>, TreeError> {
-        let Some(range) = self.find(key) else { return Ok(None) };
-        self.check_entry_in(&range)?;
-        Ok(Some(look(self, range)))
+    /// Where the entry of `key` lies in the payload of a leaf whose entries may be unchecked, if it is there.
+    pub(super) fn find_checked(&self, key: &[u8]) -> Result<Option<Range<usize>>, TreeError> {
+        let found = self.find(key);
+        if let Some(range) = &found {
+            self.check_entry_in(range)?;
+        }
+        Ok(found)
     }
 
     pub(super) fn value_in(&self, range: Range<usize>) -> Value {

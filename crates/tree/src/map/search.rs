@@ -11,6 +11,7 @@ use frond_store::{Chunk, ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
 use crate::map::node::MapNode;
+use crate::map::part::Glimpsed;
 use crate::map::{Entry, Summary};
 use crate::value::Value;
 
@@ -104,12 +105,12 @@ impl SearchNode {
             if position == node.entry_count() {
                 return Ok(None);
             }
-            let child = node.child_hash(position);
-            let chunk =
-                if node.0.level() == 1 { store.glimpse(child)?.chunk } else { store.get(child)? };
-            node = node.open_child(chunk)?;
+            if node.0.level() == 1 {
+                return Ok(Glimpsed::load(store, &node.0, position, key)?.look(look));
+            }
+            node = node.load_child(store, position)?;
         }
-        node.0.look(key, look)
+        Ok(node.0.find_checked(key)?.map(|range| look(&node.0, range)))
     }
 
     /// The node, of whose entries only those are checked that `entry` or `find` gave.

@@ -27,12 +27,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use frond_store::chunk::CHUNK_FIELDS_BYTES;
-use frond_store::{Chunk, ChunkStore, Glimpse, Taken, WeakChunk};
+use frond_store::{Chunk, ChunkStore, Taken, WeakChunk};
 
 use crate::error::TreeError;
 use crate::map::Tree;
 use crate::map::heads::{self, Heads};
 use crate::map::node::{EntryRef, MapNode};
+use crate::map::part::Glimpsed;
 use crate::map::search::SearchNode;
 use crate::value::Value;
 
@@ -77,7 +78,7 @@ const LEAF_LINK_BYTES: usize = size_of::<OnceLock<PinnedLeaf>>() + size_of::<Lea
 /// Where a read goes on.
 enum Next<'a> {
     Branch(&'a Branch),
-    /// A leaf, or what there was no room for.
+    /// A root that is a leaf, or what there was no room for.
     Node(SearchNode),
 }
 
@@ -156,10 +157,9 @@ impl Trunk {
                 Children::Branches(links) => {
                     links[position].follow(store, || branch.load_child(store, position))?
                 }
-                Children::Leaves(links) => match links.pinned[position].get() {
-                    Some(PinnedLeaf(leaf)) => return leaf.look(key, look),
-                    None => Next::Node(links.follow(branch, store, position)?),
-                },
+                Children::Leaves(links) => {
+                    return links.find(branch, store, position, key, look);
+                }
             };
         }
     }
@@ -224,25 +224,35 @@ impl Branch {
 }
 
 impl LeafLinks {
-    /// The leaf that this leads to, the child of `parent` at `position`; from the store if it isn't in memory any more.
-    fn follow(
+    /// What `look` makes of the entry of `key` in the leaf that this leads to, the child of `parent` at `position`; from
+    /// the store if what has it isn't in memory any more.
+    fn find<T>(
         &self,
         parent: &Branch,
         store: &dyn ChunkStore,
         position: usize,
-    ) -> Result<SearchNode, TreeError> {
+        key: &[u8],
+        look: impl FnOnce(&MapNode, Range<usize>) -> T,
+    ) -> Result<Option<T>, TreeError> {
+        if let Some(PinnedLeaf(leaf)) = self.pinned[position].get()
+            && let Some(found) = leaf.told(key)?
+        {
+            return Ok(found.map(|range| look(leaf, range)));
+        }
         let link = &self.weak[position];
         let linked = link.0.try_lock().ok().and_then(|link| link.upgrade());
         if let Some(chunk) = linked.filter(Chunk::note_use) {
             let leaf = SearchNode::open_under(&parent.node, chunk)?;
-            self.pin_if_busy(position, &leaf);
-            return Ok(leaf);
+            if let Some(found) = leaf.node().told(key)? {
+                self.pin_if_busy(position, &leaf);
+                return Ok(found.map(|range| look(leaf.node(), range)));
+            }
         }
-        let Glimpse { chunk, is_kept } = store.glimpse(parent.node.child_hash(position))?;
-        if is_kept {
-            link.set(&chunk, parent);
+        let glimpsed = Glimpsed::load(store, &parent.node, position, key)?;
+        if glimpsed.is_kept {
+            link.set(glimpsed.leaf.node().chunk(), parent);
         }
-        SearchNode::open_under(&parent.node, chunk)
+        Ok(glimpsed.look(look))
     }
 
     fn pin_if_busy(&self, position: usize, leaf: &SearchNode) {

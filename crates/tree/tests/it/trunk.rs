@@ -1,13 +1,16 @@
-//! Trunks: what they find is what their tree has, whatever room there is and whatever the cache drops.
+//! Trunks: what they find is what their tree has, whatever room there is and whatever the cache drops, and whether it has
+//! whole leaves or parts of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::ChunkStore;
 use frond_store::chunk::CHUNK_FIELDS_BYTES;
 use frond_store::local::{LocalOptions, LocalStore};
-use frond_testkit::SimDisk;
-use frond_tree::{Entry, Tree, TreeFormat, Trunk, Value};
+use frond_store::{ChunkStore, StoreError};
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+use frond_tree::{Edit, Entry, Tree, TreeError, TreeFormat, Trunk, Value};
 
 const FORMAT: TreeFormat = TreeFormat { chunk_bytes_target: 1024, inline_bytes_max: 512, salt: 1 };
 const COUNT: u32 = 3000;
@@ -23,8 +26,12 @@ fn value(number: u32) -> Value {
 }
 
 fn build(cache_bytes: u64) -> (Arc<LocalStore>, Tree) {
+    build_on(&SimDisk::new(1), cache_bytes)
+}
+
+fn build_on(disk: &SimDisk, cache_bytes: u64) -> (Arc<LocalStore>, Tree) {
     let options = LocalOptions { cache_bytes, ..LocalOptions::default() };
-    let store = LocalStore::open(&SimDisk::new(1).machine(), options).unwrap();
+    let store = LocalStore::open(&disk.machine(), options).unwrap();
     let entries = (0..COUNT).map(|number| Ok(Entry { key: key(number * 2), value: value(number) }));
     let tree = Tree::build(&*store, FORMAT, &mut { entries }).unwrap();
     (store, tree)
@@ -153,4 +160,104 @@ fn leaves_that_are_read_again_and_again_are_pinned() {
     assert!(room.take_refused(), "not all were pinned");
     drop(trunk);
     assert!(is_free());
+}
+
+/// Keys that lie apart, in a cache that all of them fit into, but not their leaves.
+#[test]
+fn entries_are_read_again_without_their_leaves() {
+    let options = LocalOptions { cache_bytes: 400 << 10, ..LocalOptions::default() };
+    let store = LocalStore::open(&SimDisk::new(1).machine(), options).unwrap();
+    let format = TreeFormat { chunk_bytes_target: 8192, inline_bytes_max: 4096, salt: 1 };
+    let entry = |number| Entry { key: key(number), value: Value::inline(vec![7; 500]) };
+    let entries = &mut (0..COUNT).map(|number| Ok(entry(number)));
+    let trunk = Trunk::new(Tree::build(&*store, format, entries).unwrap());
+    let read = || {
+        let before = store.counters().chunks_fetched;
+        for number in (0..COUNT).step_by(50) {
+            assert!(trunk.get(&*store, &key(number)).unwrap().is_some());
+        }
+        store.counters().chunks_fetched - before
+    };
+    let first = read();
+    (0..20).for_each(|_| _ = read());
+    let later = read();
+    assert!(later < first / 2, "{first} chunks were fetched, and {later} when all was read before");
+}
+
+/// Several trees that share most leaves, as versions and folds make them; a cache in which leaves and single entries come
+/// and go.
+#[test]
+fn entries_are_those_of_their_tree() {
+    for_seeds(20, |mut random| {
+        let cache_bytes = *random.choose(&[5 << 10, 30 << 10, 100 << 10, 400 << 10]);
+        let (store, tree) = build(cache_bytes);
+        let model: BTreeMap<Bytes, Value> =
+            (0..COUNT).map(|number| (key(number * 2), value(number))).collect();
+        let mut versions = vec![(Trunk::new(tree), model)];
+        for _ in 0..6_000 {
+            let (trunk, model) = &versions[random.below(versions.len())];
+            // A tenth of the keys are busy.
+            let number = random.below(COUNT as usize * 2) as u32;
+            let key = key(if random.one_in(4) { number } else { number / 20 * 20 });
+            let expected = model.get(&key).map(|value| value.read(&*store).unwrap());
+            let found = match random.below(3) {
+                0 => trunk.get(&*store, &key).unwrap(),
+                1 => (**trunk).get(&*store, &key).unwrap(),
+                _ => trunk
+                    .look(&*store, &key, |entry| Value {
+                        flags: entry.flags,
+                        content: entry.content.owned(),
+                    })
+                    .unwrap(),
+            };
+            assert_eq!(found.map(|value| value.read(&*store).unwrap()), expected);
+            if random.one_in(300) {
+                let (tree, mut model) = (**trunk, model.clone());
+                let edit = |random: &mut Random| {
+                    let number = random.below(COUNT as usize * 2) as u32;
+                    (self::key(number), (!random.one_in(3)).then(|| value(number ^ 50)))
+                };
+                let edits: BTreeMap<_, _> = (0..50).map(|_| edit(&mut random)).collect();
+                for (key, value) in &edits {
+                    match value {
+                        Some(value) => drop(model.insert(key.clone(), value.clone())),
+                        None => drop(model.remove(key)),
+                    }
+                }
+                let mut edits = edits
+                    .into_iter()
+                    .map(|(key, value)| Ok((key, value.map_or(Edit::Delete, Edit::Put))));
+                let tree = tree.apply(&*store, &mut edits).unwrap();
+                if versions.len() > 3 {
+                    versions.remove(0);
+                }
+                versions.push((Trunk::new(tree), model));
+            }
+        }
+    });
+}
+
+/// What was kept was checked when it was read; what lies beside it is checked when somebody wants it.
+#[test]
+fn damage_beside_a_kept_entry_is_found() {
+    const CACHE_BYTES: u64 = 30 << 10;
+    let disk = SimDisk::new(1);
+    let (store, tree) = build_on(&disk, CACHE_BYTES);
+    let trunk = Trunk::new(tree);
+    let read = |number| trunk.get(&*store, &key(number * 2));
+    // The cache is full, and the second read is one of a part.
+    (0..COUNT).for_each(|number| _ = read(number).unwrap());
+    (0..2).for_each(|_| assert_eq!(read(120).unwrap(), Some(value(120))));
+    let bytes = disk.contents("00000000.pack").unwrap().len() as u64;
+    (100..bytes).step_by(64).for_each(|place| disk.flip_bit("00000000.pack", place * 8));
+    let fetched = store.counters().chunks_fetched;
+    assert_eq!(read(120).unwrap(), Some(value(120)));
+    assert_eq!(store.counters().chunks_fetched, fetched);
+    let found = (100..140).filter(|number| *number != 120).map(read);
+    assert!(
+        found
+            .into_iter()
+            .any(|found| { matches!(found, Err(TreeError::Store(StoreError::Damaged { .. }))) })
+    );
+    assert!(!store.verify(&mut |_| ()).unwrap().is_empty());
 }
