@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::{
-    ChunkStore, Collected, Collection, Glimpse, Lifetime, PartName, Room, Session, StoreCounters,
+    ChunkStore, Collected, Collection, Glimpse, Kept, Lifetime, PartName, Room, Session,
+    StoreCounters,
 };
 
 /// A [`ChunkStore`] that hands on to another what it doesn't do itself. Whoever implements this is a
@@ -62,7 +63,7 @@ impl<L: StoreLayer> ChunkStore for L {
 
     fn glimpse(&self, hash: ChunkHash, part: PartName) -> Result<Glimpse, StoreError> {
         match self.own(hash) {
-            Some(chunk) => Ok(Glimpse { chunk, is_kept: true }),
+            Some(chunk) => Ok(Glimpse { chunk, kept: Kept::InMemory }),
             None => self.inner().glimpse(hash, part),
         }
     }

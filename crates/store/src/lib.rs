@@ -86,7 +86,7 @@ pub trait ChunkStore: Send + Sync {
     /// # Errors
     /// As there.
     fn glimpse(&self, hash: ChunkHash, _part: PartName) -> Result<Glimpse, StoreError> {
-        Ok(Glimpse { chunk: self.get(hash)?, is_kept: true })
+        Ok(Glimpse { chunk: self.get(hash)?, kept: Kept::InMemory })
     }
 
     /// Keeps what stands for a part of a chunk ([`Chunk::part`]) in memory, where there is a cache.
@@ -175,7 +175,18 @@ pub struct Glimpse {
     /// All of it, or what was kept of it: the part that was asked for, or another of the same name.
     pub chunk: Chunk,
     /// Whether the store has this in memory for the next who asks.
-    pub is_kept: bool,
+    pub kept: Kept,
+}
+
+/// Whether a store has in memory what it read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// It has.
+    InMemory,
+    /// It has not; reading it was dear, so that the part that was wanted is worth [keeping](ChunkStore::keep_part).
+    PartWanted,
+    /// It has not, and to read it again is cheaper than to keep anything.
+    No,
 }
 
 /// What a store has done since it was opened; for tests, benchmarks and `serverStatus`.

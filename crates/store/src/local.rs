@@ -38,7 +38,7 @@ use crate::collection::{Collected, Collection};
 use crate::counters::Counters;
 use crate::error::StoreError;
 use crate::index::{Index, Location, NameHasherBuilder};
-use crate::io::{Disk, Machine};
+use crate::io::{Clock, Disk, Machine};
 use crate::manifest::{self, Manifest, PackEntry, PackState, PublishError};
 use crate::pack::codec::Effort;
 use crate::pack::frames::{Frames, NewChunk};
@@ -47,7 +47,9 @@ use crate::pack::table::PageCache;
 use crate::pack::writer::{UnsyncedPack, Writer, Written};
 use crate::pack::{Pack, PackNumber, Purpose};
 use crate::session::{Session, Sessions};
-use crate::{ChunkStore, Glimpse, Lifetime, PartName, ROOT_NAME_BYTES_MAX, Room, StoreCounters};
+use crate::{
+    ChunkStore, Glimpse, Kept, Lifetime, PartName, ROOT_NAME_BYTES_MAX, Room, StoreCounters,
+};
 
 /// Largest `pack_bytes_target`: with the largest chunk behind it, a pack ends below 4 GiB.
 const PACK_BYTES_TARGET_MAX: u64 = 1 << 30;
@@ -62,6 +64,8 @@ pub struct LocalOptions {
     pub cache_bytes: u64,
     /// Bytes of pages of packs' indexes kept in memory.
     pub index_cache_bytes: u64,
+    /// A read that takes so long came from a disk, not from the system's cache: what was read is worth more memory.
+    pub slow_read_micros: i64,
     /// A pack is closed and a new one begun when it has grown to this; at most 1 GiB.
     pub pack_bytes_target: u64,
 }
@@ -71,6 +75,7 @@ impl Default for LocalOptions {
         LocalOptions {
             cache_bytes: 128 << 20,
             index_cache_bytes: 8 << 20,
+            slow_read_micros: 20,
             pack_bytes_target: 256 << 20,
         }
     }
@@ -100,6 +105,8 @@ pub struct LocalStore {
     /// Held by the one collection that runs.
     collector: Mutex<()>,
     pack_bytes_target: u64,
+    clock: Arc<dyn Clock>,
+    slow_read_micros: i64,
     buffers: Buffers,
     counters: Counters,
 }
@@ -360,7 +367,7 @@ impl ChunkStore for LocalStore {
     fn glimpse(&self, hash: ChunkHash, part: PartName) -> Result<Glimpse, StoreError> {
         self.counters.chunks_read.add(1);
         if let Some(chunk) = self.cache.get_part(hash, part) {
-            return Ok(Glimpse { chunk, is_kept: true });
+            return Ok(Glimpse { chunk, kept: Kept::InMemory });
         }
         self.counters.chunks_fetched.add(1);
         self.fetch_glimpse(hash)

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use super::LocalStore;
 use super::find::Found;
-use crate::Glimpse;
 use crate::buffers::Buffers;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::index::Location;
 use crate::pack::Pack;
 use crate::pack::reader::{Naming, decode_frame, pick};
+use crate::{Glimpse, Kept};
 
 /// Frames that lie this near are fetched by one read: cheaper than a second call.
 const READ_GAP_BYTES: u64 = 4 << 10;
@@ -34,12 +34,17 @@ impl LocalStore {
 
     /// Fetches a chunk that is wanted for a small part. What is decompressed with others is kept, as they are.
     pub(super) fn fetch_glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
+        let begin = self.clock.now_micros();
         let (chunk, all) = self.fetch_frame(hash)?;
-        let is_kept = all.len() > 1 || self.cache.wants(hash);
-        if is_kept {
+        let kept = if all.len() > 1 || self.cache.wants(hash) {
             all.into_iter().for_each(|chunk| self.cache.insert(chunk));
-        }
-        Ok(Glimpse { chunk, is_kept })
+            Kept::InMemory
+        } else if self.slow_read_micros <= self.clock.now_micros() - begin {
+            Kept::PartWanted
+        } else {
+            Kept::No
+        };
+        Ok(Glimpse { chunk, kept })
     }
 
     pub(super) fn fetch_past_cache(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {

@@ -66,6 +66,8 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         sessions,
         collector: Mutex::new(()),
         pack_bytes_target: target,
+        clock: Arc::clone(&machine.clock),
+        slow_read_micros: options.slow_read_micros,
         buffers: Buffers::default(),
         counters,
     };

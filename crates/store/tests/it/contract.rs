@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use frond_store::io::Machine;
 use frond_store::local::LocalStore;
 use frond_store::memory::MemoryStore;
-use frond_store::{Chunk, ChunkStore, PartName, StoreError};
+use frond_store::{Chunk, ChunkStore, Kept, PartName, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
@@ -233,7 +233,7 @@ fn a_glimpsed_chunk_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
     let glimpse = |position: usize| {
         let glimpse = store.glimpse(chunks[position].hash(), PartName::of(b"a part")).unwrap();
         assert_eq!(glimpse.chunk, chunks[position]);
-        (glimpse.is_kept, store.counters().chunks_fetched)
+        (glimpse.kept == Kept::InMemory, store.counters().chunks_fetched)
     };
     assert_eq!([glimpse(0), glimpse(0)], [(true, 1), (true, 1)]);
     // Twice as much as there is room for; what comes first stays.
@@ -264,7 +264,7 @@ fn a_part_that_is_kept_is_read_without_its_chunk() {
     assert!(part.is_part() && part.hash() == chunk.hash() && part.payload() == [7; 10]);
     store.keep_part(name, &part);
     let glimpse = store.glimpse(chunk.hash(), name).unwrap();
-    assert!(glimpse.is_kept && glimpse.chunk == part);
+    assert!(glimpse.kept == Kept::InMemory && glimpse.chunk == part);
     let counters = store.counters();
     assert_eq!((counters.chunks_read, counters.chunks_fetched), (1, 0), "a hit like others");
     assert_eq!(store.get(chunk.hash()).unwrap(), chunk, "who wants all gets all");

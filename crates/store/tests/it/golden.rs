@@ -45,7 +45,12 @@ fn the_example_of_a_chunk() {
 #[test]
 fn the_examples_of_a_pack_and_a_manifest() {
     let disk = SimDisk::new(0);
-    let options = LocalOptions { cache_bytes: 0, index_cache_bytes: 0, pack_bytes_target: 100 };
+    let options = LocalOptions {
+        cache_bytes: 0,
+        index_cache_bytes: 0,
+        slow_read_micros: 0,
+        pack_bytes_target: 100,
+    };
     let store = LocalStore::open(&disk.machine(), options).unwrap();
     let chunks = [blob(b"hello"), blob(&[b'z'; 300])];
     store.put_many(&chunks).unwrap();

@@ -17,8 +17,12 @@ use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, StoreError};
 use frond_testkit::{Random, SimDisk};
 
 /// Small packs, so that tests cross from one to the next, and a cache of a few chunks.
-const SMALL: LocalOptions =
-    LocalOptions { cache_bytes: 4 << 10, index_cache_bytes: 4 << 10, pack_bytes_target: 2 << 10 };
+const SMALL: LocalOptions = LocalOptions {
+    cache_bytes: 4 << 10,
+    index_cache_bytes: 4 << 10,
+    slow_read_micros: 0,
+    pack_bytes_target: 2 << 10,
+};
 
 fn open(disk: &SimDisk) -> Result<Arc<LocalStore>, StoreError> {
     LocalStore::open(&disk.machine(), SMALL)

@@ -17,8 +17,12 @@ fn chunks() -> Vec<Chunk> {
 }
 
 /// No chunk stays in memory, and few pages do.
-const OPTIONS: LocalOptions =
-    LocalOptions { cache_bytes: 0, index_cache_bytes: 20 << 10, pack_bytes_target: 256 << 20 };
+const OPTIONS: LocalOptions = LocalOptions {
+    cache_bytes: 0,
+    index_cache_bytes: 20 << 10,
+    slow_read_micros: 0,
+    pack_bytes_target: 256 << 20,
+};
 
 fn pack_count(disk: &SimDisk) -> usize {
     disk.list().unwrap().iter().filter(|name| name.ends_with(".pack")).count()

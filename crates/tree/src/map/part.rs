@@ -1,7 +1,7 @@
 //! Leaves as point reads get them from a store: whole, or the one entry that is wanted.
 //!
 //! Where a tree is larger than the store's cache, its busy entries lie apart: a leaf holds one of them and seven that
-//! nobody wants. So of a leaf that the store doesn't keep, it is given the entry that was read: as a leaf with one entry,
+//! nobody wants. So of a leaf that the store doesn't keep though it came from a disk, it is given the entry that was read: as a leaf with one entry,
 //! under the name of the whole one ([`Chunk::part`]). It never changes either, so it is right as long as some tree has that
 //! leaf, and nobody asks for it afterwards.
 //!
@@ -10,11 +10,13 @@
 
 use std::ops::Range;
 
-use frond_store::{Chunk, ChunkStore, Glimpse, PartName};
+use frond_store::{Chunk, ChunkStore, Glimpse, Kept, PartName};
 
 use crate::error::TreeError;
 use crate::map::Summary;
-use crate::map::node::{ContentRef, MapNode, encode_head, write_entry};
+use crate::map::node::{
+    ContentRef, HEADER_BYTES, MapNode, OFFSET_TABLE_ENTRY_BYTES, encode_head, write_entry,
+};
 use crate::map::search::SearchNode;
 
 /// As much of a leaf as one read wants.
@@ -36,7 +38,7 @@ impl Glimpsed {
         key: &[u8],
     ) -> Result<Glimpsed, TreeError> {
         let (hash, part) = (parent.child_hash(position), PartName::of(key));
-        let Glimpse { chunk, is_kept } = store.glimpse(hash, part)?;
+        let Glimpse { chunk, kept } = store.glimpse(hash, part)?;
         let leaf = SearchNode::open_under(parent, chunk)?;
         let Some(found) = leaf.node().told(key)? else {
             // The part of another key, whose name happens to be the same.
@@ -45,14 +47,14 @@ impl Glimpsed {
             return Ok(Glimpsed { leaf, found, is_kept: true });
         };
         match found {
-            Some(range) if !is_kept => {
+            Some(range) if kept == Kept::PartWanted => {
                 let chunk = part_of(leaf.node(), range);
                 store.keep_part(part, &chunk);
                 let leaf = SearchNode::open_under(parent, chunk)?;
                 let found = leaf.node().find_checked(key)?;
                 Ok(Glimpsed { leaf, found, is_kept: true })
             }
-            found => Ok(Glimpsed { leaf, found, is_kept }),
+            found => Ok(Glimpsed { leaf, found, is_kept: kept == Kept::InMemory }),
         }
     }
 
@@ -73,6 +75,7 @@ impl MapNode {
 
 /// The leaf that has of `leaf` only the entry at `range`, which is checked.
 fn part_of(leaf: &MapNode, range: Range<usize>) -> Chunk {
+    let bytes = range.len();
     let entry = leaf.entry_in(range);
     let (reference, value_bytes) = match entry.content {
         ContentRef::Inline(bytes) => (None, bytes.len() as u64),
@@ -81,7 +84,8 @@ fn part_of(leaf: &MapNode, range: Range<usize>) -> Chunk {
     };
     let key_bytes = entry.key.len() as u64;
     let summary = Summary { count: 1, key_bytes, value_bytes, flags: entry.flags };
-    let (mut head, mut body) = (Vec::new(), Vec::new());
+    let mut head = Vec::with_capacity(HEADER_BYTES + OFFSET_TABLE_ENTRY_BYTES);
+    let mut body = Vec::with_capacity(bytes);
     encode_head(0, &summary, &[0], &mut head);
     write_entry(&mut body, &entry, 0);
     leaf.chunk().part(reference.as_slice(), &[&head, &body])

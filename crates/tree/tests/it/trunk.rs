@@ -30,7 +30,7 @@ fn build(cache_bytes: u64) -> (Arc<LocalStore>, Tree) {
 }
 
 fn build_on(disk: &SimDisk, cache_bytes: u64) -> (Arc<LocalStore>, Tree) {
-    let options = LocalOptions { cache_bytes, ..LocalOptions::default() };
+    let options = LocalOptions { cache_bytes, slow_read_micros: 0, ..LocalOptions::default() };
     let store = LocalStore::open(&disk.machine(), options).unwrap();
     let entries = (0..COUNT).map(|number| Ok(Entry { key: key(number * 2), value: value(number) }));
     let tree = Tree::build(&*store, FORMAT, &mut { entries }).unwrap();
@@ -165,7 +165,8 @@ fn leaves_that_are_read_again_and_again_are_pinned() {
 /// Keys that lie apart, in a cache that all of them fit into, but not their leaves.
 #[test]
 fn entries_are_read_again_without_their_leaves() {
-    let options = LocalOptions { cache_bytes: 400 << 10, ..LocalOptions::default() };
+    let options =
+        LocalOptions { cache_bytes: 400 << 10, slow_read_micros: 0, ..LocalOptions::default() };
     let store = LocalStore::open(&SimDisk::new(1).machine(), options).unwrap();
     let format = TreeFormat { chunk_bytes_target: 8192, inline_bytes_max: 4096, salt: 1 };
     let entry = |number| Entry { key: key(number), value: Value::inline(vec![7; 500]) };
