@@ -186,6 +186,30 @@ mod tests {
     }
 
     #[test]
+    fn nobody_sleeps_on_who_comes_when_the_others_are_called() {
+        const MEMBERS: u64 = 4;
+        for round in 0..500 {
+            let group = Arc::new(Group::default());
+            let members: Vec<_> = (0..MEMBERS)
+                .map(|_| {
+                    let group = Arc::clone(&group);
+                    thread::spawn(move || {
+                        group.arrive();
+                        while group.wait() == Call::Lead {
+                            group.await_members(MEMBERS);
+                            group.tell(Outcome::Durable);
+                        }
+                    })
+                })
+                .collect();
+            // Called before they come, while they come, and when they wait.
+            group.await_members(round % (MEMBERS + 1));
+            group.want_leader();
+            members.into_iter().for_each(|member| member.join().unwrap());
+        }
+    }
+
+    #[test]
     fn a_wanted_leader_is_the_next_that_would_wait() {
         let group = Group::default();
         group.want_leader();

@@ -555,6 +555,24 @@ mod tests {
     }
 
     #[test]
+    fn the_journal_is_in_order_whatever_order_transactions_come_in() {
+        let memtable = Memtable::default();
+        for sequence in [4, 6, 5, 9, 2, 1, 7, 3, 8] {
+            let key = Bytes::from(sequence.to_string());
+            insert(&memtable, TREE, sequence, vec![(key, None)]);
+            memtable.check().unwrap();
+        }
+        let mut keys = Vec::new();
+        memtable.touched_keys(TREE, window(0, 9), &mut keys);
+        assert_eq!(keys, ["1", "2", "3", "4", "5", "6", "7", "8", "9"]);
+        memtable.remove(Sequence(1));
+        memtable.remove(Sequence(9));
+        assert!(memtable.touches(TREE, window(1, 2)) && memtable.touches(TREE, window(7, 8)));
+        assert!(!memtable.touches(TREE, window(0, 1)) && !memtable.touches(TREE, window(8, 9)));
+        assert_eq!(memtable.writes_max(TREE), 9);
+    }
+
+    #[test]
     fn a_removed_transaction_leaves_nothing() {
         let memtable = sample();
         let bytes = memtable.bytes();
