@@ -45,8 +45,8 @@ use crate::trouble::Pause;
 /// A tree that is read seldom may have so many hundredths of the runs of one that is read much: to merge four runs
 /// takes some tenths of a second, to look into four more some 70 microseconds a range.
 const SELDOM_PERCENT: usize = 150;
-/// The same for a tree that nobody reads: whoever reads it next looks into so many, for a while. Five trees of 6 million
-/// documents have 48 runs that way without any merge; with 20, merging is a tenth of all work from 3 million on.
+/// The same for a tree that nobody reads: whoever reads it next looks into so many, for a while. That is about what trees
+/// of 5 million documents with four indexes would have without any merge.
 const UNREAD_PERCENT: usize = 600;
 /// Within this time after the first such read the runs begin to be merged.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
