@@ -26,6 +26,10 @@ use crate::report::Column;
 use crate::target::Failure;
 use crate::workload::{Measured, Scale};
 
+/// As in the `frond` command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How often a run is tried while others use the machine, and how long the pause between is.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_secs(5);

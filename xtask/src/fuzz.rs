@@ -13,7 +13,6 @@ use crate::{read, succeeded, tracked};
 
 const TARGETS: &[&str] =
     &["document", "json", "key", "pieces", "tree", "message", "frame", "command", "directory"];
-const HOST: &str = "x86_64-unknown-linux-gnu";
 const INSTRUMENTED: &str = "--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
@@ -31,30 +30,53 @@ pub fn fuzz(root: &Path, mut arguments: impl Iterator<Item = String>) -> Result<
         }
         _ => all(),
     };
-    build(root)?;
+    let host = host()?;
+    build(root, &host)?;
     write_seeds(root)?;
+    let built = root.join("target/fuzz").join(host).join("release/frond-fuzz");
     for target in &targets {
         println!("== {target}");
-        succeeded(target, one(root, target, &seconds)?)?;
+        succeeded(target, one(root, &built, target, &seconds)?)?;
     }
     println!("fuzz: nothing found");
     Ok(())
 }
 
-fn build(root: &Path) -> Result<(), String> {
+fn nightly() -> Command {
     let mut command = Command::new("rustup");
-    command.args(["run", "nightly", "cargo", "build", "--release", "--target", HOST]);
-    command.args(["--target-dir", "../target/fuzz"]).current_dir(root.join("fuzz"));
-    command.env("RUSTFLAGS", INSTRUMENTED).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
-    let status = command.status().map_err(|error| format!("rustup: {error}"))?;
-    succeeded("the build (is there a nightly toolchain? rustup toolchain install nightly)", status)
+    command.args(["run", "nightly"]).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    command
 }
 
-fn one(root: &Path, target: &str, seconds: &str) -> Result<std::process::ExitStatus, String> {
+fn host() -> Result<String, String> {
+    let asked = nightly().args(["rustc", "--print", "host-tuple"]).output();
+    let output = asked.map_err(|error| format!("rustup: {error}"))?;
+    succeeded(
+        "rustc (is there a nightly toolchain? rustup toolchain install nightly)",
+        output.status,
+    )?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// With `--target` given the instrumentation is for the program alone, not for what builds it.
+fn build(root: &Path, host: &str) -> Result<(), String> {
+    let mut command = nightly();
+    command.args(["cargo", "build", "--release", "--target", host]);
+    command.args(["--target-dir", "../target/fuzz"]).current_dir(root.join("fuzz"));
+    let status = command.env("RUSTFLAGS", INSTRUMENTED).status();
+    succeeded("the build", status.map_err(|error| format!("rustup: {error}"))?)
+}
+
+fn one(
+    root: &Path,
+    built: &Path,
+    target: &str,
+    seconds: &str,
+) -> Result<std::process::ExitStatus, String> {
     let within = |part: &str| root.join("target/fuzz").join(part);
     let corpus = within("corpus").join(target);
     fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;
-    let mut command = Command::new(within(HOST).join("release/frond-fuzz"));
+    let mut command = Command::new(built);
     command.env("FROND_FUZZ", target).arg(&corpus);
     if matches!(target, "json" | "command") {
         command.arg(within("seeds")).arg(format!("-dict={}", within("names.dict").display()));

@@ -49,14 +49,16 @@ pub(crate) struct Footprint {
 impl Footprint {
     /// Computes the fingerprints, with the seed of the table.
     pub fn new(seed: u64, record: &Record, validated: Vec<(TreeId, Vec<u8>)>) -> Footprint {
-        let written = record.writes.iter().flat_map(|(tree, entries)| {
-            entries.iter().map(|(key, _)| fingerprint(seed, *tree, key))
-        });
+        let count = record.writes.iter().map(|(_, entries)| entries.len()).sum();
+        let mut written = Vec::with_capacity(count);
+        for (tree, entries) in &record.writes {
+            written.extend(entries.iter().map(|(key, _)| fingerprint(seed, *tree, key)));
+        }
         let validated = validated.into_iter().map(|(tree, key)| {
             let found = fingerprint(seed, tree, &key);
             (tree, key, found)
         });
-        Footprint { written: written.collect(), validated: validated.collect() }
+        Footprint { written, validated: validated.collect() }
     }
 
     /// The first key of `record` whose fingerprint `is_meant`.

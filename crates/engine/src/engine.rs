@@ -37,6 +37,9 @@ pub struct EngineOptions {
     /// makes ranges faster, more makes writing cheaper: each round of folding rewrites most of a tree whose keys
     /// come in no order.
     pub overlay_percent_max: u64,
+    /// With more runs than this, some of those of a tree that is read much are merged; one that is read seldom may have half as
+    /// many more, one that nobody reads six times as many.
+    pub run_count_max: usize,
     /// Most bytes a second that background collections read and write; `None`: there are none.
     pub reclaim_bytes_a_second: Option<u64>,
     /// How often relaxed commits are synced, in milliseconds: a crash loses at most what they wrote in
@@ -62,6 +65,7 @@ impl Default for EngineOptions {
             index_cache_bytes: 8 << 20,
             memtable_bytes_max: MEMTABLE_BYTES_MAX,
             overlay_percent_max: 25,
+            run_count_max: 8,
             reclaim_bytes_a_second: Some(64 << 20),
             relaxed_sync_millis: 100,
             snapshot_seconds_max: Some(3600),

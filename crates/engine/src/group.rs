@@ -33,6 +33,8 @@ struct GroupState {
     arrived: u64,
     /// For how many arrivals somebody waits.
     awaited: Option<u64>,
+    /// How many wait to be called: where nobody does, nobody need be woken.
+    waiting: u64,
     leader_wanted: bool,
     outcome: Option<Outcome>,
 }
@@ -114,20 +116,30 @@ impl Group {
             if std::mem::take(&mut state.leader_wanted) {
                 return Call::Lead;
             }
+            state.waiting += 1;
             state = self.told.wait(state).expect(NO_PANIC);
+            state.waiting -= 1;
         }
     }
 
     /// Calls one member to lead: one that waits, or the next that would.
     pub fn want_leader(&self) {
-        self.state().leader_wanted = true;
-        self.told.notify_one();
+        let mut state = self.state();
+        state.leader_wanted = true;
+        if state.waiting > 0 {
+            drop(state);
+            self.told.notify_one();
+        }
     }
 
     /// Tells all members what became of the group; what it was told first counts.
     pub fn tell(&self, outcome: Outcome) {
-        self.state().outcome.get_or_insert(outcome);
-        self.told.notify_all();
+        let mut state = self.state();
+        state.outcome.get_or_insert(outcome);
+        if state.waiting > 0 {
+            drop(state);
+            self.told.notify_all();
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, GroupState> {
@@ -171,6 +183,30 @@ mod tests {
         let ends: Vec<_> = members.into_iter().map(|member| member.join().unwrap()).collect();
         assert!(ends.iter().all(|(_, outcome)| *outcome == Outcome::Durable));
         assert_eq!(ends.iter().map(|(led, _)| led).sum::<u32>(), 1);
+    }
+
+    #[test]
+    fn nobody_sleeps_on_who_comes_when_the_others_are_called() {
+        const MEMBERS: u64 = 4;
+        for round in 0..500 {
+            let group = Arc::new(Group::default());
+            let members: Vec<_> = (0..MEMBERS)
+                .map(|_| {
+                    let group = Arc::clone(&group);
+                    thread::spawn(move || {
+                        group.arrive();
+                        while group.wait() == Call::Lead {
+                            group.await_members(MEMBERS);
+                            group.tell(Outcome::Durable);
+                        }
+                    })
+                })
+                .collect();
+            // Called before they come, while they come, and when they wait.
+            group.await_members(round % (MEMBERS + 1));
+            group.want_leader();
+            members.into_iter().for_each(|member| member.join().unwrap());
+        }
     }
 
     #[test]

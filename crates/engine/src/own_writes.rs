@@ -20,8 +20,9 @@ type TreeWrites = BTreeMap<Bytes, OwnWrite>;
 pub(crate) struct OwnWrite {
     /// Its value; `None`: it was deleted.
     pub value: Option<Value>,
-    /// What differs from what it was before the transaction, if that is little.
-    pub difference: Option<Difference>,
+    /// What differs from what it was before the transaction, if that is little. Most have none: a pointer is all
+    /// that it takes then.
+    pub difference: Option<Box<Difference>>,
 }
 
 /// The writes of an open transaction.
@@ -110,11 +111,19 @@ impl OwnWrites {
         self.bytes += write_bytes(&key, &write);
         let value = write.value.as_ref();
         self.has_references |= value.is_some_and(|it| !matches!(it.content, Content::Inline(_)));
-        let old = self.writes.entry(tree).or_default().insert(key.clone(), write);
-        if let Some(old) = &old {
-            self.bytes -= write_bytes(&key, old);
-        }
-        self.note(Undo::Write { tree, key, old });
+        // Sharing a key costs: only a savepoint needs it.
+        let noted = self.has_savepoint.then(|| key.clone());
+        let old = match self.writes.entry(tree).or_default().entry(key) {
+            btree_map::Entry::Vacant(vacant) => {
+                vacant.insert(write);
+                None
+            }
+            btree_map::Entry::Occupied(mut written) => {
+                self.bytes -= write_bytes(written.key(), written.get());
+                Some(written.insert(write))
+            }
+        };
+        self.undo.extend(noted.map(|key| Undo::Write { tree, key, old }));
     }
 
     /// Gives the tree another base, or drops it. Its writes so far are gone.
@@ -270,10 +279,12 @@ impl OwnWrites {
             ..Record::default()
         };
         let mut position = 0;
+        record.writes.reserve(self.writes.len());
         for (tree, writes) in self.writes.into_iter().filter(|(_, writes)| !writes.is_empty()) {
             let mut entries: Vec<OverlayEntry> = Vec::with_capacity(writes.len());
             for (key, OwnWrite { value, difference }) in writes {
-                if let Some(Difference { value, chunks }) = difference {
+                if let Some(difference) = difference {
+                    let Difference { value, chunks } = *difference;
                     record.patches.values.extend(value.map(|patch| (position, patch)));
                     record.patches.chunks.extend(chunks);
                 }

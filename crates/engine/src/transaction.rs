@@ -273,7 +273,7 @@ impl Transaction {
     ) -> Result<(), EngineError> {
         self.note_read();
         self.prepare(tree, &key, Some(&value))?;
-        let difference = self.difference(tree, &key, &value)?;
+        let difference = self.difference(tree, &key, &value)?.map(Box::new);
         self.own.write(tree, key, OwnWrite { value: Some(value), difference });
         self.check_size()
     }

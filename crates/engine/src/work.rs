@@ -14,7 +14,8 @@
 //!
 //! *A merge* makes one run of some neighbours when there are too many to look into: of those for which the
 //! fewest bytes are written for each run less, so that an edit is written again O(log n) times at most before
-//! it is folded. A tree that nobody reads may have more runs; when somebody does, they are merged soon.
+//! it is folded. A tree that is read seldom may have more runs, and one that nobody reads many; when somebody does,
+//! they are merged soon.
 //!
 //! One worker at a time works on a tree; different trees are worked on in parallel. *What fails* for a tree is put
 //! off, longer each time, and the cursor stays; other work goes on, for other trees and for this one, and
@@ -32,7 +33,7 @@ use frond_tree::{Bounds, Direction, Tree};
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, Source};
-use crate::overlay::run::{RUN_ENTRY_OVERHEAD_BYTES, Run, RunCursor};
+use crate::overlay::run::{READS_COUNTED, RUN_ENTRY_OVERHEAD_BYTES, Run, RunCursor};
 use crate::publish::Outcome;
 use crate::rounds::PARTS;
 use crate::shared::{Counters, Shared};
@@ -41,10 +42,12 @@ use crate::state::{Base, Improvement, State};
 use crate::steady::SteadyStore;
 use crate::trouble::Pause;
 
-/// With more runs than this, some of those of a tree that is read are merged.
-pub(crate) const RUN_COUNT_MAX: usize = 8;
-/// The same for a tree that isn't read: whoever reads it next looks into so many, for a while.
-const RUN_COUNT_MAX_UNREAD: usize = 20;
+/// A tree that is read seldom may have so many hundredths of the runs of one that is read much: to merge four runs
+/// takes some tenths of a second, to look into four more some 70 microseconds a range.
+const SELDOM_PERCENT: usize = 150;
+/// The same for a tree that nobody reads: whoever reads it next looks into so many, for a while. That is about what trees
+/// of 5 million documents with four indexes would have without any merge.
+const UNREAD_PERCENT: usize = 600;
 /// Within this time after the first such read the runs begin to be merged.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A step takes about this share of the memtable's limit of the tree, or of one of its runs.
@@ -61,8 +64,8 @@ pub(crate) struct Work {
     with_runs: BTreeSet<TreeId>,
     /// Trees that a worker has in hand.
     busy: BTreeSet<TreeId>,
-    /// Whether a tree that wasn't read has more runs than one that is read may have.
-    has_unread: bool,
+    /// Whether a tree has more runs than it may have once it is read much.
+    has_many: bool,
     /// What failed when it was last tried, and until when that is put off.
     failed: BTreeMap<(TreeId, Kind), Pause>,
 }
@@ -234,11 +237,11 @@ impl Shared {
         error
     }
 
-    /// In how long the first of what was put off is due, or it may be that a tree is read that wasn't.
+    /// In how long the first of what was put off is due, or it may be that a tree is read more than it was.
     pub fn next_try(&self) -> Option<Duration> {
         let work = self.work();
         let next = work.failed.values().filter_map(Pause::left).min();
-        let next = next.into_iter().chain(work.has_unread.then_some(LOOK_EVERY)).min();
+        let next = next.into_iter().chain(work.has_many.then_some(LOOK_EVERY)).min();
         let nothing_fails = work.failed.is_empty();
         drop(work);
         if nothing_fails {
@@ -262,13 +265,14 @@ impl Shared {
         let (state, _) = self.current();
         let mut most: Option<(Need, TreeId)> = None;
         let (mut excess, mut share) = (0u64, self.options.memtable_bytes_max);
-        let mut has_unread = false;
+        let mut has_many = false;
+        let most_runs = self.options.run_count_max;
         for tree in self.trees_with_runs() {
             let Some((_, base)) = base_with_runs(&state, tree) else { continue };
             if self.work().is_put_off(tree, Kind::Look) {
                 continue;
             }
-            has_unread |= RUN_COUNT_MAX < base.runs.len() && !base.is_read();
+            has_many |= most_runs < base.runs.len() && base.reads() < READS_COUNTED;
             let bytes = tree_bytes(self, &base.tree).map_err(|error| (tree, error))?;
             let unfolded = unfolded_bytes(base);
             let due = self.due_bytes(bytes);
@@ -283,7 +287,7 @@ impl Shared {
             if is_busy {
                 continue;
             }
-            let need = if is_mergeable(base) {
+            let need = if is_mergeable(base, most_runs) {
                 Some(Need::Merge)
             } else {
                 let hundredths = unfolded.saturating_mul(100) / due.max(1);
@@ -295,7 +299,7 @@ impl Shared {
         // What a flush has just brought is as it should be.
         let excess = excess.saturating_sub(self.options.memtable_bytes_max);
         self.pace.note_folding(excess, share);
-        self.work().has_unread = has_unread;
+        self.work().has_many = has_many;
         Ok(most)
     }
 
@@ -397,9 +401,13 @@ fn young_runs(base: &Base) -> &[Arc<Run>] {
 }
 
 /// Whether there are too many runs, and enough of them that can be merged: some few would be merged again and again.
-fn is_mergeable(base: &Base) -> bool {
-    let most = if base.is_read() { RUN_COUNT_MAX } else { RUN_COUNT_MAX_UNREAD };
-    base.runs.len() > most && young_runs(base).len() > MERGE_COUNT_MAX
+fn is_mergeable(base: &Base, run_count_max: usize) -> bool {
+    let percent = match base.reads() {
+        0 => UNREAD_PERCENT,
+        1..READS_COUNTED => SELDOM_PERCENT,
+        _ => 100,
+    };
+    run_count_max * percent / 100 < base.runs.len() && young_runs(base).len() > MERGE_COUNT_MAX
 }
 
 /// The neighbours that are merged with the fewest bytes written for each run less; none of fewer than two runs.
@@ -408,4 +416,35 @@ fn cheapest_merge(runs: &[Arc<Run>]) -> &[Arc<Run>] {
     let cost = |runs: &&[Arc<Run>]| bytes(runs) / (runs.len() as u64 - 1);
     let windows = (2..=MERGE_COUNT_MAX).flat_map(|count| runs.windows(count));
     windows.min_by_key(cost).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_store::ChunkHash;
+    use frond_tree::TreeFormat;
+
+    use super::*;
+
+    #[test]
+    fn the_more_a_tree_is_read_the_fewer_runs_it_may_have() {
+        let (root, format) = (ChunkHash([1; 32]), TreeFormat::new(1));
+        let run = |upto| {
+            let times = (Sequence(upto - 1), Sequence(upto));
+            Arc::new(Run::stored(root, format, root, times, 1, 1))
+        };
+        let check = |run_count: u64, read_count: u32, expected: bool| {
+            let runs = (1..=run_count).rev().map(run).collect();
+            let base = Base::new(Tree { root, format }, runs, Sequence(run_count));
+            (0..read_count).for_each(|_| base.note_read());
+            assert_eq!(
+                is_mergeable(&base, 8),
+                expected,
+                "{run_count} runs, read {read_count} times"
+            );
+        };
+        for (read_count, most) in [(0, 48), (1, 12), (63, 12), (64, 8), (1000, 8)] {
+            check(most, read_count, false);
+            check(most + 1, read_count, true);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The sequence: items by position, boundaries by their content.
 //!
-//! Reading order: `node` (the bytes of a node), `read` (get, items, seek_byte), `writer` and build,
+//! Reading order: `entry` and `node` (the bytes of a node), `read` (get, items, seek_byte), `writer` and build,
 //! `splice` (and `exchange`, its short way), `check`.
 //!
 //! *Invariants*: 1. Each node but the last of its level ends where the boundary rule says, given
@@ -14,6 +14,7 @@
 //! (constant data) nodes are alike too, and the store keeps one of them.
 
 mod check;
+mod entry;
 mod exchange;
 mod neighbours;
 mod node;
@@ -94,7 +95,7 @@ impl Sequence {
     }
 
     /// As [`Sequence::build`], of items some of which refer to chunks: those of which `refers` says
-    /// so end with a chunk's hash, and their leaf lists it among its references. Whoever changes
+    /// so end with a chunk's hash, which their leaf has among its references and nowhere else. Whoever changes
     /// the sequence says the same of each item.
     ///
     /// # Errors

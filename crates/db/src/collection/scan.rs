@@ -72,6 +72,8 @@ struct Fetch<'a> {
     reader: Reader<'a>,
     documents: TreePlace,
     filter: Filter,
+    /// Whether documents that are found may fail the filter.
+    may_fail: bool,
     /// Large documents are read in part: what the filter asks for, and these outermost fields.
     in_part: Option<Vec<Box<[u8]>>>,
     /// Whether what is found will change, so that nobody reads it again.
@@ -131,9 +133,11 @@ impl<'a> Scan<'a> {
             filter.paths().map(|paths| paths.into_iter().map(str::to_owned).collect());
         let walks: Vec<Walk> =
             access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
+        // What was found may be changed by its own transaction until it is fetched.
+        let may_fail = !filter.is_all() && (!access.is_exact || reader.may_change());
         let told = |walk: &Walk| {
             let (index, paths) = (walk.index.as_ref()?, paths.as_ref()?);
-            if walk.cover != Cover::Nothing || filter.is_all() || access.is_exact {
+            if walk.cover != Cover::Nothing || !may_fail {
                 return None;
             }
             Cover::of_key(index, walk.flags, paths).map(Cover::Key)
@@ -144,6 +148,7 @@ impl<'a> Scan<'a> {
             told_by_key: walks.iter().map(told).collect(),
             metadata: filter.metadata(),
             filter,
+            may_fail,
             in_part: None,
             for_update: false,
             counts_only: false,
@@ -330,7 +335,6 @@ impl Fetch<'_> {
     ) -> Result<bool, Error> {
         let (mut examined, mut returned) = (0_u64, 0_u64);
         let mut wants_more = true;
-        let filters = !self.filter.is_all();
         if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while wants_more && entries.step()? {
                 examined += 1;
@@ -340,7 +344,7 @@ impl Fetch<'_> {
                 let Some(entry) = entries.entry_ref() else { break };
                 if let ContentRef::Inline(bytes) = entry.content {
                     let document = Document::from_validated(bytes);
-                    if !filters || self.filter.try_matches(document)? {
+                    if self.passes(document)? {
                         returned += 1;
                         wants_more = visit(document)?;
                     }
@@ -361,7 +365,6 @@ impl Fetch<'_> {
     fn next_inline(&self, walk: &mut Walk) -> Result<Option<Found>, Error> {
         let mut examined = 0_u64;
         let mut next = None;
-        let filters = !self.filter.is_all();
         if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while next.is_none() && entries.step()? {
                 examined += 1;
@@ -370,13 +373,12 @@ impl Fetch<'_> {
                 }
                 let Some(lent) = entries.entry_ref() else { break };
                 let is_inline = match lent.content {
-                    ContentRef::Inline(bytes) if filters => {
-                        if !self.filter.try_matches(Document::from_validated(bytes))? {
+                    ContentRef::Inline(bytes) => {
+                        if !self.passes(Document::from_validated(bytes))? {
                             continue;
                         }
                         true
                     }
-                    ContentRef::Inline(_) => true,
                     ContentRef::Chunk { .. } | ContentRef::Sequence { .. } => false,
                 };
                 let Some(Entry { key, value }) = entries.entry() else { break };
@@ -433,7 +435,7 @@ impl Fetch<'_> {
             }
             if let Some(document) = walk.cover.document(index, &entry.key, &parts)? {
                 remember();
-                let passes = self.filter.is_all() || self.filter.try_matches(document.view())?;
+                let passes = self.passes(document.view())?;
                 return Ok(passes.then_some(Found { id_key, document, large: None }));
             }
         }
@@ -449,25 +451,32 @@ impl Fetch<'_> {
         self.passing(id_key, &value)
     }
 
+    fn passes(&self, document: Document<'_>) -> Result<bool, Error> {
+        Ok(!self.may_fail || self.filter.try_matches(document)?)
+    }
+
     /// The document, if it passes.
     fn passing(&self, id_key: Bytes, value: &Value) -> Result<Option<Found>, Error> {
         let found = self.document_of(id_key, value)?;
-        if !self.filter.is_all() && !self.filter.try_matches(found.document.view())? {
+        if !self.passes(found.document.view())? {
             return Ok(None);
         }
-        let is_part = found.large.is_some() && self.in_part.is_none();
-        match is_part {
+        let is_part = self.in_part.is_none() && self.names_at_first().is_some();
+        match is_part && found.large.is_some() {
             true => Ok(Some(Found { document: self.reader.document(value)?, ..found })),
             false => Ok(Some(found)),
         }
     }
 
+    /// The fields of a large document that are read before it is known whether it passes; `None`: all.
+    fn names_at_first(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        self.filter.outermost_names().filter(|_| self.in_part.is_some() || self.may_fail)
+    }
+
     /// The document, or what the filter asks for of a large one.
     fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Found, Error> {
         let large = large::head(value);
-        let is_asked_in_part = self.in_part.is_some() || !self.filter.is_all();
-        let names = self.filter.outermost_names().filter(|_| is_asked_in_part);
-        let document = match (&large, names) {
+        let document = match (&large, self.names_at_first()) {
             (Some(large), Some(names)) => {
                 let mut wanted: Vec<&[u8]> = vec![b"_id"];
                 let more = self.in_part.iter().flatten().map(|name| &**name);

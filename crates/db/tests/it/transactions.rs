@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use frond_db::catalog::IndexSpec;
 use frond_db::{Durability, ErrorKind, FindRequest};
 use frond_doc::document;
 
@@ -190,6 +191,23 @@ fn a_cursor_goes_on_where_it_began_when_the_snapshot_moves() {
         assert_eq!(rest, ["{'_id':2}", "{'_id':3}"]);
         transaction.abort();
     }
+}
+
+#[test]
+fn a_cursor_of_a_transaction_filters_what_the_transaction_changed_before_it_came() {
+    let frond = open();
+    let shop = frond.database("shop").expect("opens");
+    insert(&shop, "things", "[{'_id': 1, 'n': 1}, {'_id': 2, 'n': 1}, {'_id': 3, 'n': 1}]");
+    let spec = IndexSpec::parse(json("{'key': {'n': 1}}").view()).expect("a proper index");
+    shop.create_indexes("things", &[spec]).expect("made");
+    let transaction = frond.begin();
+    let inside = transaction.database("shop").expect("opens");
+    let hinted = FindRequest { hint: Some(value("'n_1'")), ..request("{'n': 1}") };
+    let mut cursor = inside.find("things", &hinted).expect("finds");
+    assert_eq!(text(&cursor.next().expect("a document").expect("reads")), "{'_id':1,'n':1}");
+    update(&inside, "things", statement("{'_id': 3}", "{'$set': {'n': 2}}"));
+    let rest: Vec<_> = cursor.map(|document| text(&document.expect("reads"))).collect();
+    assert_eq!(rest, ["{'_id':2,'n':1}"]);
 }
 
 #[test]

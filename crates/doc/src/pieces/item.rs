@@ -18,6 +18,9 @@ const TAG_ELSEWHERE: u8 = 0x40;
 const TAG_NAMED_ARRAY: u8 = 0x60 | ElementType::Array as u8;
 const TAG_LARGEST_KEY: u8 = ElementType::MaxKey as u8;
 
+/// The length of a value that lies elsewhere.
+const LENGTH_BYTES: usize = size_of::<u32>();
+
 /// Whether an item that has a name has this one: of many that are passed over nothing else is looked at.
 pub(super) fn has_name(item: &[u8], name: &[u8]) -> bool {
     let rest = item.get(1..).and_then(|rest| rest.strip_prefix(name));
@@ -118,10 +121,10 @@ impl<'a> ItemRef<'a> {
             ElementType::Array => Some(Layout::Array),
             _ => None,
         };
-        let length = array_at(rest, 0).filter(|_| rest.len() == size_of::<u64>() + HASH_BYTES);
-        let bytes = length.map(u64::from_le_bytes);
+        let length = array_at(rest, 0).filter(|_| rest.len() == LENGTH_BYTES + HASH_BYTES);
+        let bytes = length.map(|length| u64::from(u32::from_le_bytes(length)));
         let bytes = bytes.ok_or_else(|| damaged("a reference of another length"))?;
-        let root = array_at(rest, size_of::<u64>()).map(ChunkHash);
+        let root = array_at(rest, LENGTH_BYTES).map(ChunkHash);
         let root = root.ok_or_else(|| damaged("a reference of another length"))?;
         Ok(ItemRef { kind, name, body: BodyRef::Elsewhere { layout, bytes, root } })
     }
@@ -174,6 +177,8 @@ impl Item {
         match &self.body {
             Body::Here(value) => item.extend_from_slice(value),
             Body::Elsewhere { bytes, root, .. } => {
+                // BSON ends at 2 GiB: a document that has one that says more is refused.
+                let bytes = u32::try_from(*bytes).unwrap_or(u32::MAX);
                 item.extend_from_slice(&bytes.to_le_bytes());
                 item.extend_from_slice(&root.0);
             }

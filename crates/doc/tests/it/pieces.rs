@@ -384,7 +384,7 @@ fn what_is_longer_than_it_says_is_not_read_on() {
         if depth == 59 {
             item.extend_from_slice(b"a\0"); // The outermost is a document.
         }
-        item.extend_from_slice(&1000_u64.to_le_bytes());
+        item.extend_from_slice(&1000_u32.to_le_bytes());
         item.extend_from_slice(&inner.root.0);
         inner = sequence([item.clone(), item]);
     }

@@ -10,10 +10,12 @@
 //! transaction pays only where it writes long values into several trees.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use frond_tree::{Content, Value};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::conflict::AsItIs;
 use crate::ids::TreeId;
 use crate::overlay::memtable::OverlayEntry;
 
@@ -33,8 +35,8 @@ pub(crate) struct Repeat {
     pub own_bytes: usize,
 }
 
-/// Values by the hash of their first bytes and their length: where the first such stands, and itself.
-type Earlier<'a> = HashMap<(u64, usize), (usize, &'a [u8])>;
+/// Values by their names: where the first such stands, and itself.
+type Earlier<'a> = HashMap<u64, (usize, &'a [u8]), BuildHasherDefault<AsItIs>>;
 
 /// Finds the values of `writes` that end with an earlier one, by ascending position; `may_be` tells by its
 /// position whether an entry may be the earlier or the later one.
@@ -47,10 +49,11 @@ pub(crate) fn find_repeats(
     if writes.iter().filter(|(_, entries)| holds_long(entries)).nth(1).is_none() {
         return repeats;
     }
-    let mut earlier = Earlier::new();
+    let mut earlier = Earlier::default();
+    let mut own = Vec::new();
     let mut position = 0;
     for (_, entries) in writes {
-        let (mut own, is_first) = (Vec::new(), earlier.is_empty());
+        let is_first = earlier.is_empty();
         for (value, position) in entries.iter().map(long).zip(position..) {
             let Some(value) = value.filter(|_| may_be(position)) else { continue };
             let repeat = if is_first { None } else { repeat_in(&earlier, value) };
@@ -60,7 +63,7 @@ pub(crate) fn find_repeats(
             }
         }
         position += entries.len();
-        for (name, value) in own {
+        for (name, value) in own.drain(..) {
             earlier.entry(name).or_insert(value);
         }
     }
@@ -87,8 +90,9 @@ fn long((_, value): &OverlayEntry) -> Option<&[u8]> {
     }
 }
 
-fn name(value: &[u8]) -> (u64, usize) {
-    (xxh3_64(&value[..REPEATED_BYTES_MIN]), value.len())
+/// A hash of its first bytes and its length.
+fn name(value: &[u8]) -> u64 {
+    xxh3_64_with_seed(&value[..REPEATED_BYTES_MIN], value.len() as u64)
 }
 
 #[cfg(test)]

@@ -279,6 +279,9 @@ impl BornHere {
 
     /// Takes what a transaction brings. Returns the memory taken.
     pub fn add(&self, births: &Births) -> u64 {
+        if births.chunks.is_empty() && births.needs.is_empty() {
+            return 0;
+        }
         let turnover = (!births.chunks.is_empty()).then(|| self.born.turnover());
         births.chunks.iter().for_each(|chunk| self.born.add(chunk));
         drop(turnover);

@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering as Atomic};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use crossbeam_skiplist::SkipMap;
+use crossbeam_epoch::{Guard, default_collector, pin};
+use crossbeam_skiplist::SkipList;
 use frond_tree::{Bounds, Content, Direction, Value};
 
 use crate::ids::{Sequence, TreeId};
@@ -54,9 +55,8 @@ impl Window {
 }
 
 /// Recent writes of all trees.
-#[derive(Default)]
 pub(crate) struct Memtable {
-    trees: SkipMap<TreeId, TreeTable>,
+    trees: SkipList<TreeId, TreeTable>,
     /// A bit for each tree that was ever written, shared with some others: most reads need look no further.
     written: AtomicU64,
     bytes: AtomicU64,
@@ -69,7 +69,8 @@ struct TreeTable {
     blocks: Blocks,
     /// By Sequence, ascending.
     journal: Mutex<Vec<Touched>>,
-    /// The least and the greatest Sequence inserted: a look at them often saves the journal's lock.
+    /// The least and the greatest Sequence of the journal: a look at them often saves its lock. These and
+    /// what follows change under it.
     first: AtomicU64,
     last: AtomicU64,
     /// What was done in all: never less than what is there.
@@ -107,15 +108,16 @@ impl TreeTable {
             self.blocks.insert(Versioned { sequence, stored });
         }
         let count = u64::from(writes.count);
-        self.writes.fetch_add(count, Atomic::Relaxed);
-        self.bytes.fetch_add(written, Atomic::Relaxed);
-        self.flags.fetch_or(flags, Atomic::Relaxed);
         let mut journal = self.journal();
-        // Transactions are inserted side by side: nearly in their order, not quite.
-        let position = journal.partition_point(|touched| touched.sequence < sequence);
-        journal.insert(position, Touched { sequence, writes, flags });
-        self.first.fetch_min(sequence.0, Atomic::Relaxed);
-        self.last.fetch_max(sequence.0, Atomic::Relaxed);
+        // Transactions are inserted side by side, nearly in their order: the place is near the end.
+        let before = journal.iter().rposition(|touched| touched.sequence < sequence);
+        journal.insert(before.map_or(0, |before| before + 1), Touched { sequence, writes, flags });
+        self.note_ends(&journal);
+        let add =
+            |sum: &AtomicU64, more| sum.store(sum.load(Atomic::Relaxed) + more, Atomic::Relaxed);
+        add(&self.writes, count);
+        add(&self.bytes, written);
+        self.flags.store(self.flags.load(Atomic::Relaxed) | flags, Atomic::Relaxed);
         drop(journal);
         written + count * ENTRY_OVERHEAD_BYTES + TOUCHED_OVERHEAD_BYTES
     }
@@ -127,10 +129,7 @@ impl TreeTable {
             return 0;
         };
         let Touched { writes, .. } = journal.remove(position);
-        let end =
-            |touched: Option<&Touched>, none| touched.map_or(none, |touched| touched.sequence.0);
-        self.first.store(end(journal.first(), u64::MAX), Atomic::Relaxed);
-        self.last.store(end(journal.last(), 0), Atomic::Relaxed);
+        self.note_ends(&journal);
         drop(journal);
         let mut bytes = TOUCHED_OVERHEAD_BYTES;
         for stored in writes.iter() {
@@ -138,6 +137,13 @@ impl TreeTable {
             bytes += stored.len() as u64 + ENTRY_OVERHEAD_BYTES;
         }
         bytes
+    }
+
+    fn note_ends(&self, journal: &[Touched]) {
+        let end =
+            |touched: Option<&Touched>, none| touched.map_or(none, |touched| touched.sequence.0);
+        self.first.store(end(journal.first(), u64::MAX), Atomic::Relaxed);
+        self.last.store(end(journal.last(), 0), Atomic::Relaxed);
     }
 
     fn touches(&self, window: Window) -> bool {
@@ -174,11 +180,31 @@ fn each_touched(journal: &[Touched], window: Window, mut take: impl FnMut(&Touch
     }
 }
 
+impl Default for Memtable {
+    fn default() -> Memtable {
+        Memtable {
+            trees: SkipList::new(default_collector().clone()),
+            written: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            recycler: Arc::default(),
+            born: BornHere::default(),
+        }
+    }
+}
+
 impl Memtable {
     /// An empty one, whose memory comes from `recycler` and goes back there, and whose chunks others find in `born`.
     pub fn new(recycler: &Arc<Recycler>, born: &Arc<Born>) -> Memtable {
         let (recycler, born) = (Arc::clone(recycler), BornHere::new(born));
         Memtable { recycler, born, ..Memtable::default() }
+    }
+
+    fn table<'g>(&'g self, tree: TreeId, guard: &'g Guard) -> Option<&'g TreeTable> {
+        self.trees.get(&tree, guard).map(|found| found.value())
+    }
+
+    fn tables<'g>(&'g self, guard: &'g Guard) -> impl Iterator<Item = (TreeId, &'g TreeTable)> {
+        self.trees.iter(guard).map(|found| (*found.key(), found.value()))
     }
 
     /// Adds what a transaction brings besides its writes; before these, which refer to it. It stays if they are
@@ -194,28 +220,35 @@ impl Memtable {
 
     /// Adds the writes of one transaction, as they lie in its record's payload.
     pub fn insert(&self, sequence: Sequence, payload: &Bytes) {
-        let mut bytes = 0;
+        let (mut bytes, guard) = (0, pin());
         for writes in writes_of(payload) {
             if self.written.load(Atomic::Relaxed) & bit_of(writes.tree) == 0 {
                 self.written.fetch_or(bit_of(writes.tree), Atomic::Relaxed);
             }
-            let table =
-                self.trees.get_or_insert_with(writes.tree, || TreeTable::new(&self.recycler));
-            bytes += table.value().insert(sequence, writes);
+            let table = loop {
+                match self.table(writes.tree, &guard) {
+                    Some(table) => break table,
+                    None => {
+                        let table = || TreeTable::new(&self.recycler);
+                        self.trees.get_or_insert_with(writes.tree, table, &guard).release(&guard);
+                    }
+                }
+            };
+            bytes += table.insert(sequence, writes);
         }
         self.bytes.fetch_add(bytes, Atomic::Relaxed);
     }
 
     /// Takes back what `insert` did, for a transaction that was refused and never visible.
     pub fn remove(&self, sequence: Sequence) {
-        let bytes = self.trees.iter().map(|table| table.value().remove(sequence)).sum();
+        let bytes = self.tables(&pin()).map(|(_, table)| table.remove(sequence)).sum();
         self.bytes.fetch_sub(bytes, Atomic::Relaxed);
     }
 
     /// Tells `take` of every value, of whatever Sequence.
     pub fn for_each_value(&self, mut take: impl FnMut(&Value)) {
-        for table in self.trees.iter() {
-            table.value().blocks.ascend(None, |entry| {
+        for (_, table) in self.tables(&pin()) {
+            table.blocks.ascend(None, |entry| {
                 entry.stored.value().iter().for_each(&mut take);
                 true
             });
@@ -225,11 +258,12 @@ impl Memtable {
     /// Gives the memory back; for when nobody may read it any more. What is taken out of the skip list goes when its
     /// collector comes to it, which can be long after: so the entries go first, by themselves.
     pub fn clear(&self) {
-        for table in self.trees.iter() {
-            table.value().blocks.clear();
-            *table.value().journal() = Vec::new();
+        let mut guard = pin();
+        for (_, table) in self.tables(&guard) {
+            table.blocks.clear();
+            *table.journal() = Vec::new();
         }
-        self.trees.clear();
+        self.trees.clear(&mut guard);
         self.born.clear();
     }
 
@@ -243,28 +277,28 @@ impl Memtable {
         if self.written.load(Atomic::Relaxed) & bit_of(tree) == 0 {
             return None;
         }
-        let table = self.trees.get(&tree)?;
-        if table.value().last.load(Atomic::Relaxed) <= window.after.0 {
+        let guard = pin();
+        let table = self.table(tree, &guard)?;
+        if table.last.load(Atomic::Relaxed) <= window.after.0 {
             return None;
         }
-        let found = table.value().blocks.newest(key, window.upto)?;
+        let found = table.blocks.newest(key, window.upto)?;
         window.contains(found.sequence).then(|| found.stored.value())
     }
 
     /// Whether `tree` was written within `window`.
     pub fn touches(&self, tree: TreeId, window: Window) -> bool {
-        self.trees.get(&tree).is_some_and(|table| table.value().touches(window))
+        self.table(tree, &pin()).is_some_and(|table| table.touches(window))
     }
 
     /// The OR of the flags of all values written to `tree` within `window`.
     pub fn flags(&self, tree: TreeId, window: Window) -> u8 {
-        let Some(table) = self.trees.get(&tree) else {
-            return 0;
-        };
-        let most = table.value().flags.load(Atomic::Relaxed);
+        let guard = pin();
+        let Some(table) = self.table(tree, &guard) else { return 0 };
+        let most = table.flags.load(Atomic::Relaxed);
         let mut flags = 0;
         if most != 0 {
-            each_touched(&table.value().journal(), window, |touched| {
+            each_touched(&table.journal(), window, |touched| {
                 flags |= touched.flags;
                 flags != most
             });
@@ -274,18 +308,19 @@ impl Memtable {
 
     /// How many writes of `tree` there are at most, several to one key counted.
     pub fn writes_max(&self, tree: TreeId) -> u64 {
-        self.trees.get(&tree).map_or(0, |table| table.value().writes.load(Atomic::Relaxed))
+        self.table(tree, &pin()).map_or(0, |table| table.writes.load(Atomic::Relaxed))
     }
 
     /// How many bytes of keys and inline values were written to `tree` at most.
     pub fn written_bytes(&self, tree: TreeId) -> u64 {
-        self.trees.get(&tree).map_or(0, |table| table.value().bytes.load(Atomic::Relaxed))
+        self.table(tree, &pin()).map_or(0, |table| table.bytes.load(Atomic::Relaxed))
     }
 
     /// Adds the keys of `tree` written within `window` to `keys`; one written twice comes twice.
     pub fn touched_keys(&self, tree: TreeId, window: Window, keys: &mut Vec<Bytes>) {
-        let Some(table) = self.trees.get(&tree) else { return };
-        each_touched(&table.value().journal(), window, |touched| {
+        let guard = pin();
+        let Some(table) = self.table(tree, &guard) else { return };
+        each_touched(&table.journal(), window, |touched| {
             keys.extend(touched.writes.iter().map(|stored| stored.owned_key()));
             true
         });
@@ -293,8 +328,9 @@ impl Memtable {
 
     /// The trees that have entries, in order.
     pub fn trees(&self) -> Vec<TreeId> {
-        let written = self.trees.iter().filter(|table| !table.value().journal().is_empty());
-        written.map(|table| *table.key()).collect()
+        let guard = pin();
+        let written = self.tables(&guard).filter(|(_, table)| !table.journal().is_empty());
+        written.map(|(tree, _)| tree).collect()
     }
 
     /// Appends to `out` the newest entry within `window` of each key within `bounds`, in
@@ -313,8 +349,9 @@ impl Memtable {
         {
             return false;
         }
-        let Some(table) = self.trees.get(&tree) else { return false };
-        let blocks = &table.value().blocks;
+        let guard = pin();
+        let Some(table) = self.table(tree, &guard) else { return false };
+        let blocks = &table.blocks;
         match direction {
             Direction::Ascending => ascend(blocks, bounds, window, count, out),
             Direction::Descending => descend(blocks, bounds, window, count, out),
@@ -323,8 +360,7 @@ impl Memtable {
 
     /// Checks invariant 2, and the order of the entries.
     pub fn check(&self) -> Result<(), String> {
-        for table in self.trees.iter() {
-            let (tree, table) = (table.key().0, table.value());
+        for (TreeId(tree), table) in self.tables(&pin()) {
             let mut journalled = 0;
             for touched in table.journal().iter() {
                 for stored in touched.writes.iter() {
@@ -516,6 +552,24 @@ mod tests {
         memtable.touched_keys(TREE, window(1, 3), &mut keys);
         assert_eq!(keys, ["b", "a", "d"]);
         memtable.check().unwrap();
+    }
+
+    #[test]
+    fn the_journal_is_in_order_whatever_order_transactions_come_in() {
+        let memtable = Memtable::default();
+        for sequence in [4, 6, 5, 9, 2, 1, 7, 3, 8] {
+            let key = Bytes::from(sequence.to_string());
+            insert(&memtable, TREE, sequence, vec![(key, None)]);
+            memtable.check().unwrap();
+        }
+        let mut keys = Vec::new();
+        memtable.touched_keys(TREE, window(0, 9), &mut keys);
+        assert_eq!(keys, ["1", "2", "3", "4", "5", "6", "7", "8", "9"]);
+        memtable.remove(Sequence(1));
+        memtable.remove(Sequence(9));
+        assert!(memtable.touches(TREE, window(1, 2)) && memtable.touches(TREE, window(7, 8)));
+        assert!(!memtable.touches(TREE, window(0, 1)) && !memtable.touches(TREE, window(8, 9)));
+        assert_eq!(memtable.writes_max(TREE), 9);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! since the base will refer to the same chunks. The filter is read when the run is first asked,
 //! and stays in memory as long as the run is open.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -29,6 +29,9 @@ use crate::steady::SteadyStore;
 
 /// The one flag of a value that is the engine's: in a run, it marks a deletion.
 pub(crate) const DELETION_FLAG: u8 = 0x80;
+
+/// So many reads of a tree are counted while a run is its newest: then it is read much.
+pub(crate) const READS_COUNTED: u32 = 64;
 
 /// What an entry is counted beside its key and value: its share of a node.
 pub(crate) const RUN_ENTRY_OVERHEAD_BYTES: u64 = 8;
@@ -48,8 +51,8 @@ pub(crate) struct Run {
     /// Bytes of keys and values, those out of line too, and something for each entry.
     pub bytes: u64,
     loaded: OnceLock<Filter>,
-    /// Whether somebody has read the tree while this was its newest run.
-    is_read: AtomicBool,
+    /// How often the tree was read while this was its newest run, as far as that is counted.
+    reads: AtomicU32,
 }
 
 impl PartialEq for Run {
@@ -78,8 +81,8 @@ impl Run {
         bytes: u64,
     ) -> Run {
         let tree = Trunk::new(Tree { root, format: format_of_run(base_format) });
-        let (loaded, is_read) = Default::default();
-        Run { tree, filter, after, upto, count, bytes, loaded, is_read }
+        let (loaded, reads) = Default::default();
+        Run { tree, filter, after, upto, count, bytes, loaded, reads }
     }
 
     /// Puts a run over a base of `base_format`: of `entries`, whose keys ascend strictly; `None` if there are none. Chunks are
@@ -114,7 +117,7 @@ impl Run {
             count: summary.count,
             bytes: bytes.saturating_add(overhead),
             loaded: OnceLock::new(),
-            is_read: AtomicBool::new(false),
+            reads: AtomicU32::new(0),
         };
         run.keep_filter(&filter)?;
         Ok(Some(run))
@@ -136,14 +139,14 @@ impl Run {
     /// Notes that somebody reads the tree, this being its newest run.
     pub fn note_read(&self) {
         // Processors needn't write what all of them read.
-        if !self.is_read() {
-            self.is_read.store(true, Ordering::Relaxed);
+        if self.reads() < READS_COUNTED {
+            self.reads.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether somebody has read the tree while this was its newest run.
-    pub fn is_read(&self) -> bool {
-        self.is_read.load(Ordering::Relaxed)
+    /// How often the tree was read while this was its newest run; [`READS_COUNTED`] or a few more if that was more often.
+    pub fn reads(&self) -> u32 {
+        self.reads.load(Ordering::Relaxed)
     }
 
     /// The OR of the flags of all values.

@@ -150,9 +150,9 @@ impl Base {
         }
     }
 
-    /// Whether somebody has read since the runs of now were written.
-    pub fn is_read(&self) -> bool {
-        self.runs.iter().any(|run| run.is_read())
+    /// How often it was read while one of the runs of now was the newest: of the run for which that is most.
+    pub fn reads(&self) -> u32 {
+        self.runs.iter().map(|run| run.reads()).max().unwrap_or(0)
     }
 
     /// Up to this Sequence no run is needed.

@@ -28,7 +28,13 @@ pub fn quiet() -> EngineOptions {
 /// steps and merged, by whoever commits: runs repeat exactly. With a high share (in hundredths) runs
 /// are merged more often than folded.
 pub fn churning(overlay_percent_max: u64) -> EngineOptions {
-    EngineOptions { memtable_bytes_max: 3_000, overlay_percent_max, fold_threads: 0, ..quiet() }
+    EngineOptions {
+        memtable_bytes_max: 3_000,
+        overlay_percent_max,
+        run_count_max: 2,
+        fold_threads: 0,
+        ..quiet()
+    }
 }
 
 /// Collects as the background does, at once and so that packs are moved: what isn't kept is on no disk then.

@@ -4,19 +4,18 @@
 //! 1. The way down to the item is remembered.
 //! 2. From the leaf up, the entry is exchanged in a copy of its node, if each entry whose window has it, itself
 //!    counted, still ends its node or doesn't. If it takes more or less of the node than before, this is asked of all that
-//!    follow it there.
+//!    follow it there. Where entries are names that don't repeat near it, it is asked of the entry alone (`is_alone`).
 //! 3. Where a boundary moves, nothing was put, and `splice` walks.
 
-use frond_store::chunk::HASH_BYTES;
 use frond_store::{ChunkHash, ChunkStore};
 
 use crate::boundary::BoundaryRule;
 use crate::error::TreeError;
 use crate::format::TreeFormat;
+use crate::sequence::entry::Entry;
 use crate::sequence::neighbours::{Path, fill_window, next_node};
 use crate::sequence::node::SequenceNode;
-use crate::sequence::window::Window;
-use crate::sequence::writer::{self, reference_bytes, reference_of};
+use crate::sequence::window::{WINDOW_ITEMS, Window};
 use crate::sequence::{Refers, Sequence};
 
 impl Sequence {
@@ -31,22 +30,18 @@ impl Sequence {
     ) -> Result<Option<ChunkHash>, TreeError> {
         let mut path = way_to(store, root, position)?;
         let (leaf, entry) = &path[path.len() - 1];
-        let (old, new) = (reference_of(leaf.item(*entry), refers), reference_of(item, refers));
-        let reference_position =
-            (0..*entry).filter(|at| reference_of(leaf.item(*at), refers).is_some()).count();
-        let reference = new.map(|new| (reference_position, new));
-        if old.is_some() != new.is_some()
-            || old.is_some() && leaf.chunk().reference_count() <= reference_position
-            || self.format.item_bytes_max() < item.len()
-            || !Boundaries::stay(store, &self.format, &path, item, refers)?
+        let item = Entry::of_item(item, refers);
+        if leaf.entry(*entry).reference.is_some() != item.reference.is_some()
+            || self.format.item_bytes_max() < item.bytes()
+            || !Boundaries::stay(store, &self.format, &path, &item)?
         {
             return Ok(None);
         }
-        let (leaf, mut child) = leaf.with_item(*entry, item, reference);
+        let (leaf, mut child) = leaf.with_item(*entry, &item);
         let mut chunks = vec![leaf];
         path.pop();
         while let Some((node, entry)) = path.last() {
-            if !Boundaries::stay(store, &self.format, &path, &child.hash.0, refers)? {
+            if !Boundaries::stay(store, &self.format, &path, &child.entry())? {
                 return Ok(None);
             }
             let (node, above) = node.with_child(*entry, &child);
@@ -84,7 +79,6 @@ fn way_to(
 struct Boundaries {
     rule: BoundaryRule,
     window: Window,
-    refers: Refers,
     /// Whether the entry takes as much of its node as before.
     is_size_kept: bool,
     /// What was passed behind it.
@@ -98,21 +92,23 @@ impl Boundaries {
         store: &dyn ChunkStore,
         format: &TreeFormat,
         path: &Path,
-        content: &[u8],
-        refers: Refers,
+        content: &Entry<'_>,
     ) -> Result<bool, TreeError> {
         let (node, entry) = &path[path.len() - 1];
+        let rule = BoundaryRule::new(format, node.level());
         let mut window = Window::new(format, node.level());
-        fill_window(store, path, node.level(), &mut window)?;
-        let mut boundaries = Boundaries {
-            rule: BoundaryRule::new(format, node.level()),
-            window,
-            refers,
-            is_size_kept: node.entry_content(*entry).len() == content.len(),
-            passed_count: 0,
-            passed_bytes: 0,
-        };
+        let is_size_kept = node.entry(*entry).bytes() == content.bytes();
         let mut is_last = is_last(path);
+        if is_size_kept && is_alone(node, *entry, content) {
+            let before = node.bytes_before(*entry);
+            let after = before + content.bytes_in_node(node.level());
+            let ends = rule.ends_node(*entry + 1, window.hash(content), before, after);
+            let is_end = *entry + 1 == node.entry_count();
+            return Ok(ends == is_end || is_end && is_last);
+        }
+        fill_window(store, path, node.level(), &mut window)?;
+        let mut boundaries =
+            Boundaries { rule, window, is_size_kept, passed_count: 0, passed_bytes: 0 };
         if !boundaries.stay_in(node, *entry, Some(content), is_last) {
             return Ok(false);
         }
@@ -133,15 +129,15 @@ impl Boundaries {
         &mut self,
         node: &SequenceNode,
         from: usize,
-        content: Option<&[u8]>,
+        content: Option<&Entry<'_>>,
         is_last: bool,
     ) -> bool {
-        let mut before = bytes_before(node, from, self.refers);
-        for entry in from..node.entry_count() {
+        let mut before = node.bytes_before(from);
+        for (entry, old) in (from..).zip(node.entries(from)) {
             let is_end = entry + 1 == node.entry_count();
             let changed = content.filter(|_| entry == from);
-            let content = changed.unwrap_or_else(|| node.entry_content(entry));
-            let after = before + entry_bytes(node, content, self.refers);
+            let content = changed.unwrap_or(&old);
+            let after = before + content.bytes_in_node(node.level());
             let hash = self.window.push(content, true);
             let ends = self.rule.ends_node(entry + 1, hash, before, after);
             // A level's last node ends in any case.
@@ -150,7 +146,7 @@ impl Boundaries {
             }
             if changed.is_none() {
                 self.passed_count += 1;
-                self.passed_bytes += content.len() as u64;
+                self.passed_bytes += content.bytes() as u64;
             }
             if self.is_size_kept && self.are_passed() {
                 return true;
@@ -172,18 +168,29 @@ fn is_last(path: &Path) -> bool {
     path[..path.len() - 1].iter().all(|(node, entry)| entry + 1 == node.entry_count())
 }
 
-/// How large the boundary rule takes an entry of a node to be.
-fn entry_bytes(node: &SequenceNode, content: &[u8], refers: Refers) -> u64 {
-    let reference = reference_of(content, refers).filter(|_| node.is_leaf());
-    writer::entry_bytes(node.level(), content.len()) + reference_bytes(reference.as_ref())
-}
-
-/// The same of all before one.
-fn bytes_before(node: &SequenceNode, entry: usize, refers: Refers) -> u64 {
-    match node.is_leaf() {
-        true => (0..entry).map(|entry| entry_bytes(node, node.item(entry), refers)).sum(),
-        false => entry as u64 * writer::entry_bytes(node.level(), HASH_BYTES),
+/// Whether surely nothing repeats in any window that has the entry, with its new content or its old one: then all of them
+/// have their own hashes, and only that of the entry changes.
+fn is_alone(node: &SequenceNode, entry: usize, content: &Entry<'_>) -> bool {
+    // The windows of the entries up to `last` have the entry; the first of these begins behind `first`.
+    const NEAR: usize = WINDOW_ITEMS - 1;
+    let (first, last) = (entry.wrapping_sub(NEAR), entry + NEAR);
+    if entry < NEAR || node.entry_count() <= last {
+        return false;
     }
+    let mark = |entry: &Entry<'_>| {
+        let mark = entry.reference.and_then(|name| name.first_chunk());
+        mark.map(|mark| u32::from_le_bytes(*mark))
+    };
+    let Some(new) = mark(content) else { return false };
+    let mut marks = [0; 2 * NEAR + 1];
+    for (place, entry) in marks.iter_mut().zip(node.entries(first)) {
+        let Some(mark) = mark(&entry) else { return false };
+        *place = mark;
+    }
+    // Without branches: compared several at a time.
+    let has = |marks: &[u32], mark: u32| marks.iter().fold(false, |has, it| has | (*it == mark));
+    !has(&marks, new)
+        && !(1..marks.len()).any(|at| has(&marks[at.saturating_sub(NEAR)..at], marks[at]))
 }
 
 #[cfg(test)]
@@ -212,8 +219,10 @@ mod tests {
         let (mut done_count, mut all_count) = (0, 0);
         for_seeds(200, |mut random| {
             let store = MemoryStore::new();
-            let format =
-                TreeFormat { chunk_bytes_target: 512, inline_bytes_max: 128, salt: random.next() };
+            // In the larger nodes most entries have all that shares a window with them beside them.
+            let chunk_bytes_target = *random.choose(&[512, 4096]);
+            let salt = random.next();
+            let format = TreeFormat { chunk_bytes_target, inline_bytes_max: 128, salt };
             let kinds = *random.choose(&[2, 20, 1 << 20]);
             let bytes = *random.choose(&[4, 40, 70]);
             let mut items: Vec<Bytes> =

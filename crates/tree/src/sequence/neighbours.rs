@@ -47,9 +47,9 @@ impl Before<'_> {
                 break;
             }
             if node.level() == self.level {
-                let content = node.entry_content(entry);
-                self.bytes += content.len() as u64;
-                self.items.push((self.window.hash(content), content.len() as u64));
+                let content = node.entry(entry);
+                self.bytes += content.bytes() as u64;
+                self.items.push((self.window.hash(&content), content.bytes() as u64));
             } else {
                 let child = node.load_child(self.store, entry)?;
                 self.collect(&child, child.entry_count())?;

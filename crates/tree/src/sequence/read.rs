@@ -8,6 +8,7 @@ use frond_store::{ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
 use crate::sequence::Sequence;
+use crate::sequence::entry::Entry;
 use crate::sequence::node::{SequenceNode, Sums};
 
 impl Sequence {
@@ -95,7 +96,10 @@ impl Sequence {
         position: u64,
         visit: &mut dyn FnMut(u64, &[u8]) -> bool,
     ) -> Result<bool, TreeError> {
-        visit_node(store, &SequenceNode::load(store, self.root)?, 0, position, visit)
+        let (root, mut bytes) = (SequenceNode::load(store, self.root)?, Vec::new());
+        visit_node(store, &root, 0, position, &mut |position, item| {
+            visit(position, item.whole(&mut bytes))
+        })
     }
 
     /// The items from `position` on; none if it lies behind the end.
@@ -110,19 +114,17 @@ fn visit_node(
     node: &SequenceNode,
     mut start: u64,
     from: u64,
-    visit: &mut dyn FnMut(u64, &[u8]) -> bool,
+    visit: &mut dyn FnMut(u64, &Entry<'_>) -> bool,
 ) -> Result<bool, TreeError> {
+    if node.is_leaf() {
+        let skipped = from.saturating_sub(start).min(node.entry_count() as u64);
+        let mut items = (start.saturating_add(skipped)..).zip(node.entries(skipped as usize));
+        return Ok(items.any(|(position, item)| visit(position, &item)));
+    }
     for entry in 0..node.entry_count() {
         let end = start.saturating_add(node.entry_sums(entry).count);
-        if from < end {
-            let stop = if node.is_leaf() {
-                visit(start, node.item(entry))
-            } else {
-                visit_node(store, &node.load_child(store, entry)?, start, from, visit)?
-            };
-            if stop {
-                return Ok(true);
-            }
+        if from < end && visit_node(store, &node.load_child(store, entry)?, start, from, visit)? {
+            return Ok(true);
         }
         start = end;
     }
@@ -231,12 +233,12 @@ fn append(
     node: &SequenceNode,
     value: &mut Vec<u8>,
 ) -> Result<(), TreeError> {
+    if node.is_leaf() {
+        node.entries(0).for_each(|item| item.append_to(value));
+        return Ok(());
+    }
     for entry in 0..node.entry_count() {
-        if node.is_leaf() {
-            value.extend_from_slice(node.item(entry));
-        } else {
-            append(store, &node.load_child(store, entry)?, value)?;
-        }
+        append(store, &node.load_child(store, entry)?, value)?;
     }
     Ok(())
 }

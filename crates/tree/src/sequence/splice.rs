@@ -143,13 +143,13 @@ impl Splice<'_> {
 
     fn leaf(&mut self, node: &SequenceNode, start: u64, is_last: bool) -> Result<(), TreeError> {
         let mut position = start;
-        for entry in 0..node.entry_count() {
+        for item in node.entries(0) {
             self.insert_at(position)?;
             position += 1;
             if self.is_in {
                 self.leave_out(0, position);
             } else {
-                self.builder.push_old(node.item(entry))?;
+                self.builder.push_old(&item)?;
             }
         }
         if is_last { self.insert_at(position) } else { Ok(()) }
@@ -195,12 +195,12 @@ impl Splice<'_> {
         // The last node may go on where its level ended before.
         let kept_max = node.entry_count().saturating_sub(1);
         let (mut kept_count, mut kept_bytes, mut end) = (0, 0, start);
-        while kept_count < kept_max {
-            end = end.saturating_add(node.entry_sums(kept_count).count);
+        for (entry, content) in node.entries(0).enumerate().take(kept_max) {
+            end = end.saturating_add(node.entry_sums(entry).count);
             if changed < end {
                 break;
             }
-            kept_bytes += node.entry_content_bytes(kept_count);
+            kept_bytes += content.bytes() as u64;
             kept_count += 1;
         }
         let writer = self.builder.levels.writer(usize::from(node.level()));

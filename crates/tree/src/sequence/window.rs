@@ -13,10 +13,11 @@
 
 use crate::boundary::{self, BoundaryRule, Seeded};
 use crate::format::TreeFormat;
+use crate::sequence::entry::Entry;
 
 /// How many items a boundary depends on at most: even of items that are single bits the window has 2^16
 /// contents, more than a node has items.
-const WINDOW_ITEMS: usize = 16;
+pub(super) const WINDOW_ITEMS: usize = 16;
 const _: () = assert!(WINDOW_ITEMS.is_power_of_two());
 
 /// The window of one level.
@@ -67,13 +68,13 @@ impl Window {
 
     /// Takes an item in; `old` if it stood after the one before it in the old sequence too. Returns
     /// the hash for the boundary rule.
-    pub(super) fn push(&mut self, item: &[u8], old: bool) -> u64 {
-        self.push_hashed(self.hash(item), item.len() as u64, old)
+    pub(super) fn push(&mut self, item: &Entry<'_>, old: bool) -> u64 {
+        self.push_hashed(self.hash(item), item.bytes() as u64, old)
     }
 
     /// What `push_hashed` takes for an item.
-    pub(super) fn hash(&self, item: &[u8]) -> u64 {
-        boundary::hash(item, self.seed)
+    pub(super) fn hash(&self, item: &Entry<'_>) -> u64 {
+        item.hash(self.seed)
     }
 
     /// As `push`, of an item that was hashed.

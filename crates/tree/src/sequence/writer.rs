@@ -1,6 +1,5 @@
 //! Writes the nodes of a sequence, level by level.
 
-use frond_store::chunk::HASH_BYTES;
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
 
 use crate::boundary::BoundaryRule;
@@ -8,7 +7,8 @@ use crate::error::TreeError;
 use crate::format::TreeFormat;
 use crate::levels::{Levels, NodeWriter};
 use crate::sequence::Refers;
-use crate::sequence::node::{self, SequenceChild, SequenceNode, Sums};
+use crate::sequence::entry::Entry;
+use crate::sequence::node::{self, Leaf, SequenceChild, SequenceNode, Sums};
 use crate::sequence::window::Window;
 
 /// A node that grows entry by entry.
@@ -18,13 +18,10 @@ pub(super) struct SequenceWriter {
     pub(super) window: Window,
     /// Of so many entries that come next it is known that they don't end the node: they are as they were.
     pub(super) kept_count: usize,
-    /// A leaf's items, and where each ends.
-    items: Vec<u8>,
-    ends: Vec<u32>,
-    /// An interior node's children.
+    leaf: Leaf,
+    /// An interior node's children, and their names.
     children: Vec<Sums>,
-    /// The children's names, or those that a leaf's items end with.
-    references: Vec<ChunkHash>,
+    names: Vec<ChunkHash>,
     sums: Sums,
     /// What the boundary rule takes for the node's size: its entries, without the header.
     bytes: u64,
@@ -32,26 +29,20 @@ pub(super) struct SequenceWriter {
 
 impl SequenceWriter {
     /// Adds an item to a leaf and tells whether it ends it.
-    fn push_item(&mut self, item: &[u8], reference: Option<ChunkHash>, old: bool) -> bool {
-        self.items.extend_from_slice(item);
-        self.ends.push(u32::try_from(self.items.len()).expect("a node is far smaller than 4 GB"));
-        self.sums.add(&Sums { count: 1, bytes: item.len() as u64 });
+    fn push_item(&mut self, item: &Entry<'_>, old: bool) -> bool {
+        self.leaf.push(item);
+        self.sums.add(&Sums { count: 1, bytes: item.front.len() as u64 });
         let hash = self.window.push(item, old);
-        self.references.extend(reference);
-        self.grow(hash, entry_bytes(0, item.len()) + reference_bytes(reference.as_ref()))
+        self.grow(hash, item.bytes_in_node(0))
     }
 
     /// Makes room for a node that is about like `node`.
     pub(super) fn reserve(&mut self, node: &SequenceNode) {
-        let count = node.entry_count() + 1;
-        self.references.reserve(node.chunk().reference_count() + 1);
-        match node.is_leaf() {
-            true => {
-                self.items.reserve(node.chunk().payload().len());
-                self.ends.reserve(count);
-            }
-            false => self.children.reserve(count),
+        if node.is_leaf() {
+            return self.leaf.reserve(node);
         }
+        self.children.reserve(node.entry_count() + 1);
+        self.names.reserve(node.entry_count() + 1);
     }
 
     fn grow(&mut self, hash: u64, bytes: u64) -> bool {
@@ -61,28 +52,9 @@ impl SequenceWriter {
             self.kept_count -= 1;
             return false;
         }
-        let entry_count = self.ends.len() + self.children.len();
+        let entry_count = self.leaf.item_count() + self.children.len();
         self.rule.ends_node(entry_count, hash, before, self.bytes)
     }
-}
-
-/// The chunk that an item refers to.
-pub(super) fn reference_of(item: &[u8], refers: Refers) -> Option<ChunkHash> {
-    refers(item).then(|| item.last_chunk().copied().map(ChunkHash)).flatten()
-}
-
-/// How large the boundary rule takes an entry to be, beside its reference.
-pub(super) fn entry_bytes(level: u8, item_bytes: usize) -> u64 {
-    let bytes = match level {
-        0 => node::ITEM_END_BYTES + item_bytes,
-        _ => node::CHILD_ENTRY_BYTES + HASH_BYTES,
-    };
-    bytes as u64
-}
-
-/// How large it takes that to be.
-pub(super) fn reference_bytes(reference: Option<&ChunkHash>) -> u64 {
-    reference.map_or(0, |_| HASH_BYTES as u64)
 }
 
 impl NodeWriter for SequenceWriter {
@@ -94,17 +66,16 @@ impl NodeWriter for SequenceWriter {
             level,
             window: Window::new(format, level),
             kept_count: 0,
-            items: Vec::new(),
-            ends: Vec::new(),
+            leaf: Leaf::default(),
             children: Vec::new(),
-            references: Vec::new(),
+            names: Vec::new(),
             sums: Sums::default(),
             bytes: 0,
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.ends.is_empty() && self.children.is_empty()
+        self.leaf.item_count() == 0 && self.children.is_empty()
     }
 
     fn is_in_step(&self) -> bool {
@@ -113,23 +84,23 @@ impl NodeWriter for SequenceWriter {
 
     fn push_child(&mut self, child: &SequenceChild, old: bool) -> Result<bool, TreeError> {
         self.children.push(child.sums);
-        self.references.push(child.hash);
+        self.names.push(child.hash);
         self.sums.add(&child.sums);
-        let hash = self.window.push(&child.hash.0, old);
-        Ok(self.grow(hash, entry_bytes(self.level, 0)))
+        let entry = child.entry();
+        let hash = self.window.push(&entry, old);
+        Ok(self.grow(hash, entry.bytes_in_node(self.level)))
     }
 
     fn finish(&mut self) -> (Chunk, SequenceChild) {
-        let payload = match self.level {
-            0 => node::encode_leaf(&self.ends, &self.items),
-            level => node::encode_interior(level, &self.sums, &self.children),
+        let (references, payload) = match self.level {
+            0 => (&self.leaf.references, self.leaf.payload()),
+            level => (&self.names, node::encode_interior(level, &self.sums, &self.children)),
         };
-        let chunk = Chunk::new(ChunkKind::SequenceNode, &self.references, &payload);
+        let chunk = Chunk::new(ChunkKind::SequenceNode, references, &payload);
         let child = SequenceChild { hash: chunk.hash(), sums: self.sums };
-        self.items.clear();
-        self.ends.clear();
+        self.leaf.clear();
         self.children.clear();
-        self.references.clear();
+        self.names.clear();
         self.sums = Sums::default();
         self.bytes = 0;
         (chunk, child)
@@ -167,17 +138,16 @@ impl<'a> SequenceBuilder<'a> {
         if item.len() > max {
             return Err(TreeError::ItemTooLong { bytes: item.len(), max });
         }
-        self.push_item(item, false)
+        self.push_item(&Entry::of_item(item, self.refers), false)
     }
 
     /// Adds an item that stood after the one before it in the old sequence.
-    pub(super) fn push_old(&mut self, item: &[u8]) -> Result<(), TreeError> {
+    pub(super) fn push_old(&mut self, item: &Entry<'_>) -> Result<(), TreeError> {
         self.push_item(item, true)
     }
 
-    fn push_item(&mut self, item: &[u8], old: bool) -> Result<(), TreeError> {
-        let reference = reference_of(item, self.refers);
-        let is_end = self.levels.writer(0).push_item(item, reference, old);
+    fn push_item(&mut self, item: &Entry<'_>, old: bool) -> Result<(), TreeError> {
+        let is_end = self.levels.writer(0).push_item(item, old);
         if is_end { self.levels.finish_node(0) } else { Ok(()) }
     }
 

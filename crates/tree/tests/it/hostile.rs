@@ -71,7 +71,10 @@ fn damage(random: &mut Random, payload: &mut Vec<u8>) {
         0 => payload.truncate(random.below(payload.len() + 1)),
         1 => payload.push(random.next() as u8),
         // Headers and tables lie at the beginning.
-        2 => payload[random.below(60)] = random.next() as u8,
+        2 => {
+            let position = random.below(payload.len().min(60));
+            payload[position] = random.next() as u8;
+        }
         _ => {
             let position = random.below(payload.len());
             payload[position] = *random.choose(&[0, 1, 2, 3, 0x7f, 0xff]);

@@ -96,6 +96,7 @@ fn options(random: &mut Random) -> FrondOptions {
     let engine = EngineOptions {
         memtable_bytes_max: *random.choose(&[3_000, 30_000, 300_000]),
         overlay_percent_max: *random.choose(&[5, 20, 400]),
+        run_count_max: *random.choose(&[1, 2, 8]),
         fold_threads: if random.one_in(4) { 2 } else { 0 },
         relaxed_sync_millis: 3_600_000,
         ..EngineOptions::default()
