@@ -31,6 +31,9 @@ pub struct EngineOptions {
     pub cache_bytes: u64,
     /// Bytes of pages of packs' indexes kept in memory: 40 bytes a chunk of those that are looked for often.
     pub index_cache_bytes: u64,
+    /// A read of a chunk that takes so many microseconds came from a disk, not from the system's cache: what it was for
+    /// is worth more memory.
+    pub slow_read_micros: i64,
     /// The memtable is sealed and flushed when it, or its log, has grown to this.
     pub memtable_bytes_max: u64,
     /// The runs over a tree are folded into it so fast that they are about so many hundredths of it at most. Less
@@ -63,6 +66,7 @@ impl Default for EngineOptions {
         EngineOptions {
             cache_bytes: 128 << 20,
             index_cache_bytes: 8 << 20,
+            slow_read_micros: LocalOptions::default().slow_read_micros,
             memtable_bytes_max: MEMTABLE_BYTES_MAX,
             overlay_percent_max: 25,
             run_count_max: 8,
@@ -134,6 +138,7 @@ impl Engine {
         let local = LocalOptions {
             cache_bytes: options.cache_bytes,
             index_cache_bytes: options.index_cache_bytes,
+            slow_read_micros: options.slow_read_micros,
             ..LocalOptions::default()
         };
         let store = LocalStore::open(machine, local)?;

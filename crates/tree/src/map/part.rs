@@ -1,9 +1,9 @@
 //! Leaves as point reads get them from a store: whole, or the one entry that is wanted.
 //!
 //! Where a tree is larger than the store's cache, its busy entries lie apart: a leaf holds one of them and seven that
-//! nobody wants. So of a leaf that the store doesn't keep though it came from a disk, it is given the entry that was read: as a leaf with one entry,
-//! under the name of the whole one ([`Chunk::part`]). It never changes either, so it is right as long as some tree has that
-//! leaf, and nobody asks for it afterwards.
+//! nobody wants. So of a leaf that the store doesn't keep though it came from a disk, it is given the entry that was read:
+//! as a leaf with one entry, under the name of the whole one ([`Chunk::part`]). It never changes either, so it is right as
+//! long as some tree has that leaf, and nobody asks for it afterwards.
 //!
 //! *Surprise*: a part tells nothing of other keys than its own: for them the store is asked for all of the leaf. That a key
 //! is absent isn't kept; who looks for it again brings the leaf into the cache.

@@ -94,6 +94,8 @@ struct Seen {
 
 fn options(random: &mut Random) -> FrondOptions {
     let engine = EngineOptions {
+        cache_bytes: *random.choose(&[20_000, 128 << 20]),
+        slow_read_micros: 0,
         memtable_bytes_max: *random.choose(&[3_000, 30_000, 300_000]),
         overlay_percent_max: *random.choose(&[5, 20, 400]),
         run_count_max: *random.choose(&[1, 2, 8]),
