@@ -28,7 +28,7 @@ const READS_WARMING: u64 = 3;
 /// How many times more records there are where all memory is limited.
 const LIMITED_RECORDS: u64 = 10;
 const LIMITED_WARMING_THREADS: u64 = 8;
-/// How often what follows is done before it is measured, each time with other keys.
+/// Reading goes on for as long as so many rates take before anything is measured, each time with other keys.
 const LIMITED_WARMING_ROUNDS: u64 = 4;
 const MEASURED_SEED: u64 = 0;
 /// Of which RocksDB may have five, Frond four.
