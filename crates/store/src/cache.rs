@@ -11,23 +11,29 @@
 //! 4. What is used most is *pinned* by those who use it ([`Chunk::pin`]), and stays until they let go: they take of a room
 //!    for no more than a part of the cache ([`ChunkStore::leaf_room`](crate::ChunkStore::leaf_room)).
 //! 5. When the cache is half full, who reads a chunk for a small part of it, as point reads do, has it kept only where it
-//!    was missed lately ([`crate::missed`]). If not, that part is kept alone ([`Chunk::part`]): of what is read at
-//!    places that lie apart, far more fits. What is read at many places of a chunk brings the chunk back.
+//!    was missed lately ([`crate::missed`]). If not, and if it came from a disk, that part is kept alone ([`Chunk::part`]):
+//!    of what is read at places that lie apart, far more fits.
+//! 6. Where most misses come from a disk, parts are all that such readers have kept: what is read at many places of a
+//!    chunk within a while is in the system's cache.
+//! 7. What readers keep beside the cache ([`Room`]) is taken from its bytes, step by step as it grows. An interior node that
+//!    they have stays, since dropping it would free nothing.
 //!
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
 //! interior node for one that nobody reads; so every so often a hit asks it too.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, Weighter};
 
+use crate::Kept;
 use crate::chunk::{CHUNK_FIELDS_BYTES, Chunk, ChunkHash, DERIVED_SHARE};
 use crate::index::NameHasherBuilder;
 use crate::lane::{LANE_COUNT, Lane, lane};
 use crate::missed::Missed;
 use crate::part::PartName;
+use crate::room::Room;
 
 /// What an entry costs beside its bytes: the chunk's fields, its name and the cache's own.
 const ENTRY_BYTES: u64 = CHUNK_FIELDS_BYTES + 96;
@@ -39,6 +45,9 @@ const CHUNK_BYTES_TYPICAL: u64 = 8 << 10;
 const PARTS_A_CHUNK: usize = 4;
 /// From this part of its bytes on the cache is taken to be full.
 const FULL_SHARE: u64 = 2;
+/// The same where misses come from a disk: chunks that come before parts do stay for long, though one that is read at one
+/// place takes that of six parts.
+const FULL_SHARE_SLOW: u64 = 8;
 /// A chunk with so many references is an interior node, or as good as one.
 const REFERENCES_MIN: usize = 8;
 /// All fronts together hold about so much of the cache's bytes, if their chunks are as large as this.
@@ -51,6 +60,9 @@ const HITS_A_TOUCH: u32 = 64;
 /// those that are read most stay, and the others aren't copied at each read.
 const MISSES_A_CHANGE: u32 = 16;
 
+/// The cache's bytes follow those of the room in steps of such a part of all.
+const STEP_SHARE: u64 = 64;
+
 /// As many missed chunks are known as such a part of those that have room. Simulated with a cache for a quarter of the data
 /// (records of 1 KB, leaves of 8): of Zipf's reads 79 % hit and 3 % put a leaf, of uniform ones 23 and 9; with twice as many
 /// names the same hit and 5 and 15 % put one; if each miss puts one, 78 and 23 % hit, 22 and 77 % put one.
@@ -61,7 +73,33 @@ pub(crate) struct ChunkCache {
     cache: Cache<Name, Chunk, ByBytes, NameHasherBuilder, SecondLook>,
     fronts: [Lane<Mutex<Front>>; LANE_COUNT],
     is_full: AtomicBool,
+    is_full_if_slow: AtomicBool,
     missed: Missed,
+    slow: SlowShare,
+    bytes_max: u64,
+    room: Arc<Room>,
+    /// Steps that the cache has less than all bytes.
+    steps_beside: Mutex<u64>,
+}
+
+/// How many of the last misses came from a disk: a mean to which each adds a part.
+#[derive(Default)]
+struct SlowShare(AtomicU32);
+
+impl SlowShare {
+    const ONE: u32 = 1 << 16;
+    const PART: u32 = 64;
+
+    /// Notes one; notes that come at once may be lost.
+    fn note(&self, is_slow: bool) {
+        let share = self.0.load(Ordering::Relaxed);
+        let new = if is_slow { Self::ONE / Self::PART } else { 0 };
+        self.0.store(share - share / Self::PART + new, Ordering::Relaxed);
+    }
+
+    fn is_most(&self) -> bool {
+        Self::ONE / 2 < self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// What a chunk, or a part of one, is found by.
@@ -112,7 +150,8 @@ impl Lifecycle<Name, Chunk> for SecondLook {
     type RequestState = Vec<Chunk>;
 
     fn is_pinned(&self, _name: &Name, chunk: &Chunk) -> bool {
-        chunk.is_pinned() || chunk.take_used()
+        let is_interior = REFERENCES_MIN <= chunk.reference_count();
+        chunk.is_pinned() || chunk.take_used() || is_interior && chunk.is_held_by_others()
     }
 
     fn on_evict(&self, evicted: &mut Vec<Chunk>, _name: Name, chunk: Chunk) {
@@ -121,7 +160,8 @@ impl Lifecycle<Name, Chunk> for SecondLook {
 }
 
 impl ChunkCache {
-    pub(crate) fn new(bytes_max: u64) -> ChunkCache {
+    /// A cache for `bytes_max`, of which readers may take the room.
+    pub(crate) fn new(bytes_max: u64, room: Arc<Room>) -> ChunkCache {
         let items = usize::try_from(bytes_max / CHUNK_BYTES_TYPICAL).unwrap_or(usize::MAX);
         let hasher = NameHasherBuilder;
         let slots = bytes_max / FRONT_SHARE / FRONT_CHUNK_BYTES / LANE_COUNT as u64;
@@ -132,7 +172,12 @@ impl ChunkCache {
             cache: Cache::with(expected, bytes_max, ByBytes, hasher, SecondLook),
             fronts: std::array::from_fn(front),
             is_full: AtomicBool::new(false),
+            is_full_if_slow: AtomicBool::new(false),
             missed: Missed::new((items / MISSED_SHARE).max(1)),
+            slow: SlowShare::default(),
+            bytes_max,
+            room,
+            steps_beside: Mutex::new(0),
         }
     }
 
@@ -164,28 +209,58 @@ impl ChunkCache {
 
     /// As `get`, for a chunk that has no place in the fronts; or what is kept of it under the name `part`.
     pub(crate) fn get_part(&self, hash: ChunkHash, part: PartName) -> Option<Chunk> {
-        let whole = self.cache.get(&Name::of(hash));
-        whole.or_else(|| self.cache.get(&Name { chunk: hash, part }))
+        let mut names = [Name::of(hash), Name { chunk: hash, part }];
+        if self.slow.is_most() {
+            names.reverse(); // The part is what is there most likely.
+        }
+        names.into_iter().find_map(|name| self.cache.get(&name))
     }
 
-    /// Whether a chunk that was read for a small part of it, and wasn't here, is worth its place.
-    pub(crate) fn wants(&self, hash: ChunkHash) -> bool {
-        !self.is_full.load(Ordering::Relaxed) || self.missed.note(hash)
+    /// What is to be kept of a chunk that was read for a small part of it, and wasn't here.
+    pub(crate) fn worth(&self, hash: ChunkHash, is_slow: bool) -> Kept {
+        self.slow.note(is_slow);
+        if self.slow.is_most() {
+            let is_full = self.is_full_if_slow.load(Ordering::Relaxed);
+            if is_full { Kept::PartWanted } else { Kept::InMemory }
+        } else if !self.is_full.load(Ordering::Relaxed) {
+            Kept::InMemory
+        } else if self.missed.note(hash) {
+            Kept::InMemory
+        } else if is_slow {
+            Kept::PartWanted
+        } else {
+            Kept::No
+        }
     }
 
     pub(crate) fn insert(&self, chunk: Chunk) {
+        self.make_room();
         self.cache.insert(Name::of(chunk.hash()), chunk);
         // Looked at first: all threads read it. What is full once is hardly ever empty again.
-        if !self.is_full.load(Ordering::Relaxed)
-            && self.cache.capacity() / FULL_SHARE <= self.cache.weight()
+        if !self.is_full.load(Ordering::Relaxed) {
+            let (capacity, weight) = (self.cache.capacity(), self.cache.weight());
+            self.is_full_if_slow.store(capacity / FULL_SHARE_SLOW <= weight, Ordering::Relaxed);
+            self.is_full.store(capacity / FULL_SHARE <= weight, Ordering::Relaxed);
+        }
+    }
+
+    /// Leaves the bytes that readers have taken.
+    fn make_room(&self) {
+        let step = (self.bytes_max / STEP_SHARE).max(1);
+        let steps = self.room.own_bytes().div_ceil(step);
+        // Who finds it taken needn't wait for the other.
+        if let Ok(mut beside) = self.steps_beside.try_lock()
+            && *beside != steps
         {
-            self.is_full.store(true, Ordering::Relaxed);
+            *beside = steps;
+            self.cache.set_capacity(self.bytes_max - (steps * step).min(self.bytes_max));
         }
     }
 
     /// Keeps what stands for a part of a chunk.
     pub(crate) fn insert_part(&self, part: PartName, chunk: Chunk) {
         assert!(chunk.is_part());
+        self.make_room();
         self.cache.insert(Name { chunk: chunk.hash(), part }, chunk);
     }
 }
@@ -205,6 +280,10 @@ mod tests {
     const CACHE_BYTES: u64 = 4 << 20;
     const PAYLOAD_BYTES: usize = 4 << 10;
 
+    fn cache() -> ChunkCache {
+        ChunkCache::new(CACHE_BYTES, Room::new(CACHE_BYTES / 4))
+    }
+
     fn chunk(number: u32, references: usize) -> Chunk {
         let mut payload = vec![0; PAYLOAD_BYTES];
         payload[..4].copy_from_slice(&number.to_le_bytes());
@@ -213,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_scan_leaves_hot_chunks() {
-        let cache = ChunkCache::new(CACHE_BYTES);
+        let cache = cache();
         let hot: Vec<Chunk> = (0..200).map(|number| chunk(number, 0)).collect();
         hot.iter().for_each(|chunk| cache.insert(chunk.clone()));
         for _ in 0..3 {
@@ -228,7 +307,7 @@ mod tests {
 
     #[test]
     fn what_is_used_by_weak_references_stays() {
-        let cache = ChunkCache::new(CACHE_BYTES);
+        let cache = cache();
         let insert = |number| {
             let chunk = chunk(number, 0);
             cache.insert(chunk.clone());
@@ -256,23 +335,77 @@ mod tests {
 
     #[test]
     fn a_full_cache_wants_what_is_missed_twice() {
-        let cache = ChunkCache::new(CACHE_BYTES);
-        let mut names = (0..100).map(|number| chunk(number, 0).hash());
-        assert!(names.clone().all(|hash| cache.wants(hash) && cache.wants(hash)));
+        let cache = cache();
+        let names = (0..100).map(|number| chunk(number, 0).hash());
+        let check = |hash, expected: [Kept; 3]| {
+            assert_eq!(expected.map(|_| cache.worth(hash, false)), expected);
+        };
+        names.clone().for_each(|hash| check(hash, [Kept::InMemory; 3]));
         (1_000..11_000).for_each(|number| cache.insert(chunk(number, 0)));
-        assert!(names.all(|hash| !cache.wants(hash) && cache.wants(hash) && !cache.wants(hash)));
+        names.for_each(|hash| check(hash, [Kept::No, Kept::InMemory, Kept::No]));
     }
 
     #[test]
     fn a_chunk_that_comes_twice_takes_one_place() {
-        let cache = ChunkCache::new(CACHE_BYTES);
+        let cache = cache();
         (0..10_000).for_each(|_| cache.insert(chunk(0, 0)));
-        assert!(cache.wants(chunk(1, 0).hash()), "there is room");
+        assert_eq!(cache.worth(chunk(1, 0).hash(), false), Kept::InMemory, "there is room");
+    }
+
+    #[test]
+    fn where_misses_come_from_a_disk_parts_are_kept() {
+        let cache = cache();
+        (1_000..11_000).for_each(|number| cache.insert(chunk(number, 0)));
+        let hash = chunk(1, 0).hash();
+        assert_eq!([(); 2].map(|()| cache.worth(hash, true)), [Kept::PartWanted, Kept::InMemory]);
+        (0..200).for_each(|number| _ = cache.worth(chunk(number, 0).hash(), number % 4 > 0));
+        assert_eq!([true, false, true].map(|is| cache.worth(hash, is)), [Kept::PartWanted; 3]);
+        (0..200).for_each(|number| _ = cache.worth(chunk(number, 0).hash(), number % 4 == 0));
+        let fast = chunk(500, 0).hash();
+        assert_eq!([(); 2].map(|()| cache.worth(fast, false)), [Kept::No, Kept::InMemory]);
+    }
+
+    #[test]
+    fn the_room_is_taken_from_the_cache() {
+        let cache = cache();
+        let fill = || (0..3_000).for_each(|number| cache.insert(chunk(number, 0)));
+        fill();
+        let all = cache.cache.weight();
+        let taken = cache.room.take(CACHE_BYTES / 4).unwrap();
+        fill();
+        assert!(cache.cache.weight() + CACHE_BYTES / 4 <= CACHE_BYTES);
+        drop(taken);
+        fill();
+        assert!(all - all / 32 <= cache.cache.weight() && cache.cache.weight() <= CACHE_BYTES);
+    }
+
+    #[test]
+    fn interior_nodes_that_somebody_has_stay() {
+        let cache = cache();
+        let nodes: Vec<Chunk> = (0..100).map(|number| chunk(number, 10)).collect();
+        nodes.iter().for_each(|node| cache.insert(node.clone()));
+        let held: Vec<Chunk> = nodes.iter().take(50).map(Chunk::detached).collect();
+        drop(nodes);
+        let insert_and_use = |number| {
+            let chunk = chunk(number, 0);
+            cache.insert(chunk.clone());
+            assert!(cache.get(chunk.hash()).is_some());
+        };
+        (1_000..11_000).for_each(insert_and_use);
+        let is_here =
+            |number: &u32| cache.cache.get(&Name::of(chunk(*number, 10).hash())).is_some();
+        assert!((0..50).all(|number| is_here(&number)), "dropping them frees nothing");
+        let others = (50..100).filter(is_here).count();
+        assert!(others < 5, "{others} are left");
+        drop(held);
+        (11_000..31_000).for_each(insert_and_use);
+        assert!((0..50).filter(is_here).count() < 5);
+        assert!(cache.cache.weight() <= CACHE_BYTES);
     }
 
     #[test]
     fn parts_stand_for_chunks_that_are_not_here() {
-        let cache = ChunkCache::new(CACHE_BYTES);
+        let cache = cache();
         let whole = chunk(0, 0);
         let names = [b"one", b"two"].map(|key| PartName::of(key));
         let parts = names.map(|name| whole.part(&[], &[&name.0.to_le_bytes()]));
@@ -289,7 +422,7 @@ mod tests {
     /// Also of parts that are as small as can be, and of what is used or pinned.
     #[test]
     fn chunks_and_parts_share_the_bytes() {
-        let cache = ChunkCache::new(CACHE_BYTES);
+        let cache = cache();
         let mut pinned = Vec::new();
         for number in 0..20_000u32 {
             let whole = chunk(number, 0);
@@ -321,7 +454,7 @@ mod tests {
 
     #[test]
     fn fronts_answer_what_was_asked_for() {
-        let cache = ChunkCache::new(CACHE_BYTES);
+        let cache = cache();
         let nodes: Vec<Chunk> = (0..100).map(|number| chunk(number, 100)).collect();
         nodes.iter().for_each(|chunk| cache.insert(chunk.clone()));
         for _ in 0..300 {
@@ -334,7 +467,7 @@ mod tests {
 
     #[test]
     fn interior_nodes_stay_in_the_cache_proper() {
-        let cache = ChunkCache::new(CACHE_BYTES);
+        let cache = cache();
         let root = chunk(0, 100);
         cache.insert(root.clone());
         for number in 1_000..11_000 {

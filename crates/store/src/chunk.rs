@@ -386,6 +386,11 @@ impl Chunk {
         self.0.pins.load(Ordering::Relaxed) != 0
     }
 
+    /// Whether the chunk's bytes would stay in memory if this one, which is in a cache, were dropped.
+    pub(crate) fn is_held_by_others(&self) -> bool {
+        Arc::strong_count(&self.0) > 1 || !self.0.encoded.is_unique()
+    }
+
     /// Whether a use was noted since this was asked last.
     pub(crate) fn take_used(&self) -> bool {
         self.0.is_used.load(Ordering::Relaxed) && self.0.is_used.swap(false, Ordering::Relaxed)

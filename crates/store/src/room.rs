@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Memory for several, who take parts of it.
 #[derive(Debug)]
 pub struct Room {
+    bytes_max: u64,
     left: AtomicU64,
+    /// Of what is taken, what a cache has, too.
+    shared: AtomicU64,
     was_refused: AtomicBool,
 }
 
@@ -15,18 +18,34 @@ pub struct Room {
 pub struct Taken {
     room: Arc<Room>,
     bytes: AtomicU64,
+    shared: AtomicU64,
 }
 
 impl Room {
     /// Room for so many bytes.
     pub fn new(bytes: u64) -> Arc<Room> {
-        Arc::new(Room { left: AtomicU64::new(bytes), was_refused: AtomicBool::new(false) })
+        let left = AtomicU64::new(bytes);
+        Arc::new(Room {
+            bytes_max: bytes,
+            left,
+            shared: AtomicU64::new(0),
+            was_refused: AtomicBool::new(false),
+        })
     }
 
     /// Takes `bytes`, if so many are left.
     pub fn take(self: &Arc<Room>, bytes: u64) -> Option<Taken> {
-        let taken = Taken { room: Arc::clone(self), bytes: AtomicU64::new(0) };
+        let (room, nothing) = (Arc::clone(self), || AtomicU64::new(0));
+        let taken = Taken { room, bytes: nothing(), shared: nothing() };
         taken.more(bytes).then_some(taken)
+    }
+
+    /// How many bytes are taken now that nobody else counts.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        let (left, shared) =
+            (self.left.load(Ordering::Relaxed), self.shared.load(Ordering::Relaxed));
+        // What changes meanwhile may be counted by half.
+        self.bytes_max.saturating_sub(left).saturating_sub(shared)
     }
 
     /// Whether somebody wanted more than was left, since this was asked last.
@@ -38,7 +57,7 @@ impl Room {
 impl Taken {
     /// Takes `bytes` more, if so many are left.
     pub fn more(&self, bytes: u64) -> bool {
-        let Room { left, was_refused } = &*self.room;
+        let Room { left, was_refused, .. } = &*self.room;
         let subtract = |left: u64| left.checked_sub(bytes);
         if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract).is_err() {
             // Looked at first: where it is refused it is so again and again, by all threads.
@@ -50,10 +69,22 @@ impl Taken {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         true
     }
+
+    /// As `more`, for bytes of an interior node that the store's cache has, too: it counts them, and keeps them as long as
+    /// somebody else does.
+    pub fn share(&self, bytes: u64) -> bool {
+        let is_taken = self.more(bytes);
+        if is_taken {
+            self.shared.fetch_add(bytes, Ordering::Relaxed);
+            self.room.shared.fetch_add(bytes, Ordering::Relaxed);
+        }
+        is_taken
+    }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
+        self.room.shared.fetch_sub(*self.shared.get_mut(), Ordering::Relaxed);
         self.room.left.fetch_add(*self.bytes.get_mut(), Ordering::Relaxed);
     }
 }
@@ -66,11 +97,15 @@ mod tests {
     fn what_is_taken_comes_back() {
         let room = Room::new(100);
         let taken = room.take(60).unwrap();
+        assert_eq!(room.own_bytes(), 60);
         assert!(!room.take_refused());
         assert!(room.take(41).is_none());
         assert!(room.take_refused() && !room.take_refused());
-        assert!(taken.more(30) && !taken.more(11) && taken.more(10));
+        assert!(taken.more(30) && !taken.more(11) && taken.more(5));
+        assert!(taken.share(5) && !taken.share(1));
+        assert_eq!(room.own_bytes(), 95);
         drop(taken);
+        assert_eq!(room.own_bytes(), 0);
         assert!(room.take(100).is_some());
     }
 }

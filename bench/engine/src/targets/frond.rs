@@ -12,6 +12,9 @@ use crate::document;
 use crate::measure;
 use crate::target::{Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue};
 
+/// Pages of packs' indexes get such a part of the cache's bytes, on top of them: less than half of what an engine gives
+/// them that is told how much memory there is.
+const INDEX_SHARE: u64 = 16;
 /// How long a transaction waits that lost against another.
 const CONFLICT_PAUSE: Duration = Duration::from_micros(20);
 
@@ -37,6 +40,7 @@ impl Frond {
         let usual = EngineOptions::default();
         let options = EngineOptions {
             cache_bytes: settings.cache_bytes,
+            index_cache_bytes: usual.index_cache_bytes.max(settings.cache_bytes / INDEX_SHARE),
             memtable_bytes_max: usual.memtable_bytes_max.min(settings.write_buffer_bytes),
             ..usual
         };

@@ -36,14 +36,12 @@ impl LocalStore {
     pub(super) fn fetch_glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
         let begin = self.clock.now_micros();
         let (chunk, all) = self.fetch_frame(hash)?;
-        let kept = if all.len() > 1 || self.cache.wants(hash) {
+        let is_slow = self.slow_read_micros <= self.clock.now_micros() - begin;
+        let worth = self.cache.worth(hash, is_slow);
+        let kept = if all.len() > 1 { Kept::InMemory } else { worth };
+        if kept == Kept::InMemory {
             all.into_iter().for_each(|chunk| self.cache.insert(chunk));
-            Kept::InMemory
-        } else if self.slow_read_micros <= self.clock.now_micros() - begin {
-            Kept::PartWanted
-        } else {
-            Kept::No
-        };
+        }
         Ok(Glimpse { chunk, kept })
     }
 

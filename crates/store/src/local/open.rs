@@ -30,8 +30,8 @@ use crate::pack::writer::{ActivePack, Writer};
 use crate::pack::{Pack, PackNumber};
 use crate::session::Sessions;
 
-/// The room is such a part of the bytes for the cache.
-const ROOM_SHARE: u64 = 16;
+/// The room is such a part of the bytes for the cache, which has what isn't taken of it.
+const ROOM_SHARE: u64 = 4;
 /// Chunks of such a part of the cache's bytes may be pinned in it.
 const LEAF_ROOM_SHARE: u64 = 4;
 
@@ -50,13 +50,13 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let sessions = Arc::new(Sessions::default());
     let writer =
         Writer::new(Arc::clone(&disk), Arc::clone(&sessions), loaded.open, next_number, target);
-    let room_bytes = options.cache_bytes / ROOM_SHARE;
+    let room = Room::new(options.cache_bytes / ROOM_SHARE);
     let store = LocalStore {
         _lock: lock,
         disk,
         index: RwLock::new(loaded.index),
-        cache: ChunkCache::new(options.cache_bytes - room_bytes),
-        room: Room::new(room_bytes),
+        cache: ChunkCache::new(options.cache_bytes, Arc::clone(&room)),
+        room,
         leaf_room: Room::new(options.cache_bytes / LEAF_ROOM_SHARE),
         pages: loaded.pages,
         writer: Mutex::new(writer),

@@ -192,9 +192,12 @@ impl Branch {
             return None;
         }
         let link_bytes = if is_lowest { LEAF_LINK_BYTES } else { size_of::<BranchLink>() };
-        let bytes = node.chunk().encoded().len() + heads::bytes_max(count) + count * link_bytes;
+        let bytes = heads::bytes_max(count) + count * link_bytes;
         let fields_bytes = size_of::<Branch>() as u64 + CHUNK_FIELDS_BYTES;
         let taken = room.take(bytes as u64 + fields_bytes)?;
+        if !taken.share(node.chunk().encoded().len() as u64) {
+            return None;
+        }
         let heads = heads::of_children((0..count).map(|position| node.key(position)));
         let children = if is_lowest {
             Children::Leaves(LeafLinks {
@@ -249,7 +252,10 @@ impl LeafLinks {
             }
         }
         let glimpsed = Glimpsed::load(store, &parent.node, position, key)?;
-        if glimpsed.is_kept {
+        if glimpsed.leaf.node().chunk().is_part() {
+            // Not linked: most of them go before anybody wants them again, and a link would keep their fields.
+            self.pin_if_busy(position, &glimpsed.leaf);
+        } else if glimpsed.is_kept {
             link.set(glimpsed.leaf.node().chunk(), parent);
         }
         Ok(glimpsed.look(look))
