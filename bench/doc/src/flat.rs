@@ -19,7 +19,7 @@ const SIZES: [(&str, usize); 6] = [
     ("1 GB", 1 << 30),
 ];
 /// Rounds where nobody says how many, and updates of each size and kind in each.
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 400;
 const TURNS: usize = 10;
 /// What is written to a file of its own beside the updates, and synced.
 const BARE_BYTES: usize = 10 << 10;

@@ -1,11 +1,12 @@
 //! Measures documents: how fast a field is found, how much an update of a large document costs.
 //!
-//! `cargo run --release -p frond-bench-doc -- fields|filters|updates|pieces|sets|stream`, or all but the last
+//! `cargo run --release -p frond-bench-doc -- fields|filters|updates|ordered|copies|pieces|sets|stream`, or all but the last
 //! without a word: that measures the memory of its process. `flat [10KB|50KB|1MB|15MB|64MB|1GB]...` measures updates of
 //! documents of these sizes in turns.
 //! Every figure is the median of several runs; tables are printed as they stand in
 //! docs/benchmarks-documents.md.
 
+mod copies;
 mod documents;
 mod fields;
 mod filters;
@@ -34,6 +35,12 @@ fn main() {
     }
     if is_wanted("updates") {
         updates::run();
+    }
+    if is_wanted("ordered") {
+        updates::run_ordered();
+    }
+    if is_wanted("copies") {
+        copies::run();
     }
     if is_wanted("pieces") {
         large::pieces();

@@ -25,6 +25,16 @@ pub fn run() {
     std::fs::remove_dir_all(&directory).expect("its own directory");
 }
 
+/// Prints the table of pushes with `$sort`.
+pub fn run_ordered() {
+    let directory = std::env::temp_dir().join(format!("frond-bench-push-{}", std::process::id()));
+    let frond = Frond::open(&directory, FrondOptions::default()).expect("a data directory");
+    let database = frond.database("bench").expect("a name");
+    ordered(&frond, &database);
+    drop((database, frond));
+    std::fs::remove_dir_all(&directory).expect("its own directory");
+}
+
 const MEGABYTE: usize = 1 << 20;
 const SIZES: [(&str, usize); 8] = [
     ("10 KB", 10 << 10),
@@ -240,5 +250,46 @@ fn arrays(frond: &Frond, database: &Database) {
                 front.pack_bytes as f64 / 1024.0
             );
         }
+    }
+}
+
+/// Pushes with `$sort` into arrays that are in order; *turned round*: each into one in the opposite order, which is sorted anew.
+fn ordered(frond: &Frond, database: &Database) {
+    println!(
+        "\n| `$push` with `$sort`, array of | the first | others | log + packs | turned round |"
+    );
+    println!("|---|---|---|---|---|");
+    let push = |turn: usize, direction: i32| {
+        let mut out = DocumentBuilder::new();
+        out.begin_document("$push").begin_document("sections").begin_array("$each");
+        let mut element = DocumentBuilder::new();
+        // In among the others, each elsewhere.
+        let title = format!("section {:07} pushed", turn * 7919 % 900);
+        element.append("title", Value::String(&title));
+        out.push(Value::from(&element.build())).end();
+        out.begin_document("$sort").append("title", Value::Int32(direction)).end();
+        out.end().end();
+        out.build()
+    };
+    for (id, (name, bytes)) in SIZES.into_iter().enumerate().skip(3).take(2) {
+        let id = id as i32;
+        large::insert(database, id, bytes);
+        let mut filter = DocumentBuilder::new();
+        filter.append("_id", Value::Int32(id));
+        let statement = UpdateStatement::new(filter.build(), push(1000, 1));
+        let start = Instant::now();
+        database.update("docs", &[statement], true, Durability::Relaxed).expect("updates");
+        let first = start.elapsed().as_nanos() as f64;
+        let others = cost(frond, database, id, Durability::Relaxed, &|turn| push(turn, 1));
+        let turned = |turn| push(turn, [-1, 1][turn % 2]);
+        let turned = cost(frond, database, id, Durability::Relaxed, &turned);
+        println!(
+            "| {name} | {} | {} | {:.1} KB + {:.1} KB | {} |",
+            text(first),
+            text(others.nanos),
+            others.log_bytes as f64 / 1024.0,
+            others.pack_bytes as f64 / 1024.0,
+            text(turned.nanos),
+        );
     }
 }

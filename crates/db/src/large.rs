@@ -15,6 +15,7 @@
 
 pub(crate) mod every;
 mod gathered;
+mod ordered;
 pub(crate) mod recorder;
 pub(crate) mod stages;
 pub(crate) mod stream;

@@ -16,6 +16,9 @@
 //! segments had (`overlay::born`). What a new value refers to and the transaction didn't bring must be reached from the
 //! key's old value; of any other value it is packed when the transaction commits.
 //!
+//! A chunk that was made of an old one by putting bytes in the place of others knows which
+//! ([`Origin`](frond_store::chunk::Origin)): nothing is compared then.
+//!
 //! A patch tells what it is a patch of by a hash, and a chunk that comes of one is compared with its name: if there
 //! were a defect in all this, an opening would fail, not guess.
 
@@ -97,6 +100,15 @@ impl Pairs<'_> {
                 continue;
             }
             let Some(new) = (self.own)(new) else { continue };
+            if let Some(origin) = new.origin().filter(|origin| origin.old == old) {
+                let patch = Patch::of_origin(origin, &new);
+                debug_assert!(patch.as_ref().is_none_or(|patch| self.is_right(patch, old, &new)));
+                let patch = patch.map(|patch| (new.hash(), ChunkPatch { old, patch }));
+                self.difference.chunks.extend(patch);
+                let changed = origin.reference;
+                open.extend(changed.map(|(position, gone)| (gone, new.reference(position))));
+                continue;
+            }
             let old = self.store.get(old)?;
             if let Some(patch) = Patch::between_chunks(&old, &new) {
                 let patch = ChunkPatch { old: old.hash(), patch };
@@ -105,6 +117,12 @@ impl Pairs<'_> {
             open.extend(self.pairs_below(&old, &new)?);
         }
         Ok(())
+    }
+
+    /// Whether the patch turns the one chunk into the other.
+    fn is_right(&self, patch: &Patch, old: ChunkHash, new: &Chunk) -> bool {
+        let made = self.store.get(old).map(|old| patch.apply_to_chunk(&old));
+        made.is_ok_and(|made| made.as_deref() == Ok(new.encoded()))
     }
 
     /// Pairs what `new` refers to and `old` doesn't with what `old` refers to and `new` doesn't.

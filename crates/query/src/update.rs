@@ -23,6 +23,7 @@ mod walk;
 
 pub(crate) use operators::features;
 pub use pull::Pull;
+pub use push::OrderedPush;
 
 use frond_doc::document::DEPTH_MAX;
 use frond_doc::raw::RawElement;

@@ -13,6 +13,9 @@
 //!
 //! Whoever follows references (collection, push, fsck) needs no knowledge of payloads.
 
+mod blocks;
+mod change;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -21,6 +24,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use bytes::Bytes;
 
 use crate::error::StoreError;
+
+use change::Made;
+pub use change::{ChunkChange, Origin};
 
 const OFFSET_REFERENCE_COUNT: usize = 4;
 const OFFSET_REFERENCES: usize = OFFSET_REFERENCE_COUNT + size_of::<u32>();
@@ -111,8 +117,13 @@ const _: () = assert!(size_of::<Inner>() + 2 * size_of::<usize>() <= CHUNK_FIELD
 /// What is derived from a chunk: with the chunk's fields, if it is little.
 #[derive(Clone)]
 enum Derived {
-    Near { count: u8, bytes: [u8; DERIVED_NEAR_BYTES] },
+    Near {
+        count: u8,
+        bytes: [u8; DERIVED_NEAR_BYTES],
+    },
     Far(Arc<[u8]>),
+    /// Nothing, of a chunk that knows how it was made ([`Chunk::origin`]).
+    Nothing(Arc<Made>),
 }
 
 const DERIVED_NEAR_BYTES: usize = 78;
@@ -173,15 +184,6 @@ impl Chunk {
         references.iter().for_each(|reference| encoded.extend_from_slice(&reference.0));
         parts.iter().for_each(|part| encoded.extend_from_slice(part));
         encoded
-    }
-
-    /// A chunk of the same kind, with as many references and as long a payload: `change` gets those of this one, the
-    /// references' bytes and the payload's, and makes them what they are to be.
-    pub fn changed(&self, change: impl FnOnce(&mut [u8], &mut [u8])) -> Chunk {
-        let mut encoded = self.encoded().to_vec();
-        let (front, payload) = encoded.split_at_mut(self.payload_offset());
-        change(&mut front[OFFSET_REFERENCES..], payload);
-        Chunk::named(encoded.into(), self.payload_offset(), self.kind())
     }
 
     fn named(encoded: Bytes, payload_offset: usize, kind: ChunkKind) -> Chunk {
@@ -398,13 +400,15 @@ impl Chunk {
 
     /// What whoever reads payloads of this kind has derived from this one, on any clone.
     pub fn derived(&self) -> Option<&[u8]> {
-        self.0.derived.get().map(|derived| match derived {
-            Derived::Near { count, bytes } => &bytes[..usize::from(*count)],
-            Derived::Far(bytes) => &bytes[..],
-        })
+        match self.0.derived.get()? {
+            Derived::Near { count, bytes } => Some(&bytes[..usize::from(*count)]),
+            Derived::Far(bytes) => Some(&bytes[..]),
+            Derived::Nothing(_) => None,
+        }
     }
 
-    /// Keeps what is derived from this chunk, unless something was kept already. Like the mark it is no part of the
+    /// Keeps what is derived from this chunk, unless something was kept already, or it knows its
+    /// [origin](Chunk::origin). Like the mark it is no part of the
     /// chunk. A cache allows for one byte in [`DERIVED_SHARE`] of the chunk's.
     pub fn derive(&self, derived: &[u8]) {
         self.0.derived.get_or_init(|| {

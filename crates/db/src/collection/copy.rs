@@ -1,13 +1,15 @@
-//! `$out` behind stages that set or remove outermost fields, or behind none: a collection is copied within
-//! its repository.
+//! `$out` behind stages that choose documents (`$match`, then `$sort`, `$skip` and `$limit`) and such that set or remove outermost
+//! fields, or behind none: a collection is copied within its repository.
 //!
 //! Large documents are copied as their pieces: of each only the fields that the stages ask for are read,
 //! and its outermost container is written again where they change one ([`crate::large::stages`]). So the
 //! copy follows the number of documents, not their bytes. Any other pipeline, or target, goes the way of all.
 
+use bytes::Bytes;
 use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_engine::Durability;
 use frond_query::expression::Variables;
+use frond_query::sort::SortPattern;
 use frond_query::update::UpdateContext;
 use frond_query::{Filter, Update};
 use frond_store::ChunkStore;
@@ -29,6 +31,7 @@ const CHECK_COUNT: usize = 64;
 
 /// A copy that a pipeline asks for.
 pub(super) struct Copy {
+    choice: Choice,
     stages: OutermostStages,
     update: Update,
     context: UpdateContext,
@@ -52,6 +55,7 @@ impl Copy {
         if stages.first().and_then(name_of).as_deref() == Some("$match") {
             stages.remove(0);
         }
+        let Some(choice) = Choice::take(&mut stages) else { return Ok(None) };
         // How strings compare may decide what an expression gives, or whether it is right.
         if !variables.collation().is_simple() {
             return Ok(None);
@@ -61,7 +65,7 @@ impl Copy {
         let Some(outermost) = OutermostStages::of(stages) else { return Ok(None) };
         let mut update = Update::parse(Value::Array(stages), None)?;
         update.bind(variables, None)?;
-        Ok(Some(Copy { stages: outermost, update, context }))
+        Ok(Some(Copy { choice, stages: outermost, update, context }))
     }
 
     /// A document as the copy has it.
@@ -87,6 +91,67 @@ impl Copy {
         let changed = self.update.apply(document.view(), &self.context)?;
         Ok(NewDocument::Whole(changed.unwrap_or(document)))
     }
+}
+
+/// Which of the documents that pass the filter are copied: after a `$sort`, `$skip` and `$limit` in this order.
+struct Choice {
+    order: Option<SortPattern>,
+    skip: usize,
+    limit: Option<usize>,
+}
+
+impl Choice {
+    /// Takes these stages from the front; `None` if they aren't understood.
+    fn take(stages: &mut Vec<Value<'_>>) -> Option<Choice> {
+        let order = match take_first(stages, "$sort") {
+            Some(pattern) => Some(SortPattern::parse(pattern.as_document()?).ok()?),
+            None => None,
+        };
+        let mut count = |name: &str| match take_first(stages, name) {
+            Some(count) => Some(Some(usize::try_from(count.as_integer()?).ok()?)),
+            None => Some(None),
+        };
+        let (skip, limit) = (count("$skip")?.unwrap_or_default(), count("$limit")?);
+        Some(Choice { order, skip, limit })
+    }
+
+    /// The outermost fields that decide.
+    fn names(&self) -> impl Iterator<Item = &[u8]> {
+        let fields = self.order.iter().flat_map(|order| &order.fields);
+        fields.map(|field| field.path.split('.').next().unwrap_or_default().as_bytes())
+    }
+
+    /// Chooses. Of documents that are sorted no more are held than may be chosen, and as many again.
+    fn of<'a>(&'a self, all: impl Iterator<Item = Result<Found, Error>> + 'a) -> Chosen<'a> {
+        let end = self.limit.map_or(usize::MAX, |limit| self.skip.saturating_add(limit));
+        let Some(order) = &self.order else {
+            return Ok(Box::new(all.take(end).skip(self.skip)));
+        };
+        let mut kept: Vec<(Bytes, Found)> = Vec::new();
+        for found in all {
+            let found = found?;
+            kept.push((order.key(found.document.view()), found));
+            if end.saturating_mul(2).max(CHECK_COUNT) <= kept.len() {
+                kept.sort_by(|(left, _), (right, _)| left.cmp(right));
+                kept.truncate(end);
+            }
+        }
+        kept.sort_by(|(left, _), (right, _)| left.cmp(right));
+        kept.truncate(end);
+        Ok(Box::new(kept.into_iter().skip(self.skip).map(|(_, found)| Ok(found))))
+    }
+}
+
+/// The documents that were chosen.
+type Chosen<'a> = Result<Box<dyn Iterator<Item = Result<Found, Error>> + 'a>, Error>;
+
+/// The argument of the first stage, which is taken out, if it has that name.
+fn take_first<'a>(stages: &mut Vec<Value<'a>>, name: &str) -> Option<Value<'a>> {
+    let (found, argument) = only_field(stages.first()?.as_document()?)?;
+    (found == name).then(|| {
+        stages.remove(0);
+        argument
+    })
 }
 
 /// Where a copy comes from.
@@ -129,10 +194,14 @@ impl Database {
         let filter = source.filter.clone();
         let scan = Scan::new(source.reader.clone(), &found, access, filter, &Order::Any);
         let mut content = Content::new();
-        for (count, found) in scan.for_update(copy.stages.names()).enumerate() {
+        let scan = scan.for_update(copy.stages.names().chain(copy.choice.names()));
+        let scan = scan.enumerate().map(|(count, found)| {
             if count.is_multiple_of(CHECK_COUNT) {
                 source.interrupt.check()?;
             }
+            found
+        });
+        for found in copy.choice.of(scan)? {
             let found = found?;
             let document = copy.copied(source.reader, format, &found)?;
             match &document {

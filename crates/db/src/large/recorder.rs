@@ -51,6 +51,12 @@ impl<'a> Recorder<'a> {
                 continue;
             }
             let Some(chunk) = put.remove(&hash) else { continue };
+            if let Some(origin) = chunk.origin().filter(|origin| read.contains_key(&origin.old)) {
+                // Whatever else it refers to, the one before does too.
+                open.extend(origin.reference.map(|(position, _)| chunk.reference(position)));
+                reached.push(chunk);
+                continue;
+            }
             let names = chunk.references_bytes().chunks_exact(HASH_BYTES).enumerate();
             let may_be = names.filter(|(_, name)| may_be_put(place(name)));
             open.extend(may_be.map(|(position, _)| chunk.reference(position)));

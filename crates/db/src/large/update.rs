@@ -7,7 +7,7 @@
 //!    own, `{name: value}`; the operator is applied to that with what is left of the path, and the
 //!    element that comes out takes its place. So every operator means what it means elsewhere.
 //! 3. Where the path ends at a container, `$set`, `$unset`, `$push` (with `$each`, `$position` and
-//!    `$slice`) and `$pop` do without its content; `$pull`, `$pullAll` and `$addToSet` look at its
+//!    `$slice`; with `$sort` see [`ordered`](super::ordered)) and `$pop` do without its content; `$pull`, `$pullAll` and `$addToSet` look at its
 //!    elements one by one; any other operator reads the container.
 //! 4. A positional `$` is the number that the filter found. `$[]` and `$[x]` look at the elements of
 //!    their array one by one ([`every`](super::every)). `$rename` moves an item as it is.
@@ -24,6 +24,7 @@ use frond_query::{Collation, Update};
 use frond_store::ChunkStore;
 
 use super::every;
+use super::ordered::InOrder;
 
 /// Operators that change one value by itself.
 const OPERATORS: [&str; 12] = [
@@ -366,9 +367,22 @@ impl Change<'_> {
         self.replaced(found, &elements)
     }
 
-    /// Appends to a container that is an array, or puts values where `$position` says.
+    /// Appends to a container that is an array, or puts values where `$position` or `$sort` says.
     fn push(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
         let Some(inside) = self.inside(step)? else { return Ok(None) };
+        let count = inside.count(self.store)?;
+        if let Some(in_order) = InOrder::of(step.operand, self.collation) {
+            let places = in_order.places(self.store, &self.document, &inside, count)?;
+            let Some(places) = places else { return Ok(None) };
+            let Some(pushed) = self.put_at(&inside, &places)? else { return Ok(None) };
+            let count = count + places.len() as u64;
+            let kept = self.kept(step, pushed, count, in_order.slice())?;
+            if let Some(kept) = kept {
+                let change = Change { document: kept, ..*self };
+                change.inside(step)?.iter().for_each(|inside| in_order.note(inside));
+            }
+            return Ok(kept);
+        }
         let clauses = step.operand.as_document().filter(|clauses| clauses.get("$each").is_some());
         let single = single(step.operand);
         let (values, place, slice) = match clauses {
@@ -390,7 +404,6 @@ impl Change<'_> {
                 }
             }
         };
-        let count = inside.count(self.store)?;
         let place = match place {
             None => count,
             Some(place) if place >= 0 => count.min(place.unsigned_abs()),
@@ -398,7 +411,42 @@ impl Change<'_> {
         };
         let elements: Vec<Element<'_>> = values.elements().collect();
         let Some(pushed) = self.splice(&inside, place, 0, &elements)? else { return Ok(None) };
-        let (kept, count) = (slice.map(i64::unsigned_abs), count + elements.len() as u64);
+        self.kept(step, pushed, count + elements.len() as u64, slice)
+    }
+
+    /// Puts values before the elements at places that ascend.
+    fn put_at(
+        &self,
+        inside: &Found,
+        places: &[(u64, Value<'_>)],
+    ) -> Result<Option<LargeDocument>, PiecesError> {
+        let mut splices = Vec::new();
+        for group in places.chunk_by(|(left, _), (right, _)| left == right) {
+            let mut values = DocumentBuilder::new();
+            for (_, value) in group {
+                values.append(ELEMENT, *value);
+            }
+            let values = values.build();
+            let elements: Vec<Element<'_>> = values.view().elements().collect();
+            let splice = self.document.prepare(self.store, inside, group[0].0, 0, &elements)?;
+            let Some(splice) = splice else { return Ok(None) };
+            splices.push(splice);
+        }
+        if splices.is_empty() {
+            return Ok(Some(self.document));
+        }
+        Ok(large(self.document.splice_all(self.store, splices)?))
+    }
+
+    /// What a `$slice` leaves of the array of `count` elements in `pushed`.
+    fn kept(
+        &self,
+        step: &Step<'_>,
+        pushed: LargeDocument,
+        count: u64,
+        slice: Option<i64>,
+    ) -> Result<Option<LargeDocument>, PiecesError> {
+        let kept = slice.map(i64::unsigned_abs);
         let (Some(slice), Some(kept)) = (slice, kept.filter(|kept| *kept < count)) else {
             return Ok(Some(pushed));
         };

@@ -70,7 +70,8 @@ fn path(random: &mut Random) -> String {
 fn operator(random: &mut Random) -> (&'static str, String) {
     let number = random.below(5);
     let (tag, section) = words(random);
-    match random.below(24) {
+    match random.below(28) {
+        24..28 => ("$push", ordered_push(random)),
         0 => ("$set", format!("{number}")),
         1 => ("$set", format!("'{}'", "set ".repeat(number * 200))),
         2 => ("$set", format!("{{'a': {number}, 'b': ['{}']}}", "x".repeat(number * 300))),
@@ -102,6 +103,34 @@ fn operator(random: &mut Random) -> (&'static str, String) {
         22 => ("$pullAll", format!("[{{'title': 'b'}}, {number}, ['a']]")),
         _ => ("$max", format!("{number}")),
     }
+}
+
+/// A `$push` that sorts: what came out of one such is in order for the next.
+fn ordered_push(random: &mut Random) -> String {
+    const VALUES: [&str; 8] = [
+        "{'title': 'section 3', 'n': 1}",
+        "{'title': 'section 30'}",
+        "{'rows': [7], 'title': 'a'}",
+        "{'n': 2}",
+        "'tag20'",
+        "'TAG20'",
+        "3",
+        "['a', 'b']",
+    ];
+    const SORTS: [&str; 6] =
+        ["1", "-1", "{'title': 1}", "{'title': -1}", "{'title': 1, 'n': -1}", "{'rows.0': 1}"];
+    let count = random.below(4);
+    let values: Vec<&str> = (0..count).map(|_| *random.choose(&VALUES)).collect();
+    let mut out = format!("{{'$each': [{}], '$sort': ", values.join(", "));
+    // Mostly the same order, so that arrays are found in order.
+    out += if random.one_in(3) { random.choose::<&str>(&SORTS) } else { SORTS[2] };
+    if random.one_in(3) {
+        out += &format!(", '$position': {}", random.below(500) as i64 - 250);
+    }
+    if random.one_in(4) {
+        out += &format!(", '$slice': {}", random.below(800) as i64 - 400);
+    }
+    out + "}"
 }
 
 /// What tags and titles begin with, or what is that where case doesn't matter.
@@ -259,6 +288,50 @@ fn updates_equal_those_of_plain_documents() {
         frond.engine().check().expect("every invariant holds");
     });
     assert!(100 < taken && 0 < refused, "{taken} taken, {refused} refused");
+}
+
+/// Pushes with `$sort`, of any kind, into arrays of any kind.
+#[test]
+fn ordered_pushes_equal_those_into_plain_documents() {
+    for_seeds(8, |mut random| {
+        let shop = shop();
+        let mut plain = document(120);
+        assert_eq!(try_insert(&shop, "docs", &[plain.clone()]).count, 1);
+        for _ in 0..60 {
+            let path = *random.choose(&["sections", "sections", "tags"]);
+            let text = match random.below(8) {
+                0 => format!("{{'$pull': {{'{path}': {{'title': 'section 30'}}}}}}"),
+                1 => format!("{{'$set': {{'{path}.{}': 'z'}}}}", random.below(100)),
+                _ => format!("{{'$push': {{'{path}': {}}}}}", ordered_push(&mut random)),
+            };
+            let collation = random.one_in(6).then(|| collation("{'locale': 'en', 'strength': 2}"));
+            let options = Options { array_filters: None, collation };
+            assert!(both_with(&shop, &mut plain, "{'_id': 1}", &text, options), "{text}");
+            assert_eq!(stored(&shop).as_bytes(), plain.as_bytes(), "{text}");
+        }
+        shop.commit("all", "test").expect("committed");
+        assert_eq!(delete(&shop, "docs", "{}"), 1);
+        assert_eq!(try_insert(&shop, "docs", &[plain.clone()]).count, 1);
+        shop.commit("again", "test").expect_err("the content is what it was");
+    });
+}
+
+/// A push into an array that is in order logs what it pushes, and finds its place.
+#[test]
+fn ordered_pushes_log_what_they_push() {
+    let shop = shop();
+    let mut plain = document(2_000);
+    assert_eq!(try_insert(&shop, "docs", &[plain.clone()]).count, 1);
+    for turn in 0..10 {
+        let text = format!(
+            "{{'$push': {{'sections': {{'$each': [{{'title': 'section {turn}5', 'n': 1}}], '$sort': {{'title': 1}}}}}}}}"
+        );
+        let before = logged(&shop);
+        assert!(both(&shop, &mut plain, &text));
+        let bytes = logged(&shop) - before;
+        assert!(turn == 0 || bytes < 16 << 10, "{bytes} bytes");
+        assert_eq!(stored(&shop).as_bytes(), plain.as_bytes());
+    }
 }
 
 /// One field of a large document: the log grows by a path of pieces, before and after a fold.
@@ -460,8 +533,14 @@ fn copies_share_pieces() {
         "{'$match': {'_id': {'$lt': 3}}}, {'$addFields': {'n': -1}}",
         "{'$set': {'deep.a': 7, 'n': 9}}",
         "{'$match': {'n': 1}}",
+        "{'$sort': {'_id': -1}}, {'$limit': 3}",
+        "{'$sort': {'text': 1, 'n': 1, '_id': 1}}",
+        "{'$match': {'_id': {'$gte': 1}}}, {'$sort': {'deep.a.b.x': 1, '_id': -1}}, {'$skip': 1}, {'$limit': 2}, {'$set': {'n': 5}}",
+        "{'$skip': 2}, {'$limit': 2}",
+        "{'$match': {'n': 1}}, {'$skip': 9}",
     ] {
-        let expected = aggregate(&shop, Some("docs"), &format!("[{stages}]")).expect("proper");
+        let mut expected = aggregate(&shop, Some("docs"), &format!("[{stages}]")).expect("proper");
+        expected.sort_by_key(|document| document.get("_id").and_then(|id| id.as_integer()));
         let (_, before) = shop.frond().counters();
         let copied = format!("[{stages}, {{'$out': 'copies'}}]");
         assert!(aggregate(&shop, Some("docs"), &copied).expect("proper").is_empty());

@@ -1,7 +1,7 @@
 //! Pieces back into BSON: whole, some outermost fields, one path. They come from disk: every step is
 //! checked, and nothing is reserved by a length that they tell.
 
-use frond_store::ChunkStore;
+use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Sequence, TreeFormat};
 
 use super::item::{Body, BodyRef, Item, ItemRef, Layout, has_name};
@@ -34,12 +34,14 @@ pub enum Part<'a> {
     Short,
     /// The documents among them, at least with their fields of these names.
     Fields(&'a [&'a [u8]]),
+    /// All of them, but of documents at least their fields of these names.
+    AllWithFields(&'a [&'a [u8]]),
 }
 
 impl Part<'_> {
     fn has(&self, item: &ItemRef<'_>) -> bool {
         match self {
-            Part::All => true,
+            Part::All | Part::AllWithFields(_) => true,
             Part::Short => !matches!(item.body, BodyRef::Elsewhere { layout: Some(_), .. }),
             Part::Fields(_) => item.kind == ElementType::Document,
         }
@@ -72,6 +74,11 @@ impl Found {
     /// Whether it is such an array or a document, and no array with other names.
     pub fn is_plain(&self) -> bool {
         self.container().layout != Layout::NamedArray
+    }
+
+    /// The last container's name: containers of one name have the same elements.
+    pub fn container_hash(&self) -> ChunkHash {
+        self.container().sequence.root
     }
 
     /// How many elements the last container has.
@@ -235,6 +242,25 @@ impl LargeDocument {
         failure.map_or(Ok(()), Err)
     }
 
+    /// Calls `visit` with the value of the element at `position` of the container that `found` ends in, if there is one.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn visit_value(
+        &self,
+        store: &dyn ChunkStore,
+        found: &Found,
+        position: u64,
+        part: Part<'_>,
+        visit: &mut dyn FnMut(Value<'_>),
+    ) -> Result<(), PiecesError> {
+        let container = found.container();
+        let Some(item) = container.sequence.get(store, position)? else { return Ok(()) };
+        let item = ItemRef::decode(&item, container.layout)?;
+        visit(self.part_of_value(store, item, part, &mut Vec::new())?);
+        Ok(())
+    }
+
     /// The value of an item, or the part that is wanted of it; put together in `bytes` where it lies elsewhere.
     fn part_of_value<'a>(
         &self,
@@ -247,11 +273,11 @@ impl LargeDocument {
         let value = match (item.body, part) {
             (BodyRef::Here(value), _) => value,
             (
-                BodyRef::Elsewhere { layout: Some(layout), bytes: length, root },
-                Part::Fields(names),
+                BodyRef::Elsewhere { layout: Some(Layout::Document), bytes: length, root },
+                Part::Fields(names) | Part::AllWithFields(names),
             ) => {
                 let sequence = Sequence { root, format: self.root.sequence.format };
-                let container = Container { sequence, layout, bytes: length };
+                let container = Container { sequence, layout: Layout::Document, bytes: length };
                 self.append_fields(store, &container, names, bytes)?;
                 bytes
             }

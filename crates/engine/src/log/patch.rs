@@ -16,7 +16,8 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use frond_store::Chunk;
+use frond_store::chunk::Origin;
+use frond_store::{Chunk, ChunkHash};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// So many bytes must agree behind a cut.
@@ -39,6 +40,7 @@ const CUT_HEAD_BYTES: usize = 3 * size_of::<u32>();
 pub(crate) struct Patch(Bytes);
 
 /// The same part of old and new bytes.
+#[derive(Clone)]
 struct Cut {
     old: Range<usize>,
     new: Range<usize>,
@@ -47,19 +49,37 @@ struct Cut {
 impl Patch {
     /// What turns `old` into `new`, if that takes at most half as many bytes as `new`.
     pub fn between(old: &[u8], new: &[u8]) -> Option<Patch> {
-        Patch::made(old, || xxh3_64(old).to_le_bytes(), new)
+        Patch::checked(old, || xxh3_64(old).to_le_bytes(), new)
     }
 
     /// The same of encoded chunks.
     pub fn between_chunks(old: &Chunk, new: &Chunk) -> Option<Patch> {
-        Patch::made(old.encoded(), || mark_of(old), new.encoded())
+        Patch::checked(old.encoded(), || mark_of(old.hash()), new.encoded())
     }
 
-    fn made(old: &[u8], mark: impl FnOnce() -> [u8; MARK_BYTES], new: &[u8]) -> Option<Patch> {
-        let old_bytes = u32::try_from(old.len()).ok()?;
-        u32::try_from(new.len()).ok()?;
+    /// What turns the chunk that `new` was made of into it: nothing is compared.
+    pub fn of_origin(origin: &Origin, new: &Chunk) -> Option<Patch> {
+        let cuts = origin.places().map(|place| Cut { old: place.clone(), new: place });
+        let mark = || mark_of(origin.old);
+        Patch::made(new.encoded().len(), mark, new.encoded(), cuts)
+    }
+
+    fn checked(old: &[u8], mark: impl FnOnce() -> [u8; MARK_BYTES], new: &[u8]) -> Option<Patch> {
         let cuts = cuts(old, new);
-        let cut_bytes = cuts.iter().map(|cut| CUT_HEAD_BYTES + cut.new.len());
+        let patch = Patch::made(old.len(), mark, new, cuts.iter().cloned())?;
+        assert!(patch.gives(old, new), "a patch gives the new bytes");
+        Some(patch)
+    }
+
+    fn made(
+        old_bytes: usize,
+        mark: impl FnOnce() -> [u8; MARK_BYTES],
+        new: &[u8],
+        cuts: impl Iterator<Item = Cut> + Clone,
+    ) -> Option<Patch> {
+        let old_bytes = u32::try_from(old_bytes).ok()?;
+        u32::try_from(new.len()).ok()?;
+        let cut_bytes = cuts.clone().map(|cut| CUT_HEAD_BYTES + cut.new.len());
         let bytes = HEAD_BYTES + cut_bytes.sum::<usize>();
         if new.len() < 2 * bytes {
             return None;
@@ -67,16 +87,14 @@ impl Patch {
         let mut form = Vec::with_capacity(bytes);
         form.extend_from_slice(&old_bytes.to_le_bytes());
         form.extend_from_slice(&mark());
-        form.push(cuts.len() as u8); // The limit is above.
-        for cut in &cuts {
+        form.push(cuts.clone().count() as u8); // The limit is above.
+        for cut in cuts {
             for field in [cut.old.start, cut.old.len(), cut.new.len()] {
                 form.extend_from_slice(&(field as u32).to_le_bytes());
             }
-            form.extend_from_slice(&new[cut.new.clone()]);
+            form.extend_from_slice(&new[cut.new]);
         }
-        let patch = Patch(form.into());
-        assert!(patch.gives(old, new), "a patch gives the new bytes");
-        Some(patch)
+        Some(Patch(form.into()))
     }
 
     /// How many bytes what turns `old` into `new` takes, about.
@@ -120,7 +138,7 @@ impl Patch {
 
     /// The same of an encoded chunk.
     pub fn apply_to_chunk(&self, old: &Chunk) -> Result<Vec<u8>, &'static str> {
-        self.apply_marked(old.encoded(), mark_of(old))
+        self.apply_marked(old.encoded(), mark_of(old.hash()))
     }
 
     fn apply_marked(&self, old: &[u8], mark: [u8; MARK_BYTES]) -> Result<Vec<u8>, &'static str> {
@@ -156,8 +174,8 @@ impl Patch {
     }
 }
 
-fn mark_of(chunk: &Chunk) -> [u8; MARK_BYTES] {
-    *chunk.hash().0.first_chunk().expect("a name is longer than a mark")
+fn mark_of(name: ChunkHash) -> [u8; MARK_BYTES] {
+    *name.0.first_chunk().expect("a name is longer than a mark")
 }
 
 const OUTSIDE: &str = "a cut of a patch lies outside of the old bytes, or in another";

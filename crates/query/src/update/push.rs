@@ -1,4 +1,5 @@
-//! `$push` (with `$each`, `$position`, `$slice`, `$sort`) and `$addToSet` (with `$each`).
+//! `$push` (with `$each`, `$position`, `$slice`, `$sort`) and `$addToSet` (with `$each`). [`OrderedPush`]: a `$push` with
+//! `$sort`, for whoever has an array's elements one by one.
 
 use std::cmp::Ordering;
 
@@ -30,6 +31,77 @@ enum PushSort {
     Elements { descending: bool },
     /// Documents by their fields.
     Fields(Vec<(Path, bool)>),
+}
+
+/// A `$push` with `$sort` into an array that is in that order: where the values go.
+#[derive(Clone, Debug)]
+pub struct OrderedPush {
+    /// Its values are in order.
+    push: Push,
+    sort: PushSort,
+    collation: Collation,
+}
+
+impl OrderedPush {
+    /// Parses the operand of a `$push`; `None` if it sorts nothing, or is wrong.
+    pub fn parse(operand: Value<'_>, collation: &Collation) -> Option<OrderedPush> {
+        let Modifier::Push(mut push) = self::push("", operand).ok()? else { return None };
+        let sort = push.sort.take()?;
+        let by = |left: &ValueBuf, right: &ValueBuf| {
+            sort.compare(left.as_value(), right.as_value(), collation)
+        };
+        push.values.sort_by(by);
+        Some(OrderedPush { push, sort, collation: collation.clone() })
+    }
+
+    /// What is pushed, in order; equal values as they came.
+    pub fn values(&self) -> impl Iterator<Item = Value<'_>> {
+        self.push.values.iter().map(ValueBuf::as_value)
+    }
+
+    /// How many elements stay, as in the operator.
+    pub fn slice(&self) -> Option<i64> {
+        self.push.slice
+    }
+
+    /// How two elements are sorted. Of documents they may have those fields only that
+    /// [`OrderedPush::names_in_documents`] tells.
+    pub fn compare(&self, left: Value<'_>, right: Value<'_>) -> Ordering {
+        self.sort.compare(left, right, &self.collation)
+    }
+
+    /// Whether the element at `position`, of `count`, comes before a value that is pushed: of equal ones those do that lie before
+    /// the place where values are pushed.
+    pub fn is_before(
+        &self,
+        element: Value<'_>,
+        position: u64,
+        count: u64,
+        pushed: Value<'_>,
+    ) -> bool {
+        let is_before_place = || (position as usize) < self.push.place(count as usize);
+        self.compare(element, pushed).then_with(|| match is_before_place() {
+            true => Ordering::Less,
+            false => Ordering::Greater,
+        }) == Ordering::Less
+    }
+
+    /// The outermost fields that decide of two documents; `None`: all of them do.
+    pub fn names_in_documents(&self) -> Option<Vec<&[u8]>> {
+        let PushSort::Fields(fields) = &self.sort else { return None };
+        Some(fields.iter().map(|(path, _)| path.parts()[0].as_bytes()).collect())
+    }
+}
+
+impl Push {
+    /// Before which of `count` elements the values go.
+    fn place(&self, count: usize) -> usize {
+        match self.position {
+            None => count,
+            Some(position) if position >= 0 => count.min(position as usize),
+            Some(position) => count.saturating_sub(position.unsigned_abs() as usize),
+        }
+    }
 }
 
 fn bad_value(message: String) -> QueryError {
@@ -184,12 +256,7 @@ pub(super) fn apply_push(
             )));
         }
     };
-    let count = elements.len();
-    let place = match push.position {
-        None => count,
-        Some(position) if position >= 0 => count.min(position as usize),
-        Some(position) => count.saturating_sub(position.unsigned_abs() as usize),
-    };
+    let place = push.place(elements.len());
     elements.splice(place..place, push.values.iter().map(|value| value.as_value()));
     if let Some(sort) = &push.sort {
         elements.sort_by(|left, right| sort.compare(*left, *right, scope.collation));

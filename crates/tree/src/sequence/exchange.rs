@@ -168,8 +168,8 @@ fn is_last(path: &Path) -> bool {
     path[..path.len() - 1].iter().all(|(node, entry)| entry + 1 == node.entry_count())
 }
 
-/// Whether surely nothing repeats in any window that has the entry, with its new content or its old one: then all of them
-/// have their own hashes, and only that of the entry changes.
+/// Whether surely nothing that follows the entry, nor its new content, has an equal in a window that has the entry: then all of
+/// them have their own hashes, with its new content as with its old one, and only that of the entry changes.
 fn is_alone(node: &SequenceNode, entry: usize, content: &Entry<'_>) -> bool {
     // The windows of the entries up to `last` have the entry; the first of these begins behind `first`.
     const NEAR: usize = WINDOW_ITEMS - 1;
@@ -189,8 +189,8 @@ fn is_alone(node: &SequenceNode, entry: usize, content: &Entry<'_>) -> bool {
     }
     // Without branches: compared several at a time.
     let has = |marks: &[u32], mark: u32| marks.iter().fold(false, |has, it| has | (*it == mark));
-    !has(&marks, new)
-        && !(1..marks.len()).any(|at| has(&marks[at.saturating_sub(NEAR)..at], marks[at]))
+    // Those before the entry have windows without it.
+    !has(&marks, new) && !(NEAR + 1..marks.len()).any(|at| has(&marks[at - NEAR..at], marks[at]))
 }
 
 #[cfg(test)]

@@ -30,11 +30,14 @@ const ITEM_REFERS: u32 = 1 << 31;
 pub(super) const CHILD_ENTRY_BYTES: usize = 2 * size_of::<u32>();
 const WIDE_CHILD_ENTRY_BYTES: usize = 2 * size_of::<u64>();
 
+const KIND: ChunkKind = ChunkKind::SequenceNode;
+/// Of a chunk of that kind whose layout was checked.
+const MARK_CHECKED: u64 = 1;
+
 /// An opened node. Cloning shares the bytes.
 #[derive(Clone, Debug)]
 pub(super) struct SequenceNode {
     chunk: Chunk,
-    payload: Bytes,
     entry_count: usize,
     /// Of an interior node: how many bytes the sums of each child take.
     child_bytes: usize,
@@ -112,11 +115,16 @@ impl SequenceNode {
 
     /// Checks the layout of a chunk.
     pub(super) fn open(chunk: Chunk) -> Result<SequenceNode, TreeError> {
-        let payload = chunk.payload_bytes();
-        let entry_count = check_layout(&chunk, &payload)
-            .map_err(|what| TreeError::damaged(chunk.hash(), what))?;
-        let child_bytes = sums_of(&payload).child_bytes();
-        Ok(SequenceNode { chunk, payload, entry_count, child_bytes })
+        let entry_count = if chunk.kind() == KIND && chunk.mark() & MARK_CHECKED != 0 {
+            u32_at(chunk.payload(), OFFSET_ENTRY_COUNT) as usize
+        } else {
+            let checked = check_layout(&chunk, chunk.payload());
+            let entry_count = checked.map_err(|what| TreeError::damaged(chunk.hash(), what))?;
+            chunk.set_mark(MARK_CHECKED);
+            entry_count
+        };
+        let child_bytes = sums_of(chunk.payload()).child_bytes();
+        Ok(SequenceNode { chunk, entry_count, child_bytes })
     }
 
     pub(super) fn hash(&self) -> ChunkHash {
@@ -127,8 +135,12 @@ impl SequenceNode {
         &self.chunk
     }
 
+    fn payload(&self) -> &[u8] {
+        self.chunk.payload()
+    }
+
     pub(super) fn level(&self) -> u8 {
-        self.payload[OFFSET_LEVEL]
+        self.payload()[OFFSET_LEVEL]
     }
 
     pub(super) fn is_leaf(&self) -> bool {
@@ -141,17 +153,17 @@ impl SequenceNode {
 
     /// The sums of the whole subtree.
     pub(super) fn sums(&self) -> Sums {
-        sums_of(&self.payload)
+        sums_of(self.payload())
     }
 
     fn item_range(&self, position: usize) -> Range<usize> {
-        item_range(&self.payload, self.entry_count, position)
+        item_range(self.payload(), self.entry_count, position)
     }
 
     /// A leaf's item, shared with the chunk if it doesn't end with a reference.
     pub(super) fn item_bytes(&self, position: usize) -> Bytes {
         match self.entry(position) {
-            Entry { reference: None, .. } => self.payload.slice(self.item_range(position)),
+            Entry { reference: None, .. } => self.chunk.payload_slice(self.item_range(position)),
             entry => entry.to_bytes(),
         }
     }
@@ -191,8 +203,8 @@ impl SequenceNode {
         if !self.is_leaf() {
             return Entry { front: &[], reference: reference() };
         }
-        let refers = item_refers(&self.payload, position);
-        let front = &self.payload[self.item_range(position)];
+        let refers = item_refers(self.payload(), position);
+        let front = &self.payload()[self.item_range(position)];
         Entry { front, reference: refers.then(reference).flatten() }
     }
 
@@ -201,7 +213,7 @@ impl SequenceNode {
         match self.chunk.reference_count() {
             0 => 0,
             all if all == self.entry_count => position,
-            _ => (0..position).filter(|at| item_refers(&self.payload, *at)).count(),
+            _ => (0..position).filter(|at| item_refers(self.payload(), *at)).count(),
         }
     }
 
@@ -212,7 +224,7 @@ impl SequenceNode {
 
     fn child_sums(&self, position: usize) -> Sums {
         debug_assert!(!self.is_leaf());
-        let (payload, at) = (&self.payload, HEADER_BYTES + position * self.child_bytes);
+        let (payload, at) = (self.payload(), HEADER_BYTES + position * self.child_bytes);
         match self.child_bytes {
             CHILD_ENTRY_BYTES => {
                 let (count, bytes) = (u32_at(payload, at), u32_at(payload, at + 4));
@@ -257,12 +269,17 @@ impl SequenceNode {
         let mut sums = self.sums();
         sums.exchange(&self.child_sums(position), &child.sums);
         let chunk = if sums.child_bytes() == self.child_bytes {
-            self.chunk.changed(|references, payload| {
-                references[position * HASH_BYTES..][..HASH_BYTES].copy_from_slice(&child.hash.0);
-                let place = HEADER_BYTES + position * self.child_bytes;
-                child.sums.put(&mut payload[place..][..self.child_bytes]);
-                sums.put(&mut payload[OFFSET_COUNT..HEADER_BYTES]);
-            })
+            let mut change = self.chunk.change();
+            change.put_reference(position, child.hash);
+            if sums != self.sums() {
+                let mut place = [0; WIDE_CHILD_ENTRY_BYTES];
+                sums.put(&mut place);
+                change.put_payload(OFFSET_COUNT, &place);
+            }
+            let place = &mut [0; WIDE_CHILD_ENTRY_BYTES][..self.child_bytes];
+            child.sums.put(place);
+            change.put_payload(HEADER_BYTES + position * self.child_bytes, place);
+            change.finish()
         } else {
             let mut references: Vec<ChunkHash> = self.chunk.references().collect();
             references[position] = child.hash;
@@ -270,7 +287,7 @@ impl SequenceNode {
                 (0..self.entry_count).map(|entry| self.child_sums(entry)).collect();
             children[position] = child.sums;
             let payload = encode_interior(self.level(), &sums, &children);
-            Chunk::new(ChunkKind::SequenceNode, &references, &payload)
+            Chunk::new(KIND, &references, &payload)
         };
         let child = SequenceChild { hash: chunk.hash(), sums };
         (chunk, child)
@@ -282,13 +299,12 @@ impl SequenceNode {
         if range.len() != item.front.len() {
             return self.with_resized_item(position, item);
         }
-        let reference_position = self.reference_position(position);
-        let chunk = self.chunk.changed(|references, payload| {
-            payload[range].copy_from_slice(item.front);
-            if let Some(name) = item.reference {
-                references[reference_position * HASH_BYTES..][..HASH_BYTES].copy_from_slice(name);
-            }
-        });
+        let mut change = self.chunk.change();
+        if let Some(name) = item.reference {
+            change.put_reference(self.reference_position(position), ChunkHash(*name));
+        }
+        change.put_payload(range.start, item.front);
+        let chunk = change.finish();
         let child = SequenceChild { hash: chunk.hash(), sums: self.sums() };
         (chunk, child)
     }
@@ -298,7 +314,7 @@ impl SequenceNode {
         for (at, entry) in self.entries(0).enumerate() {
             leaf.push(if at == position { item } else { &entry });
         }
-        let chunk = Chunk::new(ChunkKind::SequenceNode, &leaf.references, &leaf.payload());
+        let chunk = Chunk::new(KIND, &leaf.references, &leaf.payload());
         let sums = Sums { count: self.entry_count as u64, bytes: leaf.items.len() as u64 };
         let child = SequenceChild { hash: chunk.hash(), sums };
         (chunk, child)
@@ -328,7 +344,7 @@ impl Leaf {
 
     /// Makes room for a leaf that is about like `node`.
     pub(super) fn reserve(&mut self, node: &SequenceNode) {
-        self.items.reserve(node.payload.len());
+        self.items.reserve(node.payload().len());
         self.ends.reserve(node.entry_count + 1);
         self.references.reserve(node.chunk.reference_count() + 1);
     }
@@ -355,7 +371,7 @@ impl Leaf {
 
 /// Checks that every offset lies inside the chunk; returns the entry count.
 fn check_layout(chunk: &Chunk, payload: &[u8]) -> Result<usize, String> {
-    if chunk.kind() != ChunkKind::SequenceNode {
+    if chunk.kind() != KIND {
         return Err(format!("a {:?}, not a node of a sequence", chunk.kind()));
     }
     if payload.len() < HEADER_BYTES {

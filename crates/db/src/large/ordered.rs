@@ -1,0 +1,129 @@
+//! `$push` with `$sort` into an array of a large document that is in that order: the places of what is pushed are searched
+//! for, and nothing else is touched.
+//!
+//! Whether an array is in order is nowhere stored, since a document's content alone decides its bytes. But it is a fact of
+//! the content, which the container's name stands for: so it is remembered in memory, and never wrong.
+//! 1. An array that nobody knows of is passed over once.
+//! 2. One that isn't in order is left to the update of the whole document, which sorts it: the next push passes over it.
+//! 3. What comes out of a push into one that is in order, is in order.
+//!
+//! *Order*: the sort is stable. What is pushed goes behind those of its equals that lie before `$position`, and before the
+//! others.
+
+use std::collections::HashSet;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use frond_doc::pieces::{Found, LargeDocument, Part, PiecesError};
+use frond_doc::{DocumentBuilder, Value, ValueBuf};
+use frond_query::Collation;
+use frond_query::update::OrderedPush;
+use frond_store::ChunkStore;
+
+/// So many arrays are remembered at least, and twice as many at most.
+const KNOWN_COUNT: usize = 4096;
+/// An order that takes more bytes to tell isn't remembered.
+const ORDER_BYTES_MAX: usize = 256;
+
+/// Arrays that are in order: those that were met last, and those before.
+static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+
+/// A container's name and an order, each.
+type Known = [HashSet<Box<[u8]>>; 2];
+
+/// A push into an array in order.
+pub(super) struct InOrder {
+    push: OrderedPush,
+    /// The order, as it came.
+    order: Vec<u8>,
+}
+
+impl InOrder {
+    /// Of the operand of a `$push`; `None` if it doesn't sort.
+    pub fn of(operand: Value<'_>, collation: &Collation) -> Option<InOrder> {
+        let sort = operand.as_document()?.get("$sort")?;
+        let push = OrderedPush::parse(operand, collation)?;
+        let mut order = DocumentBuilder::new();
+        order.append("", sort);
+        let mut order = order.build().into_bytes().to_vec();
+        order.extend(collation.specification().iter().flat_map(|it| it.as_bytes()));
+        Some(InOrder { push, order })
+    }
+
+    /// How many elements stay, as in the operator.
+    pub fn slice(&self) -> Option<i64> {
+        self.push.slice()
+    }
+
+    /// The places of the values that are pushed, ascending; `None` if the array isn't in order.
+    pub fn places(
+        &self,
+        store: &dyn ChunkStore,
+        document: &LargeDocument,
+        array: &Found,
+        count: u64,
+    ) -> Result<Option<Vec<(u64, Value<'_>)>>, PiecesError> {
+        let names = self.push.names_in_documents();
+        let part = names.as_ref().map_or(Part::All, |names| Part::AllWithFields(names));
+        if !self.is_known(array) && !self.is_in_order(store, document, array, part)? {
+            return Ok(None);
+        }
+        let (mut places, mut from) = (Vec::new(), 0);
+        for value in self.push.values() {
+            let mut end = count;
+            while from < end {
+                let middle = from + (end - from) / 2;
+                let mut is_before = false;
+                document.visit_value(store, array, middle, part, &mut |element| {
+                    is_before = self.push.is_before(element, middle, count, value);
+                })?;
+                if is_before {
+                    from = middle + 1;
+                } else {
+                    end = middle;
+                }
+            }
+            places.push((from, value));
+        }
+        Ok(Some(places))
+    }
+
+    /// Passes over the array.
+    fn is_in_order(
+        &self,
+        store: &dyn ChunkStore,
+        document: &LargeDocument,
+        array: &Found,
+        part: Part<'_>,
+    ) -> Result<bool, PiecesError> {
+        let (mut before, mut is_in_order): (Option<ValueBuf>, _) = (None, true);
+        document.visit_values(store, array, part, &mut |_, value| {
+            let before = before.replace(value.to_buf());
+            let is_greater = |before: ValueBuf| self.push.compare(before.as_value(), value).is_gt();
+            is_in_order = !before.is_some_and(is_greater);
+            !is_in_order
+        })?;
+        Ok(is_in_order)
+    }
+
+    fn is_known(&self, array: &Found) -> bool {
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = self.key(array);
+        known.iter().any(|known| known.contains(&*key))
+    }
+
+    /// Remembers that the array is in order.
+    pub fn note(&self, array: &Found) {
+        if ORDER_BYTES_MAX < self.order.len() {
+            return;
+        }
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if KNOWN_COUNT <= known[0].len() {
+            known[1] = std::mem::take(&mut known[0]);
+        }
+        known[0].insert(self.key(array));
+    }
+
+    fn key(&self, array: &Found) -> Box<[u8]> {
+        [&array.container_hash().0[..], &self.order].concat().into()
+    }
+}
