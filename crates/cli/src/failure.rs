@@ -7,6 +7,10 @@ use std::io;
 
 use frond_doc::DocumentBuf;
 
+/// The code of a full disk, and what to do then.
+const OUT_OF_DISK_SPACE: i64 = 14031;
+const FULL: &str = ": what was acknowledged before is there; make room and run the command again";
+
 /// Why a command ended before its end.
 #[derive(Debug)]
 pub enum Failure {
@@ -73,7 +77,10 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(message) | Failure::Failed(message) => f.write_str(message),
-            Failure::Refused { message, .. } => f.write_str(message),
+            Failure::Refused { code, message, .. } => {
+                f.write_str(message)?;
+                f.write_str(if *code == OUT_OF_DISK_SPACE { FULL } else { "" })
+            }
             Failure::Told => f.write_str("failed"),
             Failure::ReaderGone => f.write_str("nobody reads the output"),
         }

@@ -281,7 +281,15 @@ impl Drop for Entry {
 /// within the runtime.
 fn bind_loopback(listen: &str) -> Result<TcpListener, ServerError> {
     let failed = |source| ServerError::Listen { address: listen.to_owned(), source };
-    let mut addresses: Vec<SocketAddr> = listen.to_socket_addrs().map_err(failed)?.collect();
+    let failed_to_resolve = |error: io::Error| match error.kind() {
+        io::ErrorKind::InvalidInput => {
+            let what = "it isn't HOST:PORT, as 127.0.0.1:27017 is";
+            failed(io::Error::new(error.kind(), what))
+        }
+        _ => failed(error),
+    };
+    let addresses = listen.to_socket_addrs().map_err(failed_to_resolve)?;
+    let mut addresses: Vec<SocketAddr> = addresses.collect();
     if let Some(resolved) = addresses.iter().find(|address| !address.ip().is_loopback()) {
         return Err(ServerError::NotLoopback { address: listen.to_owned(), resolved: *resolved });
     }

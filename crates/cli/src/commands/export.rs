@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use frond_doc::extended_json::{self, Form};
 use frond_doc::path::Path;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::arguments::Target;
 use crate::backend::Backend;
@@ -99,8 +99,24 @@ impl Export {
                 count
             }
         };
-        eprintln!("exported {}", counted(count, "document"));
+        eprint!("exported {}", counted(count, "document"));
+        match count == 0 && !self.is_there(&mut *backend)? {
+            true => eprintln!(": {} has no collection {}", self.database, self.collection),
+            false => eprintln!(),
+        }
         backend.close()
+    }
+
+    /// Whether there is such a collection.
+    fn is_there(&self, backend: &mut dyn Backend) -> Result<bool, Failure> {
+        let filter = document! { "name": &*self.collection };
+        let command = document! { "listCollections": 1, "nameOnly": true, "filter": &filter };
+        let mut is_there = false;
+        backend.for_each_document(&self.database, &command, &mut |_| {
+            is_there = true;
+            Ok(())
+        })?;
+        Ok(is_there)
     }
 
     fn command(&self) -> Result<DocumentBuf, Failure> {

@@ -244,6 +244,26 @@ fn a_directory_of_something_else_is_left_alone() {
 }
 
 #[test]
+fn errors_say_what_is_missing_and_how_it_is_given() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c things", "{\"_id\": 1}").ok();
+    for (line, what) in [
+        ("push shop", "`frond remote shop add origin PLACE`"),
+        ("serve --listen 27017", "it isn't HOST:PORT"),
+    ] {
+        let error = frond(&directory, line).fails(1);
+        assert!(error.contains(what), "{line}: {error}");
+    }
+    for (line, what) in [
+        ("export -d shop -c thinks", "exported 0 documents: shop has no collection thinks\n"),
+        ("export -d ship -c things", "exported 0 documents: ship has no collection things\n"),
+        ("export -d shop -c things --query {\"_id\":2}", "exported 0 documents\n"),
+    ] {
+        assert_eq!(frond(&directory, line).err, what);
+    }
+}
+
+#[test]
 fn an_export_whose_reader_is_gone_ends_in_silence() {
     let directory = Directory::new();
     let lines: String = (0..20_000).map(|id| format!("{{\"_id\": {id}}}\n")).collect();

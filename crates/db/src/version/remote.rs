@@ -171,7 +171,10 @@ impl Database {
     pub fn remote_url(&self, name: &str) -> Result<String, Error> {
         let found = self.list_remotes()?.into_iter().find(|remote| remote.name == name);
         let missing = || {
-            let message = format!("no remote {name} of {}", self.repository_name());
+            let message = format!(
+                "no remote {name} of {0}: `frond remote {0} add {name} PLACE` or frondRemote names one",
+                self.repository_name()
+            );
             Error::invalid(Code::NoSuchKey, message)
         };
         Ok(found.ok_or_else(missing)?.url)

@@ -77,6 +77,21 @@ fn filters_and_sorts() {
 }
 
 #[test]
+fn strings_in_ids_are_no_others() {
+    let shop = shop();
+    insert(&shop, "words", "[{'_id': 'a'}, {'_id': 'A'}, {'_id': 'b'}]");
+    for (filter, collation, expected) in [
+        ("{'_id': 'A'}", caseless(), "[{'_id':'A'},{'_id':'a'}]"),
+        ("{'_id': {'$in': ['A', 'B']}}", caseless(), "[{'_id':'A'},{'_id':'a'},{'_id':'b'}]"),
+        ("{'_id': 'B'}", None, "[]"),
+        ("{'_id': 'A'}", None, "[{'_id':'A'}]"),
+    ] {
+        let request = FindRequest { collation, ..request(filter) };
+        assert_eq!(texts(&run(&shop, "words", &request).expect("right")), expected, "{filter}");
+    }
+}
+
+#[test]
 fn pipelines() {
     let shop = words();
     insert(&shop, "more", "[{'_id': 10, 'k': 'A'}, {'_id': 11, 'k': 'B', 'to': 'a'}]");

@@ -2,6 +2,8 @@
 //! random filters; what is found by whatever plan is chosen, and through each index by a hint where
 //! it holds every document, is compared with a matcher that scans a model.
 
+mod kinds;
+
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, DeleteStatement, Durability, FindRequest, UpdateStatement};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};

@@ -11,4 +11,5 @@ mod model;
 mod reclaim;
 mod recycling;
 mod rig;
+mod single_entries;
 mod trouble;

@@ -4,7 +4,7 @@
 //! so that equal ones hash alike; documents and arrays are walked with their names. The first eight
 //! bytes of the digest are the key (algorithm: RFC 1321; the layout is what MongoDB's indexes hold).
 
-use frond_doc::{Document, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuilder, Value, decimal};
 
 use super::evaluated::Evaluated;
 use super::node::{Answer, Node};
@@ -93,12 +93,15 @@ fn append_fields(bytes: &mut Vec<u8>, document: Document<'_>) {
     bytes.extend_from_slice(&0_i32.to_le_bytes()); // The end counts as a value of kind 0.
 }
 
-/// A number cut to 64 bits; NaN is 0.
+/// A number cut to 64 bits; NaN is 0. A decimal isn't taken for a double on the way, which may be another number.
 fn whole(number: Number) -> i64 {
     match number {
         Number::Int(number) => i64::from(number),
         Number::Long(number) => number,
-        other => other.double() as i64,
+        Number::Double(number) => number as i64,
+        Number::Decimal(number) => {
+            decimal::to_i64(number).unwrap_or_else(|| decimal::to_f64(number) as i64)
+        }
     }
 }
 

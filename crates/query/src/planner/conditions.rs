@@ -242,6 +242,9 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<Demand> {
         Condition::Test(Test::In(membership)) => membership.contains(None) && rules.is_top_level,
         _ => false,
     };
+    if rules.meeting == Meeting::ManyValues && opposes_several(inner) {
+        return None;
+    }
     // None of the values lies within exact intervals, so that each key lies outside.
     let inner = of_condition(inner, rules.one_value());
     // `a.b` reaches nothing in `{a: [1]}`, not even null, though its key is that of null.
@@ -256,6 +259,19 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<Demand> {
         }
         None if is_present => Some(Demand::anything(true)),
         None => None,
+    }
+}
+
+/// Whether a part of it is the opposite of several conditions: of many values one may fulfil the one and another the
+/// other, so that all lie outside their common intervals though the opposite isn't fulfilled.
+fn opposes_several(condition: &Condition) -> bool {
+    match condition {
+        Condition::All(inner) => inner.iter().any(opposes_several),
+        Condition::Test(_) => false,
+        Condition::Not(inner) => match &**inner {
+            Condition::All(several) if several.len() > 1 => true,
+            other => opposes_several(other),
+        },
     }
 }
 
@@ -335,11 +351,16 @@ fn hashed(value: Value<'_>) -> Interval {
     Interval::point(Value::Int64(hashed_key(value)))
 }
 
-/// The value that a condition demands, if it says nothing else and the value's key tells all.
+/// The value that a condition demands, if it says nothing else and the value's key, which no collation has changed,
+/// tells all.
 pub(super) fn only_value(condition: &Condition) -> Option<Value<'_>> {
     match condition {
         Condition::Test(Test::Compare(comparison)) if comparison.relation() == Relation::Equal => {
-            Some(comparison.operand()).filter(|operand| is_told_by_key(*operand))
+            let is_told = |operand: Value<'_>| {
+                let is_plain = comparison.collation().is_simple() || !holds_string(operand);
+                is_plain && is_told_by_key(operand)
+            };
+            Some(comparison.operand()).filter(|operand| is_told(*operand))
         }
         _ => None,
     }

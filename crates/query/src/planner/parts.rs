@@ -107,7 +107,7 @@ impl Part {
     }
 
     /// Whether the index has what `demand` asks for: a wildcard lacks documents without the path, and
-    /// sub-documents.
+    /// sub-documents; where arrays are on the path, also what is absent in one element and there in another.
     pub(super) fn is_answered(&self, demand: Option<&Demand>) -> bool {
         match self.kind {
             PartKind::Leaves => {}
@@ -115,8 +115,9 @@ impl Part {
             _ => return true,
         }
         let sample = Value::Document(frond_doc::Document::empty());
-        demand.is_some_and(|demand| {
-            demand.is_present && !demand.intervals.is_all() && !demand.intervals.meets_type(sample)
+        demand.is_some_and(|Demand { intervals, is_present, .. }| {
+            let may_be_absent = self.is_multikey && intervals.meets_type(Value::Null);
+            *is_present && !may_be_absent && !intervals.is_all() && !intervals.meets_type(sample)
         })
     }
 }

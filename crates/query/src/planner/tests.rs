@@ -121,6 +121,13 @@ fn plans() {
         (&[ab, a], "{}", r#"{"a": -1, "b": 1}"#, "index 0: 1, backwards, sorted, exact"),
         (&[r#"{"a": 1} multikey"#], "{}", a, "collection"),
         (&[r#"{"a": 1} multikey"#], r#"{"a": {"$gt": 1, "$lt": 3}}"#, "{}", "index 0: 1"),
+        (
+            &[r#"{"a": 1} multikey"#],
+            r#"{"a": {"$not": {"$not": {"$gt": 1, "$lt": 3}}}}"#,
+            "{}",
+            "collection",
+        ),
+        (&[r#"{"a": 1} multikey"#], r#"{"a": {"$not": {"$gt": 1, "$ne": 3}}}"#, "{}", "index 0: 3"),
         (&[r#"{"a": 1} sparse"#], r#"{"a": null}"#, "{}", "collection"),
         (&[r#"{"a": 1} sparse"#], r#"{"a": {"$gt": 1}}"#, "{}", "index 0: 1, exact"),
         (&[r#"{"a": 1} sparse"#], "{}", a, "collection"),

@@ -27,6 +27,8 @@ pub(super) const TABLES: &[Table] = &[
         r#"
             [{"$toHashedIndexKey": 7}, {"$toHashedIndexKey": 7.5}] => true
             [{"$toHashedIndexKey": "$absent"}, {"$toHashedIndexKey": null}] => true
+            [{"$toHashedIndexKey": decimal(9007199254740993)},
+                {"$toHashedIndexKey": long(9007199254740993)}] => true
             [1, 1.0] => true
             [decimal(1.0), long(1)] => true
             ["$n", null] => true
