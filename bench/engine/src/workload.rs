@@ -2,6 +2,7 @@
 
 mod commits;
 mod indexed_insert;
+mod records;
 mod recovery;
 mod scan;
 mod small_memory;

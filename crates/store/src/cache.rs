@@ -59,7 +59,6 @@ const HITS_A_TOUCH: u32 = 64;
 /// Of the chunks that want another's slot, one in so many gets it: where there are far more interior nodes than slots,
 /// those that are read most stay, and the others aren't copied at each read.
 const MISSES_A_CHANGE: u32 = 16;
-
 /// The cache's bytes follow those of the room in steps of such a part of all.
 const STEP_SHARE: u64 = 64;
 
@@ -219,18 +218,12 @@ impl ChunkCache {
     /// What is to be kept of a chunk that was read for a small part of it, and wasn't here.
     pub(crate) fn worth(&self, hash: ChunkHash, is_slow: bool) -> Kept {
         self.slow.note(is_slow);
-        if self.slow.is_most() {
-            let is_full = self.is_full_if_slow.load(Ordering::Relaxed);
-            if is_full { Kept::PartWanted } else { Kept::InMemory }
-        } else if !self.is_full.load(Ordering::Relaxed) {
-            Kept::InMemory
-        } else if self.missed.note(hash) {
-            Kept::InMemory
-        } else if is_slow {
-            Kept::PartWanted
-        } else {
-            Kept::No
+        let is_mostly_slow = self.slow.is_most();
+        let is_full = if is_mostly_slow { &self.is_full_if_slow } else { &self.is_full };
+        if !is_full.load(Ordering::Relaxed) || !is_mostly_slow && self.missed.note(hash) {
+            return Kept::InMemory;
         }
+        if is_mostly_slow || is_slow { Kept::PartWanted } else { Kept::No }
     }
 
     pub(crate) fn insert(&self, chunk: Chunk) {

@@ -10,12 +10,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use frond_engine::{Durability, Engine, EngineOptions, TreeId};
 use frond_store::io::Machine;
-use frond_tree::{Entry, Tree, Value};
+use frond_tree::Value;
 
 use crate::figures::Figures;
-use crate::random::{Random, scramble};
+use crate::random::Random;
 use crate::target::Failure;
 use crate::workload::Context;
+use crate::workload::records::{key, load};
 
 const VALUE_BYTES: usize = 1_000;
 /// A byte of each is changed.
@@ -42,7 +43,7 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
         Ok(Engine::open(&Machine::system(context.directory)?, options)?)
     };
     let engine = open(options)?;
-    let tree = load(&engine, count)?;
+    let tree = load(&engine, count, |number| value(number, 0))?;
     let changed = change(&engine, tree, count)?;
     figures.fact("records", count as f64);
     figures.fact("changes", changed as f64);
@@ -67,17 +68,6 @@ fn leave(context: &Context<'_>) -> Result<(), Failure> {
     Ok(std::fs::remove_file(context.directory.join("LOCK"))?)
 }
 
-fn load(engine: &Engine, count: u64) -> Result<TreeId, Failure> {
-    let tree = engine.reserve_tree_id();
-    let entry = |number| Entry { key: key(number), value: Value::inline(value(number, 0)) };
-    let mut transaction = engine.begin();
-    let mut entries = (0..count).map(|number| Ok(entry(number)));
-    let base = Tree::load(&**engine.store(), engine.local_format(), &mut entries)?;
-    transaction.set_base(tree, base)?;
-    transaction.commit(Durability::Synced)?;
-    Ok(tree)
-}
-
 fn change(engine: &Engine, tree: TreeId, count: u64) -> Result<u64, Failure> {
     let mut random = Random::new(3);
     let changes = count / CHANGED_SHARE;
@@ -90,11 +80,6 @@ fn change(engine: &Engine, tree: TreeId, count: u64) -> Result<u64, Failure> {
         transaction.commit(Durability::Synced)?;
     }
     Ok(changes)
-}
-
-fn key(number: u64) -> Bytes {
-    let key = [number.to_be_bytes(), scramble(number).to_be_bytes()];
-    Bytes::copy_from_slice(key.as_flattened())
 }
 
 fn value(number: u64, version: u8) -> Bytes {

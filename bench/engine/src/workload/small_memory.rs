@@ -7,18 +7,18 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use frond_engine::{Durability, Engine, EngineOptions, TreeId};
+use frond_engine::{Durability, Engine, EngineOptions};
 use frond_store::io::Machine;
-use frond_tree::{Entry, Tree, Value};
+use frond_tree::Value;
 
 use crate::figures::Figures;
 use crate::measure;
-use crate::random::{Random, scramble};
+use crate::random::Random;
 use crate::target::Failure;
 use crate::workload::Context;
+use crate::workload::records::{KEY_BYTES, key, load};
 
 const VALUE_BYTES: usize = 1_000;
-const KEY_BYTES: usize = 16;
 const DATA_PER_MEMORY: u64 = 80;
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 const READS: u64 = 50_000;
@@ -43,7 +43,7 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     figures.fact("memory allowed, MB", memory_bytes as f64 / 1e6);
     let engine = open()?;
     let begin = Instant::now();
-    let tree = load(&engine, count)?;
+    let tree = load(&engine, count, value)?;
     figures.cost("load, s", begin.elapsed().as_secs_f64());
     figures.cost("memory at most after the load, MB", megabytes()?);
     engine.close()?;
@@ -79,22 +79,6 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     let disk = measure::disk_bytes(context.directory)?;
     figures.cost("size on disk / bytes given", disk as f64 / data_bytes as f64);
     Ok(true)
-}
-
-fn load(engine: &Engine, count: u64) -> Result<TreeId, Failure> {
-    let tree = engine.reserve_tree_id();
-    let entry = |number| Entry { key: key(number), value: Value::inline(value(number)) };
-    let mut transaction = engine.begin();
-    let mut entries = (0..count).map(|number| Ok(entry(number)));
-    let base = Tree::load(&**engine.store(), engine.local_format(), &mut entries)?;
-    transaction.set_base(tree, base)?;
-    transaction.commit(Durability::Synced)?;
-    Ok(tree)
-}
-
-fn key(number: u64) -> Bytes {
-    let key = [number.to_be_bytes(), scramble(number).to_be_bytes()];
-    Bytes::copy_from_slice(key.as_flattened())
 }
 
 /// Letters of which a tenth don't repeat.

@@ -4,21 +4,22 @@
 //! the documents' own tree *is* the index of `_id`, so a sort by `_id`, in either direction, costs
 //! nothing wherever the documents' tree is scanned.
 
+mod request;
 mod text;
 
+pub(crate) use request::{Between, Hint, Order, OwnFacts, Request};
 pub(crate) use text::no_index as no_text_index;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use frond_doc::{Document, Value, ValueBuf, key};
+use frond_doc::key;
 use frond_query::index::IndexShape;
 use frond_query::planner::{self, FieldBounds, IndexFacts, PartCheck, Plan, Question};
-use frond_query::{Code, Collation, Distance, Filter, Near, SortPattern};
+use frond_query::{Code, Filter, Near, SortPattern};
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::view::Index;
-use crate::catalog::{Collection, ID_INDEX_NAME, IndexSpec};
+use crate::catalog::{Collection, IndexSpec};
 use crate::collection::capped;
 use crate::collection::covered::{Cover, Needs};
 use crate::error::Error;
@@ -71,196 +72,6 @@ pub(crate) enum Source {
     Id,
     /// The index at this position among the collection's.
     Index(usize),
-}
-
-/// What is asked of a collection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Request<'a> {
-    /// Which documents.
-    pub filter: &'a Filter,
-    /// In which order.
-    pub order: &'a Order,
-    /// By which index.
-    pub hint: Option<Hint>,
-    /// At most how many, those that are passed over counted.
-    pub limit: Option<u64>,
-    /// What of them.
-    pub needs: &'a Needs,
-    /// Between which keys of the hinted index.
-    pub between: Between<'a>,
-    /// The field whose distinct values alone are wanted.
-    pub distinct: Option<&'a str>,
-}
-
-/// The `min` and `max` of a `find`: the first key of the hinted index that is read, and the first that
-/// isn't any more.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Between<'a> {
-    /// The first.
-    pub min: Option<Document<'a>>,
-    /// The first behind.
-    pub max: Option<Document<'a>>,
-}
-
-impl Between<'_> {
-    fn is_given(self) -> bool {
-        self.min.is_some() || self.max.is_some()
-    }
-
-    /// The range of `shape`'s keys.
-    fn range(self, shape: &IndexShape) -> Result<Bounds, Error> {
-        let key_of = |values: Document<'_>| {
-            let fields = shape.sort_fields();
-            let names = values.iter().map(|(name, _)| name);
-            if !shape.is_of_values() || !names.eq(fields.iter().map(|field| field.path.as_str())) {
-                let message = "The index chosen is not compatible with min/max";
-                return Err(Error::invalid(Code::Location(51174), message));
-            }
-            let mut bytes = Vec::new();
-            for (field, (_, value)) in fields.iter().zip(values.iter()) {
-                shape.collation().append_key(&mut bytes, value, field.descending);
-            }
-            Ok(Bytes::from(bytes))
-        };
-        let range = Bounds {
-            start: self.min.map(key_of).transpose()?,
-            end: self.max.map(key_of).transpose()?,
-        };
-        if let (Some(start), Some(end)) = (&range.start, &range.end)
-            && start >= end
-        {
-            let message = "The value provided for min() does not come before the value provided for max() in \
-                           the hinted index's ordering";
-            return Err(Error::invalid(Code::Location(51175), message));
-        }
-        Ok(range)
-    }
-}
-
-/// What a request asks of the order of its documents.
-#[derive(Clone, Debug)]
-pub(crate) enum Order {
-    /// Nothing.
-    Any,
-    /// The order in which they lie: `$natural`.
-    Natural(Direction),
-    /// A sort.
-    By(SortPattern),
-    /// The nearest first: what is found is always sorted.
-    Near(Distance),
-}
-
-/// A hint that was found to be right.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Hint {
-    /// `$natural`.
-    Natural(Direction),
-    /// The index of `_id`.
-    Id,
-    /// The index at this position among the collection's.
-    Index(usize),
-}
-
-/// What can be asked of a collection besides its trees: what a transaction itself wrote.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OwnFacts {
-    /// For each index, the flags of entries that the transaction itself made.
-    pub flags: Vec<u8>,
-}
-
-impl Order {
-    /// Parses a `sort`; an empty one asks for nothing.
-    pub fn parse(sort: Option<Document<'_>>) -> Result<Order, Error> {
-        if let Some(sort) = sort.filter(|sort| sort.get("$natural").is_none()) {
-            SortPattern::parse(sort)?;
-        }
-        Order::parse_search(sort)
-    }
-
-    /// As [`Order::parse`], by what a search knows of documents, too.
-    pub fn parse_search(sort: Option<Document<'_>>) -> Result<Order, Error> {
-        let Some(sort) = sort.filter(|sort| !sort.is_empty()) else {
-            return Ok(Order::Any);
-        };
-        match sort.get("$natural") {
-            Some(direction) => {
-                if sort.iter().count() > 1 {
-                    let message = "Cannot include '$natural' in compound sort";
-                    return Err(Error::invalid(Code::BadValue, message));
-                }
-                Ok(Order::Natural(natural_direction(direction)?))
-            }
-            None => Ok(Order::By(SortPattern::parse_search(sort)?)),
-        }
-    }
-
-    /// Compares strings by `collation`.
-    pub fn with_collation(self, collation: &Collation) -> Order {
-        match self {
-            Order::By(pattern) => Order::By(pattern.with_collation(collation.clone())),
-            other => other,
-        }
-    }
-
-    /// The outermost fields that decide the order; `None` if others may.
-    pub fn outermost_names(&self) -> Option<impl Iterator<Item = &[u8]>> {
-        let fields = match self {
-            Order::Any | Order::Natural(_) => &[][..],
-            Order::By(pattern) => &pattern.fields,
-            Order::Near(_) => return None,
-        };
-        Some(fields.iter().map(|field| match field.path.split_once('.') {
-            Some((first, _)) => first.as_bytes(),
-            None => field.path.as_bytes(),
-        }))
-    }
-
-    /// The pattern, if there is one.
-    pub fn pattern(&self) -> Option<&SortPattern> {
-        match self {
-            Order::By(pattern) => Some(pattern),
-            _ => None,
-        }
-    }
-}
-
-fn natural_direction(value: Value<'_>) -> Result<Direction, Error> {
-    match value.as_integer() {
-        Some(1) => Ok(Direction::Ascending),
-        Some(-1) => Ok(Direction::Descending),
-        _ => Err(Error::invalid(Code::BadValue, "$natural must be 1 or -1")),
-    }
-}
-
-impl Hint {
-    /// Finds what `hint`, a name or a key, stands for.
-    pub fn parse(hint: &ValueBuf, collection: &Collection) -> Result<Option<Hint>, Error> {
-        let wrong = || {
-            let message = "error processing query: planner returned error :: caused by :: bad \
-                           hint: hint provided does not correspond to an existing index";
-            Error::invalid(Code::BadValue, message)
-        };
-        let position = |wanted: &dyn Fn(&Index) -> bool| {
-            let is_wanted = |index: &Index| !index.spec.hidden && wanted(index);
-            collection.indexes.iter().position(is_wanted).map(Hint::Index).ok_or_else(wrong)
-        };
-        match hint.as_value() {
-            Value::String("") => Ok(None),
-            Value::String(ID_INDEX_NAME) => Ok(Some(Hint::Id)),
-            Value::String(name) => position(&|index| index.spec.name == name).map(Some),
-            Value::Document(key) if key.is_empty() => Ok(None),
-            Value::Document(key) => {
-                if let Some(direction) = key.get("$natural") {
-                    return Ok(Some(Hint::Natural(natural_direction(direction)?)));
-                }
-                if crate::catalog::IndexSpec::of_id().has_key(key) {
-                    return Ok(Some(Hint::Id));
-                }
-                position(&|index| index.spec.has_key(key)).map(Some)
-            }
-            _ => Err(Error::invalid(Code::FailedToParse, "Hint must be a string or an object")),
-        }
-    }
 }
 
 /// Chooses how to find the documents of `collection` that pass a filter; where all of a capped collection

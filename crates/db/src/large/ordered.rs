@@ -127,3 +127,64 @@ impl InOrder {
         [&array.container_hash().0[..], &self.order].concat().into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::pieces::build;
+    use frond_store::memory::MemoryStore;
+    use frond_tree::TreeFormat;
+
+    use super::*;
+
+    /// `{n: [{title, body}, ...]}` with titles that are numbers: of two neighbours the same one.
+    fn document(titles: impl Iterator<Item = i32>) -> frond_doc::DocumentBuf {
+        let mut out = DocumentBuilder::new();
+        out.begin_array("n");
+        for title in titles {
+            let mut element = DocumentBuilder::new();
+            element.append("title", Value::Int32(title));
+            element.append("body", Value::String(&"words ".repeat(100)));
+            out.push(Value::from(&element.build()));
+        }
+        out.end();
+        out.build()
+    }
+
+    /// Where values with such titles go, by these clauses; `None` if the array isn't in order.
+    fn places(titles: impl Iterator<Item = i32>, clauses: &str) -> Option<Vec<u64>> {
+        let store = MemoryStore::new();
+        let large = build(&*store, TreeFormat::new(1), document(titles).view());
+        let large = large.expect("stored").expect("it is large");
+        let array = large.find(&*store, &["n", ""]).expect("whole");
+        let count = array.count(&*store).expect("whole");
+        let operand = frond_doc::extended_json::parse(clauses).expect("JSON");
+        let operand = Value::Document(operand.view());
+        let in_order = InOrder::of(operand, &Collation::default()).expect("it sorts");
+        let places = in_order.places(&*store, &large, &array, count).expect("whole");
+        places.map(|places| {
+            in_order.note(&array);
+            assert!(in_order.is_known(&array));
+            places.into_iter().map(|(place, _)| place).collect()
+        })
+    }
+
+    #[test]
+    fn places_are_searched_for_in_arrays_in_order() {
+        let up = || (0..200).map(|at| at / 2);
+        let each = r#""$each": [{"title": 7}, {"title": 3}, {"title": 1000}, 5, {"title": -1}]"#;
+        let by = |sort: &str| format!("{{{each}, \"$sort\": {{\"title\": {sort}}}}}");
+        // What is no document comes before all documents.
+        assert_eq!(places(up(), &by("1")), Some(vec![0, 0, 8, 16, 200]));
+        assert_eq!(places(up(), &by("-1")), None);
+        assert_eq!(places((0..200).map(|at| at % 9), &by("1")), None);
+        let down = || up().collect::<Vec<_>>().into_iter().rev();
+        assert_eq!(places(down(), &by("-1")), Some(vec![0, 0, 186, 194, 200]));
+        // Among its equals: behind those before the position.
+        for (position, place) in [(0, 14), (15, 15), (90, 16), (-185, 15), (-300, 14)] {
+            let clauses = format!(
+                r#"{{"$each": [{{"title": 7}}], "$position": {position}, "$sort": {{"title": 1}}}}"#
+            );
+            assert_eq!(places(up(), &clauses), Some(vec![place]), "{position}");
+        }
+    }
+}

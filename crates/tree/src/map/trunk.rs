@@ -15,6 +15,9 @@
 //!    to a weak link's leaf counts up and down, and locks: six writes to lines that other processors want.)
 //! 4. Where a node isn't linked yet, the store is asked for it, and it is linked if the store's
 //!    [`Room`](frond_store::Room) has memory left for it. If not, the read goes on as [`Tree::get`] does.
+//!    The node's bytes stay in the store's cache, too, and are counted there; the room is a quarter of the cache at most,
+//!    which holds the interior nodes of some twelve times the cache in records of 1 KB.
+//! 5. Of a leaf that the store doesn't keep it may have single entries. They aren't linked: the store is asked for them.
 //!
 //! *Thread safety*: read by any number of threads. Links between interior nodes are made once, so they are read without
 //! a lock; each leaf's link has one, held for a pointer's copy, and who finds it taken asks the store.

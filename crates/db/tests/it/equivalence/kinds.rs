@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, DeleteStatement, Durability, FindRequest};
 use frond_doc::{DocumentBuf, Value, ValueBuf, extended_json};
-use frond_query::{Collation, Filter};
+use frond_query::{Collation, Filter, Projection};
 use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
 
+use super::{by_name, check_distinct};
 use crate::collation::collation;
 use crate::support::*;
 
@@ -339,6 +340,16 @@ fn random_filter(random: &mut Random, collation: Option<&Collation>) -> (Documen
     }
 }
 
+/// Some that an index may give alone.
+const PROJECTIONS: &[&str] = &[
+    "{'a': 1, '_id': 0}",
+    "{'n.x': 1}",
+    "{'n.y': 1, '_id': 0}",
+    "{'c': 1, 'b': 1}",
+    "{'_id': 1}",
+    "{'n.x': 1, 'c': 1, '_id': 0}",
+];
+
 type Model = BTreeMap<usize, DocumentBuf>;
 
 /// Replaces or removes a document, unless an index refuses it.
@@ -387,8 +398,20 @@ fn check(database: &Database, specs: &[IndexSpec], model: &Model, random: &mut R
     check(&plain);
     let sort = json(pick(random, &["{'a': 1}", "{'n.x': -1}", "{'c': 1, 'b': 1}", "{'_id': -1}"]));
     check(&FindRequest { sort: Some(sort), ..plain.clone() });
-    let projection = pick(random, &["{'a': 1}", "{'n.x': 1}", "{'c': 1, 'b': 1}", "{'_id': 1}"]);
-    check(&FindRequest { projection: Some(json(projection)), ..plain.clone() });
+    let projection = json(pick(random, PROJECTIONS));
+    let parsed = Projection::parse(projection.view()).expect("right");
+    let request = FindRequest { projection: Some(projection), ..plain.clone() };
+    let project = |document: &DocumentBuf| parsed.apply(document.view(), &filter).expect("right");
+    let mut expected_parts: Vec<_> = passing().map(|it| by_name(project(it).view())).collect();
+    let found = run(database, "things", &request).expect("right");
+    let mut parts: Vec<_> = found.iter().map(|document| by_name(document.view())).collect();
+    expected_parts.sort();
+    parts.sort();
+    assert_eq!(parts, expected_parts, "{request:?}");
+    if plain.collation.is_none() {
+        let path = pick(random, &["a", "b", "c", "n.y", "_id"]);
+        check_distinct(database, &plain, path, &passing().collect::<Vec<_>>());
+    }
     let count = database.count_found("things", &plain);
     assert_eq!(count.expect("right"), expected.len() as u64, "{plain:?}");
     for spec in specs {
