@@ -1,20 +1,27 @@
 //! Large buffers that are used again and again: the kernel clears each page of a fresh one.
 
-use std::sync::Mutex;
-
-/// So many are kept, for as many threads that read or put chunks at once.
-const COUNT_MAX: usize = 8;
-/// Larger ones aren't kept: a batch of trees' chunks is about 1 MiB.
-const BYTES_MAX: usize = 4 << 20;
+use std::sync::{Mutex, MutexGuard};
 
 /// Buffers that nobody uses now.
-#[derive(Default)]
-pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
+pub(crate) struct Buffers {
+    count_max: usize,
+    bytes_max: usize,
+    kept: Mutex<Vec<Vec<u8>>>,
+}
 
 impl Buffers {
+    /// At most `count_max` are kept, none that is larger than `bytes_max`.
+    pub(crate) fn new(count_max: usize, bytes_max: usize) -> Buffers {
+        Buffers { count_max, bytes_max, kept: Mutex::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.kept.lock().expect("no panic while the lock is held")
+    }
+
     /// A buffer with whatever was in it; an empty one if there is none.
     pub(crate) fn take(&self) -> Vec<u8> {
-        self.0.lock().expect("no panic while the lock is held").pop().unwrap_or_default()
+        self.kept().pop().unwrap_or_default()
     }
 
     /// Lends `work` a buffer of `bytes`, with whatever was in it.
@@ -30,9 +37,9 @@ impl Buffers {
 
     /// Keeps `buffer` for the next who takes one.
     pub(crate) fn give_back(&self, buffer: Vec<u8>) {
-        let mut buffers = self.0.lock().expect("no panic while the lock is held");
-        if buffers.len() < COUNT_MAX && buffer.capacity() <= BYTES_MAX {
-            buffers.push(buffer);
+        let mut kept = self.kept();
+        if kept.len() < self.count_max && buffer.capacity() <= self.bytes_max {
+            kept.push(buffer);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::{
-    ChunkStore, Collected, Collection, Glimpse, Kept, Lifetime, PartName, Room, Session,
+    Ahead, ChunkStore, Collected, Collection, Glimpse, Kept, Lifetime, PartName, Room, Session,
     StoreCounters,
 };
 
@@ -82,6 +82,19 @@ impl<L: StoreLayer> ChunkStore for L {
             None => behind.next().map(|(_, chunk)| chunk).ok_or(StoreError::Missing(*hash)),
         };
         own.into_iter().zip(hashes).map(&mut take).collect()
+    }
+
+    fn read_ahead(&self, hashes: &[ChunkHash]) -> Result<Vec<Ahead>, StoreError> {
+        let mut own = hashes.iter().map(|hash| self.own(*hash)).enumerate();
+        match own.find_map(|(position, own)| own.map(|own| (position, own))) {
+            Some((0, own)) => Ok(vec![own.into()]),
+            Some((end, _)) => self.inner().read_ahead(&hashes[..end]),
+            None => self.inner().read_ahead(hashes),
+        }
+    }
+
+    fn open_ahead(&self, ahead: Ahead) -> Result<Chunk, StoreError> {
+        self.inner().open_ahead(ahead)
     }
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {

@@ -12,6 +12,7 @@ pub mod io;
 pub mod local;
 pub mod memory;
 
+mod ahead;
 mod bits;
 mod buffers;
 mod cache;
@@ -28,6 +29,7 @@ mod part;
 mod room;
 mod session;
 
+pub use ahead::Ahead;
 pub use chunk::{Chunk, ChunkHash, ChunkKind, WeakChunk};
 pub use collection::{CollectOptions, Collected, Collection};
 pub use error::StoreError;
@@ -95,6 +97,28 @@ pub trait ChunkStore: Send + Sync {
     /// Returns the chunks named by `hashes`, in their order. Reads may be sorted and combined.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
         hashes.iter().map(|hash| self.get(*hash)).collect()
+    }
+
+    /// Reads for who passes by the chunks named by `hashes` in their order, and hardly comes back: the first, and as many of
+    /// those that follow as come with it at little cost. At least one, if any is wanted. To read more than are
+    /// [opened](ChunkStore::open_ahead) later costs little, too.
+    ///
+    /// # Errors
+    /// As `get`, of any of the chunks.
+    fn read_ahead(&self, hashes: &[ChunkHash]) -> Result<Vec<Ahead>, StoreError> {
+        Ok(self.get_many(hashes)?.into_iter().map(Ahead::from).collect())
+    }
+
+    /// The chunk that this store has read ahead. In memory it is kept for others only if there is room, or if it was wanted
+    /// lately.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], as `get`.
+    fn open_ahead(&self, ahead: Ahead) -> Result<Chunk, StoreError> {
+        match ahead.0 {
+            ahead::State::Chunk(chunk) => Ok(chunk),
+            ahead::State::Stored(stored) => self.get(stored.hash),
+        }
     }
 
     /// Tells for each of `hashes` whether its chunk is stored. That says nothing of the chunks that it

@@ -18,6 +18,7 @@
 //! never across a sync; `publisher` is held across syncs, and only those who want one too wait for it
 //! (most find then that theirs is done).
 
+mod ahead;
 mod collect;
 pub mod examine;
 mod fetch;
@@ -31,6 +32,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
+use crate::ahead::State;
 use crate::buffers::Buffers;
 use crate::cache::ChunkCache;
 use crate::chunk::{Chunk, ChunkHash};
@@ -48,7 +50,7 @@ use crate::pack::writer::{UnsyncedPack, Writer, Written};
 use crate::pack::{Pack, PackNumber, Purpose};
 use crate::session::{Session, Sessions};
 use crate::{
-    ChunkStore, Glimpse, Kept, Lifetime, PartName, ROOT_NAME_BYTES_MAX, Room, StoreCounters,
+    Ahead, ChunkStore, Glimpse, Kept, Lifetime, PartName, ROOT_NAME_BYTES_MAX, Room, StoreCounters,
 };
 
 /// Largest `pack_bytes_target`: with the largest chunk behind it, a pack ends below 4 GiB.
@@ -108,6 +110,8 @@ pub struct LocalStore {
     clock: Arc<dyn Clock>,
     slow_read_micros: i64,
     buffers: Buffers,
+    /// For what is read ahead.
+    windows: Arc<Buffers>,
     counters: Counters,
 }
 
@@ -380,6 +384,17 @@ impl ChunkStore for LocalStore {
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
         self.counters.chunks_read.add(hashes.len() as u64);
         self.fetch_through_cache(hashes)
+    }
+
+    fn read_ahead(&self, hashes: &[ChunkHash]) -> Result<Vec<Ahead>, StoreError> {
+        self.fetch_ahead(hashes)
+    }
+
+    fn open_ahead(&self, ahead: Ahead) -> Result<Chunk, StoreError> {
+        match ahead.0 {
+            State::Chunk(chunk) => Ok(chunk),
+            State::Stored(stored) => self.open_stored(stored),
+        }
     }
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {

@@ -11,6 +11,7 @@ pub(crate) mod table;
 pub(crate) mod writer;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::Lifetime;
@@ -82,11 +83,29 @@ pub(crate) struct Pack {
     pub(crate) file: Arc<dyn DiskFile>,
     /// Set when it is sealed.
     pub(crate) table: OnceLock<PackTable>,
+    written: AtomicU64,
 }
 
 impl Pack {
     pub(crate) fn new(number: PackNumber, purpose: Purpose, file: Arc<dyn DiskFile>) -> Pack {
-        Pack { number, purpose, name: number.to_string(), file, table: OnceLock::new() }
+        Pack {
+            number,
+            purpose,
+            name: number.to_string(),
+            file,
+            table: OnceLock::new(),
+            written: AtomicU64::new(0),
+        }
+    }
+
+    /// How many bytes lie whole in the file, as far as was noted: what is behind may be half written.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// Notes that so many do.
+    pub(crate) fn note_written(&self, bytes: u64) {
+        self.written.store(bytes, Ordering::Release);
     }
 
     pub(crate) fn io(&self, source: std::io::Error) -> StoreError {

@@ -14,6 +14,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
+use super::ahead::WINDOW_BYTES_MAX;
 use super::{DirectoryLock, LocalOptions, LocalStore, PACK_BYTES_TARGET_MAX, Publisher};
 use crate::Room;
 use crate::buffers::Buffers;
@@ -34,6 +35,12 @@ use crate::session::Sessions;
 const ROOM_SHARE: u64 = 4;
 /// Chunks of such a part of the cache's bytes may be pinned in it.
 const LEAF_ROOM_SHARE: u64 = 4;
+/// So many buffers are kept, for as many threads that read or put chunks at once.
+const BUFFER_COUNT_MAX: usize = 8;
+/// Larger ones aren't kept: a batch of trees' chunks is about 1 MiB.
+const BUFFER_BYTES_MAX: usize = 4 << 20;
+/// So many windows are kept: who reads a range has one for each run.
+const WINDOW_COUNT_MAX: usize = 32;
 
 pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStore, StoreError> {
     let disk = Arc::clone(&machine.disk);
@@ -68,7 +75,8 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         pack_bytes_target: target,
         clock: Arc::clone(&machine.clock),
         slow_read_micros: options.slow_read_micros,
-        buffers: Buffers::default(),
+        buffers: Buffers::new(BUFFER_COUNT_MAX, BUFFER_BYTES_MAX),
+        windows: Arc::new(Buffers::new(WINDOW_COUNT_MAX, WINDOW_BYTES_MAX)),
         counters,
     };
     let published = store.publish(&mut store.publisher(), roots);
@@ -169,13 +177,14 @@ fn load(
                 loaded.insert_all(pack.number, PackState::Sealed, &chunks)?;
             }
             PackState::Open => {
-                let active = recover(pack, entry.bytes)?;
+                let active = recover(Arc::clone(&pack), entry.bytes)?;
                 counters.syncs.add(1);
                 entry.bytes = active.position;
                 loaded.insert_all(entry.number, PackState::Open, &active.entries)?;
                 loaded.open.push(active);
             }
         }
+        pack.note_written(entry.bytes);
         counters.bytes_stored.add(entry.bytes);
         loaded.packs.push(entry);
     }

@@ -98,6 +98,16 @@ pub(crate) fn frame_bytes(header: &[u8]) -> Option<usize> {
     Some(FRAME_HEADER_BYTES + chunk_count * TABLE_ENTRY_BYTES + stored)
 }
 
+/// The first chunk of the frame that `bytes` begin with, by its own word.
+pub(crate) fn frame_name(bytes: &[u8]) -> Option<ChunkHash> {
+    array_at(bytes, FRAME_HEADER_BYTES).map(ChunkHash)
+}
+
+/// Whether the frame that `bytes` begin with holds several chunks, by its own word.
+pub(crate) fn is_group(bytes: &[u8]) -> bool {
+    u16_at(bytes, OFFSET_CHUNK_COUNT).is_some_and(|count| count > 1)
+}
+
 /// Whether a frame may begin with `header`: cheap, and true of few other bytes.
 pub(crate) fn may_begin_frame(header: &[u8]) -> bool {
     u8_at(header, OFFSET_FRAME_ZERO) == Some(0)

@@ -243,6 +243,7 @@ impl ActivePack {
         self.torn = result.is_err();
         result.map_err(|error| self.pack.io(error))?;
         self.position += bytes.len() as u64;
+        self.pack.note_written(self.position);
         Ok(())
     }
 

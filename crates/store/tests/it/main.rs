@@ -2,6 +2,7 @@
 //! suffer: crashes, damage, a full disk, failing syncs, other versions, random bytes. At last, the
 //! bytes themselves, against the documents of the format.
 
+mod ahead;
 mod collect;
 mod contract;
 mod crash;

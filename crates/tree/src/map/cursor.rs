@@ -8,20 +8,21 @@
 //! owned [`Entry`] shares two parts of its leaf, which counts up and down four times, and that is two
 //! thirds of a scan.
 //!
-//! *Reading ahead*: a range that goes on through its second leaf asks for the next leaves at once, for
-//! more and more of them, but never beyond the bounds or the parent's last child.
+//! *Reading ahead*: a range asks for its next leaves at once, for more and more of them, but never beyond the bounds or
+//! the parent's last child.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_store::{Ahead, ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
 use crate::map::node::{EntryRef, MapNode};
 use crate::map::{Bounds, Direction, Entry, Tree};
 
-/// Most leaves that are asked for at once: a cursor that waits keeps them in memory.
+/// How many leaves are asked for at once at first, and at most: a cursor that waits keeps them in memory.
+const AHEAD_COUNT_MIN: usize = 2;
 const AHEAD_COUNT_MAX: usize = 8;
 
 /// An iterator over a range of a tree.
@@ -44,8 +45,8 @@ struct Step {
     node: MapNode,
     /// Positions still to come.
     positions: Range<usize>,
-    /// The chunks of the first of them, where they have been read already.
-    ahead: VecDeque<Chunk>,
+    /// The first of them that have been read already.
+    ahead: VecDeque<Ahead>,
 }
 
 impl Tree {
@@ -119,7 +120,7 @@ impl Cursor {
                 return Ok(false);
             };
             if step.ahead.is_empty() && step.node.level() == 1 {
-                self.ahead_count = (self.ahead_count * 2).clamp(1, AHEAD_COUNT_MAX);
+                self.ahead_count = (self.ahead_count * 2).clamp(AHEAD_COUNT_MIN, AHEAD_COUNT_MAX);
                 step.read_ahead(&*self.store, self.ahead_count, self.direction)?;
             }
             let Some(position) = next_of(&mut step.positions, self.direction) else {
@@ -127,7 +128,7 @@ impl Cursor {
                 continue;
             };
             let child = match step.ahead.pop_front() {
-                Some(chunk) => step.node.open_child(chunk)?,
+                Some(ahead) => step.node.open_child(self.store.open_ahead(ahead)?)?,
                 None => step.node.load_child(&*self.store, position)?,
             };
             self.enter(child);
@@ -150,8 +151,7 @@ impl Cursor {
 }
 
 impl Step {
-    /// Reads the next `count` children, if that is more than one: a single one is read when it is
-    /// its turn.
+    /// Reads `count` of the next children, which are leaves, or some of these.
     fn read_ahead(
         &mut self,
         store: &dyn ChunkStore,
@@ -161,8 +161,8 @@ impl Step {
         let mut positions = self.positions.clone();
         let next = std::iter::from_fn(|| next_of(&mut positions, direction)).take(count);
         let hashes: Vec<ChunkHash> = next.map(|position| self.node.child_hash(position)).collect();
-        if hashes.len() > 1 {
-            self.ahead = store.get_many(&hashes)?.into();
+        if !hashes.is_empty() {
+            self.ahead = store.read_ahead(&hashes)?.into();
         }
         Ok(())
     }
