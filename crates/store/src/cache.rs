@@ -218,12 +218,20 @@ impl ChunkCache {
     /// What is to be kept of a chunk that was read for a small part of it, and wasn't here.
     pub(crate) fn worth(&self, hash: ChunkHash, is_slow: bool) -> Kept {
         self.slow.note(is_slow);
-        let is_mostly_slow = self.slow.is_most();
-        let is_full = if is_mostly_slow { &self.is_full_if_slow } else { &self.is_full };
-        if !is_full.load(Ordering::Relaxed) || !is_mostly_slow && self.missed.note(hash) {
-            return Kept::InMemory;
+        if self.slow.is_most() {
+            let is_full = self.is_full_if_slow.load(Ordering::Relaxed);
+            return if is_full { Kept::PartWanted } else { Kept::InMemory };
         }
-        if is_mostly_slow || is_slow { Kept::PartWanted } else { Kept::No }
+        match self.wants(hash) {
+            true => Kept::InMemory,
+            false if is_slow => Kept::PartWanted,
+            false => Kept::No,
+        }
+    }
+
+    /// Whether a chunk that wasn't here is worth its place for one who passes by.
+    pub(crate) fn wants(&self, hash: ChunkHash) -> bool {
+        !self.is_full.load(Ordering::Relaxed) || self.missed.note(hash)
     }
 
     pub(crate) fn insert(&self, chunk: Chunk) {

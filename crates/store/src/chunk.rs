@@ -13,7 +13,6 @@
 //!
 //! Whoever follows references (collection, push, fsck) needs no knowledge of payloads.
 
-mod blocks;
 mod change;
 
 use std::fmt;
@@ -25,7 +24,6 @@ use bytes::Bytes;
 
 use crate::error::StoreError;
 
-use change::Made;
 pub use change::{ChunkChange, Origin};
 
 const OFFSET_REFERENCE_COUNT: usize = 4;
@@ -122,8 +120,8 @@ enum Derived {
         bytes: [u8; DERIVED_NEAR_BYTES],
     },
     Far(Arc<[u8]>),
-    /// Nothing, of a chunk that knows how it was made ([`Chunk::origin`]).
-    Nothing(Arc<Made>),
+    /// Nothing, of a chunk that knows what it was made of ([`Chunk::origin`]).
+    Nothing(Arc<Origin>),
 }
 
 const DERIVED_NEAR_BYTES: usize = 78;

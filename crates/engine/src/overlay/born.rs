@@ -28,8 +28,8 @@ const NO_PANIC: &str = "no panic while the lock is held";
 
 /// Threads that look up different chunks don't meet at a lock mostly.
 const SHARD_COUNT: usize = 64;
-/// Memory that a chunk takes here besides its bytes, with what one that was made of another knows.
-const CHUNK_OVERHEAD_BYTES: u64 = 500;
+/// Memory that a chunk takes here besides its bytes.
+const CHUNK_OVERHEAD_BYTES: u64 = 250;
 /// Chunks are packed in batches of about this.
 const BATCH_BYTES: usize = 1 << 20;
 /// The chunks of one transaction are packed at once if they are more than this: a write and a look at the index are

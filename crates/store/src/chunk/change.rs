@@ -3,13 +3,10 @@
 //!
 //! Only a few places are remembered, none of them long: of a chunk that differs more there is no origin, and comparing
 //! finds what is shorter to tell.
-//!
-//! One that is changed for the second time has the hashes of its blocks from then on ([`blocks`](super::blocks)).
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::blocks::{Blocks, ChangedBlocks};
 use super::{Chunk, ChunkHash, Derived, HASH_BYTES, OFFSET_REFERENCES};
 
 /// A change is in so many places at most: a name, and the sums of a child and of all.
@@ -47,19 +44,11 @@ impl Origin {
     }
 }
 
-/// What a chunk that was made of another knows besides its bytes.
-pub(super) struct Made {
-    origin: Option<Origin>,
-    /// If that one was made of another, too.
-    blocks: Option<Blocks>,
-}
-
 /// A chunk on its way to being another.
 pub struct ChunkChange<'a> {
     of: &'a Chunk,
     encoded: Vec<u8>,
     origin: Option<Origin>,
-    changed_blocks: ChangedBlocks,
 }
 
 impl Chunk {
@@ -67,18 +56,13 @@ impl Chunk {
     pub fn change(&self) -> ChunkChange<'_> {
         let places = [(0, 0); PLACE_COUNT_MAX];
         let origin = Some(Origin { old: self.hash(), reference: None, places });
-        let (encoded, changed_blocks) = (self.encoded().to_vec(), ChangedBlocks::default());
-        ChunkChange { of: self, encoded, origin, changed_blocks }
+        ChunkChange { of: self, encoded: self.encoded().to_vec(), origin }
     }
 
     /// What this chunk was made of; `None` if it was made otherwise, or read.
     pub fn origin(&self) -> Option<&Origin> {
-        self.made()?.origin.as_ref()
-    }
-
-    fn made(&self) -> Option<&Made> {
         match self.0.derived.get()? {
-            Derived::Nothing(made) => Some(made),
+            Derived::Nothing(origin) => Some(origin),
             _ => None,
         }
     }
@@ -115,7 +99,6 @@ impl ChunkChange<'_> {
 
     fn note(&mut self, at: usize, bytes: &[u8]) {
         self.encoded[at..at + bytes.len()].copy_from_slice(bytes);
-        self.changed_blocks.add(at, at + bytes.len());
         let noted = self.origin.as_mut().and_then(|origin| origin.add(at..at + bytes.len()));
         if noted.is_none() {
             self.origin = None;
@@ -124,17 +107,11 @@ impl ChunkChange<'_> {
 
     /// Names it.
     pub fn finish(self) -> Chunk {
-        let ChunkChange { of, encoded, origin, changed_blocks } = self;
-        let blocks = of.made().and_then(|made| match &made.blocks {
-            Some(blocks) => Some(blocks.changed(&encoded, changed_blocks)),
-            None => Blocks::of(&encoded),
-        });
-        let (payload_offset, kind) = (of.payload_offset(), of.kind());
-        let chunk = match &blocks {
-            Some(blocks) => Chunk::with_name(blocks.name(), encoded.into(), payload_offset, kind),
-            None => Chunk::named(encoded.into(), payload_offset, kind),
-        };
-        chunk.0.derived.get_or_init(|| Derived::Nothing(Arc::new(Made { origin, blocks })));
+        let (payload_offset, kind) = (self.of.payload_offset(), self.of.kind());
+        let chunk = Chunk::named(self.encoded.into(), payload_offset, kind);
+        if let Some(origin) = self.origin {
+            chunk.0.derived.get_or_init(|| Derived::Nothing(Arc::new(origin)));
+        }
         chunk
     }
 }
@@ -153,15 +130,8 @@ mod tests {
         for_seeds(300, |mut random| {
             let name = |number: usize| ChunkHash([number as u8; HASH_BYTES]);
             let mut references: Vec<ChunkHash> = (0..random.below(5)).map(name).collect();
-            let mut payload = vec![7; random.below(300) + random.below(2) * 2000];
-            let mut old = Chunk::new(ChunkKind::SequenceNode, &references, &payload);
-            // Known by its blocks from the second change on.
-            for number in 0..random.below(4) {
-                payload.iter_mut().take(1).for_each(|byte| *byte = number as u8);
-                let mut change = old.change();
-                change.put_payload(0, &payload[..payload.len().min(1)]);
-                old = change.finish();
-            }
+            let mut payload = vec![7; random.below(300)];
+            let old = Chunk::new(ChunkKind::SequenceNode, &references, &payload);
             let mut change = old.change();
             for _ in 0..random.below(3) {
                 if !references.is_empty() && random.one_in(2) {
