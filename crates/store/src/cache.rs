@@ -12,7 +12,7 @@
 //!    for no more than a part of the cache ([`ChunkStore::leaf_room`](crate::ChunkStore::leaf_room)).
 //! 5. When the cache is half full, who reads a chunk for a small part of it, as point reads do, has it kept only where it
 //!    was missed lately ([`crate::missed`]). If not, and if it came from a disk, that part is kept alone ([`Chunk::part`]):
-//!    of what is read at places that lie apart, far more fits.
+//!    of what is read at places that lie apart, far more fits. Who passes by all of many chunks fills it further.
 //! 6. Where most misses come from a disk, parts are all that such readers have kept: what is read at many places of a
 //!    chunk within a while is in the system's cache.
 //! 7. What readers keep beside the cache ([`Room`]) is taken from its bytes, step by step as it grows. An interior node that
@@ -21,7 +21,7 @@
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
 //! interior node for one that nobody reads; so every so often a hit asks it too.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use quick_cache::sync::Cache;
@@ -43,11 +43,13 @@ const CHUNK_BYTES_TYPICAL: u64 = 8 << 10;
 /// Of what was dropped, the cache remembers half as many names as it expects to hold: for parts of chunks more than
 /// for chunks.
 const PARTS_A_CHUNK: usize = 4;
-/// From this part of its bytes on the cache is taken to be full.
-const FULL_SHARE: u64 = 2;
+/// With so many eighths of its bytes the cache is taken to be full by who reads a chunk for a part of it.
+const FULL_EIGHTHS: u64 = 4;
 /// The same where misses come from a disk: chunks that come before parts do stay for long, though one that is read at one
 /// place takes that of six parts.
-const FULL_SHARE_SLOW: u64 = 8;
+const FULL_EIGHTHS_SLOW: u64 = 1;
+/// The same for who passes by chunks, and uses all of each.
+const FULL_EIGHTHS_PASSING: u64 = 6;
 /// A chunk with so many references is an interior node, or as good as one.
 const REFERENCES_MIN: usize = 8;
 /// All fronts together hold about so much of the cache's bytes, if their chunks are as large as this.
@@ -71,8 +73,8 @@ const MISSED_SHARE: usize = 2;
 pub(crate) struct ChunkCache {
     cache: Cache<Name, Chunk, ByBytes, NameHasherBuilder, SecondLook>,
     fronts: [Lane<Mutex<Front>>; LANE_COUNT],
-    is_full: AtomicBool,
-    is_full_if_slow: AtomicBool,
+    /// How many eighths of its bytes it had at most, as far as anybody asks.
+    eighths: AtomicU64,
     missed: Missed,
     slow: SlowShare,
     bytes_max: u64,
@@ -170,8 +172,7 @@ impl ChunkCache {
         ChunkCache {
             cache: Cache::with(expected, bytes_max, ByBytes, hasher, SecondLook),
             fronts: std::array::from_fn(front),
-            is_full: AtomicBool::new(false),
-            is_full_if_slow: AtomicBool::new(false),
+            eighths: AtomicU64::new(0),
             missed: Missed::new((items / MISSED_SHARE).max(1)),
             slow: SlowShare::default(),
             bytes_max,
@@ -219,29 +220,31 @@ impl ChunkCache {
     pub(crate) fn worth(&self, hash: ChunkHash, is_slow: bool) -> Kept {
         self.slow.note(is_slow);
         if self.slow.is_most() {
-            let is_full = self.is_full_if_slow.load(Ordering::Relaxed);
-            return if is_full { Kept::PartWanted } else { Kept::InMemory };
+            return if self.has(FULL_EIGHTHS_SLOW) { Kept::PartWanted } else { Kept::InMemory };
         }
-        match self.wants(hash) {
-            true => Kept::InMemory,
-            false if is_slow => Kept::PartWanted,
-            false => Kept::No,
+        if !self.has(FULL_EIGHTHS) || self.missed.note(hash) {
+            return Kept::InMemory;
         }
+        if is_slow { Kept::PartWanted } else { Kept::No }
     }
 
     /// Whether a chunk that wasn't here is worth its place for one who passes by.
-    pub(crate) fn wants(&self, hash: ChunkHash) -> bool {
-        !self.is_full.load(Ordering::Relaxed) || self.missed.note(hash)
+    pub(crate) fn worth_passing(&self, hash: ChunkHash) -> bool {
+        !self.has(FULL_EIGHTHS_PASSING) || self.missed.note(hash)
+    }
+
+    /// Whether it has been filled so far once: hardly ever is it empty again.
+    fn has(&self, eighths: u64) -> bool {
+        eighths <= self.eighths.load(Ordering::Relaxed)
     }
 
     pub(crate) fn insert(&self, chunk: Chunk) {
         self.make_room();
         self.cache.insert(Name::of(chunk.hash()), chunk);
-        // Looked at first: all threads read it. What is full once is hardly ever empty again.
-        if !self.is_full.load(Ordering::Relaxed) {
-            let (capacity, weight) = (self.cache.capacity(), self.cache.weight());
-            self.is_full_if_slow.store(capacity / FULL_SHARE_SLOW <= weight, Ordering::Relaxed);
-            self.is_full.store(capacity / FULL_SHARE <= weight, Ordering::Relaxed);
+        // Looked at first: all threads read it.
+        if !self.has(FULL_EIGHTHS_PASSING) {
+            let eighths = 8 * self.cache.weight() / self.cache.capacity().max(1);
+            self.eighths.fetch_max(eighths, Ordering::Relaxed);
         }
     }
 

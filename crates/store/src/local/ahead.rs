@@ -69,7 +69,7 @@ impl LocalStore {
         let Stored { hash, pack, offset, frame } = stored;
         let chunks = decode_frame(&pack, offset, &frame, Naming::ByChecksum)?;
         let chunk = pick(&pack, offset, &chunks, hash)?;
-        if chunks.len() > 1 || self.cache.wants(hash) {
+        if chunks.len() > 1 || self.cache.worth_passing(hash) {
             chunks.into_iter().for_each(|chunk| self.cache.insert(chunk));
         }
         Ok(chunk)
