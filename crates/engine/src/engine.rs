@@ -82,7 +82,7 @@ impl Default for EngineOptions {
 /// Least bytes of a memtable: with less, flushes would be all that is done.
 const MEMTABLE_BYTES_MIN: u64 = 1 << 20;
 /// No memtable is larger than this, however much memory there is: with 64 MB inserts take a third more memory, and
-/// are no faster (docs/findings-engine.md).
+/// are no faster (docs/findings.md).
 const MEMTABLE_BYTES_MAX: u64 = 32 << 20;
 /// What a process takes whatever the options are, measured under load: the program, buffers of writes that are
 /// under way, chunks of open packs by name, what the allocator keeps.
