@@ -21,6 +21,13 @@ pub struct Target {
 }
 
 impl Target {
+    /// Prepares the process for passing over a collection, before anything is read or opened.
+    pub fn prepare_to_stream(&self) {
+        if self.uri.is_none() {
+            crate::allocator::give_back_soon();
+        }
+    }
+
     /// Opens what must be there already.
     pub fn open(&self) -> Result<Box<dyn Backend>, Failure> {
         self.check_there()?;

@@ -3,8 +3,9 @@
 //! Reading order: [`arguments`] (what several commands take), [`backend`] (a data directory or a
 //! running server: both take command documents and give reply documents, so that each command here
 //! exists once), [`directory`] (what is a data directory), [`commands`] (one file a command), [`input`] and [`output`] (files in, text out),
-//! [`terminal`] (colours), [`failure`] (what can go wrong, and exit codes).
+//! [`terminal`] (colours), [`allocator`] (memory), [`failure`] (what can go wrong, and exit codes).
 
+mod allocator;
 mod arguments;
 mod backend;
 mod commands;

@@ -77,6 +77,7 @@ pub struct Export {
 impl Export {
     /// Writes the documents as they come, a batch at a time.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        self.target.prepare_to_stream();
         if self.format == Format::Csv && self.fields.is_empty() {
             return Err(Failure::Usage(
                 "--format csv needs --fields: which columns, in which order".to_owned(),

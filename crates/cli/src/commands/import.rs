@@ -94,6 +94,7 @@ pub struct Import {
 impl Import {
     /// Imports the file.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        self.target.prepare_to_stream();
         let (source, progress) = self.open_source()?;
         let mut backend = self.target.open_or_make_to_stream()?;
         let begun = Instant::now();
