@@ -190,10 +190,11 @@ impl Database {
 
     /// Another database, for the same transaction.
     pub(crate) fn sibling(&self, name: &str) -> Result<Database, Error> {
-        match &self.context {
+        let sibling = match &self.context {
             Context::Within(transaction) => transaction.database(name),
             _ => self.frond.database(name),
-        }
+        }?;
+        Ok(Database { validates: self.validates, ..sibling })
     }
 
     /// The transaction that requests on this database belong to.

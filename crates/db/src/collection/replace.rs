@@ -1,13 +1,13 @@
 //! Replacing a collection's whole content at once: `$out`.
 //!
-//! 1. All documents are read, their keys sorted, and the trees of documents and indexes built: in
-//!    the store, seen by nobody. They are built once, however often the transaction runs. Documents that are
-//!    copied from the same repository may come as their pieces ([`super::copy`]).
+//! 1. All documents are read and checked by the collection's validator, their keys sorted, and the trees of documents and
+//!    indexes built: in the store, seen by nobody. They are built once, however often the transaction runs. Documents that
+//!    are copied from the same repository may come as their pieces ([`super::copy`]).
 //! 2. One transaction makes them the bases of new trees, names these in the working entry, and drops
 //!    the old ones. It conflicts with every concurrent write to the collection.
 //!
-//! The collection keeps its options and indexes, as MongoDB's `$out` does. Should its indexes have
-//! changed meanwhile, the second step asks for the first again.
+//! The collection keeps its options and indexes, as MongoDB's `$out` does. Should they have changed
+//! meanwhile, the second step asks for the first again.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +24,7 @@ use crate::catalog::build::Builder;
 use crate::catalog::view::Index;
 use crate::catalog::{CatalogView, IndexSpec, adopt};
 use crate::collection::Interrupt;
+use crate::collection::validation::Validator;
 use crate::collection::{duplicate, view};
 use crate::contention::{Outcome, Role, Scope};
 use crate::database::Database;
@@ -52,9 +53,13 @@ impl NewDocument {
         }
     }
 
-    /// What decides about the entries of `index`, at least.
-    fn indexed(&self, store: &dyn ChunkStore, index: &Index) -> Result<DocumentBuf, Error> {
-        match (self, index.outermost_names()) {
+    /// The outermost fields of these names at least, and `_id`; `None`: all.
+    fn with_fields(
+        &self,
+        store: &dyn ChunkStore,
+        names: Option<Vec<&[u8]>>,
+    ) -> Result<DocumentBuf, Error> {
+        match (self, names) {
             (NewDocument::Whole(document), _) => Ok(document.clone()),
             (NewDocument::Pieces(large), None) => Ok(large::read(store, large)?),
             (NewDocument::Pieces(large), Some(mut names)) => {
@@ -67,8 +72,9 @@ impl NewDocument {
     }
 }
 
-/// Trees that hold a collection's new content.
+/// Trees that hold a collection's new content, for a collection with these options, if there is one.
 struct Built {
+    options: Option<DocumentBuf>,
     documents: Tree,
     indexes: Vec<(IndexSpec, Tree)>,
 }
@@ -109,8 +115,16 @@ impl Database {
         loop {
             let reader = self.reader();
             let found = CatalogView::open(&reader, self)?.collection(collection)?;
-            let indexes = found.map_or_else(Vec::new, |found| found.indexes);
-            let built = self.build_content(collection, repository, content, &indexes)?;
+            let (options, indexes) = match found {
+                Some(found) => (Some(found.options), found.indexes),
+                None => (None, Vec::new()),
+            };
+            if let Some(options) = &options {
+                self.check_content(options, content)?;
+            }
+            let (documents, indexes) =
+                self.build_content(collection, repository, content, &indexes)?;
+            let built = Built { options, documents, indexes };
             let scope = Scope::collection(self.repository_name(), branch, collection);
             let swapped = self.transact(scope, Role::Replacer, durability, |transaction| {
                 let done = self.swap(transaction, branch, collection, &built)?;
@@ -135,13 +149,26 @@ impl Database {
         })
     }
 
+    /// Checks all by the validator that the options name.
+    fn check_content(&self, options: &DocumentBuf, content: &Content) -> Result<(), Error> {
+        let store = &**self.frond().engine().store();
+        let validator = Validator::of_options(options.view(), self.frond().now_millis())?;
+        let Some(validator) = validator.filter(|_| self.validates()) else { return Ok(()) };
+        for document in content.values() {
+            let names = validator.outermost_names();
+            validator.check(None, document.with_fields(store, names)?.view())?;
+        }
+        Ok(())
+    }
+
+    /// The trees of documents and of each index.
     fn build_content(
         &self,
         collection: &str,
         format: TreeFormat,
         content: &Content,
         indexes: &[Index],
-    ) -> Result<Built, Error> {
+    ) -> Result<(Tree, Vec<(IndexSpec, Tree)>), Error> {
         let store = &**self.frond().engine().store();
         let mut entries = content.iter().map(|(key, document)| {
             Ok(Entry { key: key.clone(), value: document.value(store, format)? })
@@ -150,9 +177,10 @@ impl Database {
         let namespace = self.namespace(collection);
         let mut built = Vec::new();
         for index in indexes {
-            let mut documents = content
-                .iter()
-                .map(|(key, document)| Ok((key.clone(), document.indexed(store, index)?)));
+            let indexed =
+                |document: &NewDocument| document.with_fields(store, index.outermost_names());
+            let mut documents =
+                content.iter().map(|(key, document)| Ok((key.clone(), indexed(document)?)));
             let builder = Builder {
                 frond: self.frond(),
                 format,
@@ -160,17 +188,15 @@ impl Database {
                 interrupt: &Interrupt::default(),
                 progress: None,
             };
-            let find = |id_key: &[u8]| {
-                let document = content.get(id_key);
-                document.map(|document| document.indexed(store, index)).transpose()
-            };
+            let find = |id_key: &[u8]| content.get(id_key).map(indexed).transpose();
             let tree = builder.index_tree(index, &mut documents, &find)?;
             built.push((index.spec.clone(), tree));
         }
-        Ok(Built { documents, indexes: built })
+        Ok((documents, built))
     }
 
-    /// Swaps the new trees in; `false` if the indexes are others than those that were built.
+    /// Swaps the new trees in; `false` if options or indexes are others than those that they were
+    /// built for.
     fn swap(
         &self,
         transaction: &mut Transaction,
@@ -192,6 +218,9 @@ impl Database {
                     return Err(Error::invalid(Code::Location(17152), message));
                 }
                 let specs = found.indexes.iter().map(|index| &index.spec);
+                if built.options.as_ref() != Some(&found.options) {
+                    return Ok(false);
+                }
                 if !specs.eq(built.indexes.iter().map(|(spec, _)| spec)) {
                     return Ok(false);
                 }

@@ -73,6 +73,11 @@ impl Validator {
         Ok(Some(Validator { filter, is_moderate, warns }))
     }
 
+    /// The outermost fields that decide; `None` if others may.
+    pub fn outermost_names(&self) -> Option<Vec<&[u8]>> {
+        Some(self.filter.outermost_names()?.collect())
+    }
+
     /// Checks a document that takes the place of `before`.
     ///
     /// # Errors

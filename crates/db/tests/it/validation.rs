@@ -1,7 +1,7 @@
 //! Goal: validators hold for every write, with MongoDB's details; views read as their pipelines say.
 //! Method: small collections, each kind of write.
 
-use frond_db::{FindAndModify, UpdateStatement};
+use frond_db::{Database, FindAndModify, UpdateStatement};
 use frond_query::Code;
 
 use crate::support::*;
@@ -86,6 +86,41 @@ fn validators_hold_for_large_documents() {
         let report = update(&shop, "things", statement("{'_id': 1}", change));
         assert_eq!(report.errors.first().map(|error| error.error.code), code, "{change}");
     }
+}
+
+#[test]
+fn validators_hold_for_out() {
+    let shop = shop();
+    let words = "many words ".repeat(30_000);
+    insert(&shop, "things", "[{'_id': 1, 'n': 9}, {'_id': 2, 'n': 1}]");
+    insert(&shop, "large", &format!("[{{'_id': 3, 'n': 1, 'text': '{words}'}}]"));
+    shop.create_collection("few", json("{'validator': {'n': {'$lt': 5}}}").view()).expect("made");
+    insert(&shop, "few", "[{'_id': 7, 'n': 0}]");
+    let out = |shop: &Database, from: &str, stages: &str| {
+        let done = aggregate(shop, Some(from), &format!("[{stages}]"));
+        done.map(|_| find(shop, "few", "{'text': null}")).map_err(|error| error.code)
+    };
+    // By reference, and as a whole.
+    for (from, set) in [
+        ("things", "{'$set': {'n': 9}}"),
+        ("large", "{'$set': {'n': 9}}"),
+        ("large", "{'$set': {'text.n': 1, 'n': 9}}"),
+    ] {
+        for target in ["'few'", "{'db': 'shop', 'coll': 'few'}"] {
+            let stages = format!("{set}, {{'$out': {target}}}");
+            assert_eq!(out(&shop, from, &stages), Err(Code::DocumentValidationFailure), "{stages}");
+            let unchecked = out(&shop.without_validation(), from, &stages);
+            assert!(unchecked.is_ok(), "{stages}: {unchecked:?}");
+            let again = out(&shop, "few", "{'$set': {'n': 0}}, {'$out': 'few'}");
+            assert!(again.is_ok(), "{again:?}");
+        }
+    }
+    let stages = "{'$match': {'n': {'$lt': 5}}}, {'$out': 'few'}";
+    assert_eq!(out(&shop, "things", stages).expect("right"), "[{'_id':2,'n':1}]");
+    assert_eq!(out(&shop, "large", stages).expect("right"), "[]");
+    shop.change_collection("few", json("{'validationAction': 'warn'}").view()).expect("changed");
+    assert!(out(&shop, "things", "{'$out': 'few'}").is_ok());
+    shop.frond().engine().check().expect("every invariant holds");
 }
 
 #[test]
