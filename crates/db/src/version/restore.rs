@@ -36,7 +36,8 @@ impl Database {
     /// Makes a collection of this branch what `from` (default HEAD) has; the change can be undone.
     ///
     /// # Errors
-    /// `BadValue` if there is no such version; `UserWritesBlocked` if this is a commit.
+    /// `BadValue` if there is no such version; `NamespaceNotFound` if neither it nor this branch has the collection;
+    /// `UserWritesBlocked` if this is a commit.
     pub fn restore_collection(
         &self,
         collection: &str,
@@ -48,22 +49,30 @@ impl Database {
         let store = engine.store();
         self.replace_working_state(branch, |transaction| {
             self.refuse_closed(transaction)?;
+            let from = from.unwrap_or(history::HEAD);
             let source = {
                 let reader = Reader::within(engine, transaction);
                 if database::repository(&reader, name)?.is_none() {
                     return Err(history::no_branch(name, branch));
                 }
-                self.catalog_of(&reader, from.unwrap_or(history::HEAD))?
+                self.catalog_of(&reader, from)?
             };
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
             state.refuse_while_merging("a restore")?;
             let before = state.working_catalog(engine, transaction.snapshot())?;
+            let head = state.head_catalog(&**store)?;
             let wanted = state::catalog_entry(store, &source, collection)?;
             if wanted == state::catalog_entry(store, &before, collection)? {
+                // What was removed may be removed again; what nobody knows is a slip.
+                if wanted.is_none() && state::catalog_entry(store, &head, collection)?.is_none() {
+                    let message = format!(
+                        "neither {branch} nor {from} has a versioned collection {collection}"
+                    );
+                    return Err(Error::invalid(Code::NamespaceNotFound, message));
+                }
                 return Ok(Outcome::Discard(Restored::Unchanged));
             }
             let after = state::with_entry(&**store, &before, collection, wanted.as_ref())?;
-            let head = state.head_catalog(&**store)?;
             state.adopt(engine, transaction, &Adoption { head, before, after })?;
             let why = format!("restore: collection {collection}");
             let why = RefWhy::replacing(&why, self.frond().now_millis(), before);

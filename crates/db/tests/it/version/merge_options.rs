@@ -299,6 +299,11 @@ fn collections_and_documents_are_restored() {
     assert_eq!(all(&main, "things"), old);
     assert_eq!(main.list_indexes("things").unwrap().len(), 3);
     assert_eq!(main.restore_collection("new", Some("HEAD~1")).unwrap(), Restored::Removed);
+    assert_eq!(main.restore_collection("new", Some("HEAD~1")).unwrap(), Restored::Unchanged);
+    for from in [None, Some("HEAD~1")] {
+        let error = main.restore_collection("nwe", from).unwrap_err();
+        assert_eq!(error.code.name(), "NamespaceNotFound", "{error}");
+    }
     assert_eq!(main.restore_collection("new", None).unwrap(), Restored::Changed);
     assert_eq!(main.restore_collection("new", None).unwrap(), Restored::Unchanged);
     main.undo(None, None).unwrap();
