@@ -24,7 +24,8 @@ const SEGMENT_SHARE: u64 = 128;
 const SEGMENT_BYTES_MIN: u64 = 1 << 10;
 /// Offsets have two bytes.
 const SEGMENT_BYTES_MAX: u64 = 1 << 16;
-const SEGMENT_COUNT_MAX: usize = 1 << 16;
+/// Segments' numbers, too; one more may be taken while others are given back.
+const SEGMENT_COUNT_MAX: usize = u16::MAX as usize;
 /// The largest part takes such a share of a segment.
 const RECORD_SHARE: usize = 2;
 /// Probation has such a part of all segments.
