@@ -108,7 +108,7 @@ impl Parts {
     fn place(&self, chunk: ChunkHash, part: PartName) -> (usize, u32) {
         let [a, b, c, d, e, f, g, h, ..] = chunk.0;
         let name = u64::from_le_bytes([a, b, c, d, e, f, g, h]) ^ part.0;
-        let position = u128::from(name) * self.shards.len() as u128 >> u64::BITS;
+        let position = (u128::from(name) * self.shards.len() as u128) >> u64::BITS;
         // Zero is none.
         (position as usize, (name as u32).max(1))
     }

@@ -91,7 +91,7 @@ impl Places {
     }
 
     fn begin(&self, print: u32) -> usize {
-        (u64::from(print) * self.slots.len() as u64 >> u32::BITS) as usize
+        ((u64::from(print) * self.slots.len() as u64) >> u32::BITS) as usize
     }
 
     fn next(&self, at: usize) -> usize {
@@ -131,7 +131,7 @@ mod tests {
             chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             // Most begin in few places, some at the end.
             let few = (chance >> 40) as u32 % 300;
-            let print = if few % 3 == 0 { u32::MAX - few } else { 1 + few };
+            let print = if few.is_multiple_of(3) { u32::MAX - few } else { 1 + few };
             if chance >> 33 & 3 < 2 {
                 let place = Place { segment: round as u16, offset: few as u16 };
                 places.insert(print, place);

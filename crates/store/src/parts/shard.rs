@@ -281,7 +281,7 @@ impl Shard {
     }
 
     fn ghost_position(&self, print: u32) -> usize {
-        (u64::from(print) * self.ghosts.len() as u64 >> u32::BITS) as usize
+        ((u64::from(print) * self.ghosts.len() as u64) >> u32::BITS) as usize
     }
 }
 
