@@ -11,42 +11,39 @@
 //! 4. What is used most is *pinned* by those who use it ([`Chunk::pin`]), and stays until they let go: they take of a room
 //!    for no more than a part of the cache ([`ChunkStore::leaf_room`](crate::ChunkStore::leaf_room)).
 //! 5. When the cache is half full, who reads a chunk for a small part of it, as point reads do, has it kept only where it
-//!    was missed lately ([`crate::missed`]). If not, and if it came from a disk, that part is kept alone ([`Chunk::part`]):
-//!    of what is read at places that lie apart, far more fits. Who passes by all of many chunks fills it further.
-//! 6. Where most misses come from a disk, parts are all that such readers have kept: what is read at many places of a
-//!    chunk within a while is in the system's cache.
-//! 7. What readers keep beside the cache ([`Room`]) is taken from its bytes, step by step as it grows. An interior node that
-//!    they have stays, since dropping it would free nothing.
+//!    was missed lately ([`crate::missed`]). Who passes by all of many chunks fills it further.
+//! 6. Where most misses come from a disk, only that part is kept, beside the cache ([`crate::parts`]): of what is read at
+//!    places that lie apart, far more fits; and what is read at many places of a chunk within a while is in the system's
+//!    cache. Then nothing more is pinned: the way to a part is as short.
+//! 7. What lies beside the cache, parts and what readers keep there ([`Room`]), is taken from its bytes, step by step as it
+//!    grows; parts give way to the rooms. An interior node that readers have stays, since dropping it would free nothing.
 //!
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
 //! interior node for one that nobody reads; so every so often a hit asks it too.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, Weighter};
 
-use crate::Kept;
 use crate::chunk::{CHUNK_FIELDS_BYTES, Chunk, ChunkHash, DERIVED_SHARE};
 use crate::index::NameHasherBuilder;
 use crate::lane::{LANE_COUNT, Lane, lane};
 use crate::missed::Missed;
 use crate::part::PartName;
+use crate::parts::Parts;
 use crate::room::Room;
+use crate::{Glimpse, Kept};
 
 /// What an entry costs beside its bytes: the chunk's fields, its name and the cache's own.
 const ENTRY_BYTES: u64 = CHUNK_FIELDS_BYTES + 96;
-/// What a part costs more: readers hold its bytes by a count of their own.
-const SHARED_BYTES: u64 = 32;
 const CHUNK_BYTES_TYPICAL: u64 = 8 << 10;
-/// Of what was dropped, the cache remembers half as many names as it expects to hold: for parts of chunks more than
-/// for chunks.
-const PARTS_A_CHUNK: usize = 4;
+/// Of what was dropped, the cache remembers half as many names as it is told to expect.
+const NAMES_A_CHUNK: usize = 4;
 /// With so many eighths of its bytes the cache is taken to be full by who reads a chunk for a part of it.
 const FULL_EIGHTHS: u64 = 4;
-/// The same where misses come from a disk: chunks that come before parts do stay for long, though one that is read at one
-/// place takes that of six parts.
+/// The same where misses come from a disk: a chunk that is read at one place takes that of eight parts.
 const FULL_EIGHTHS_SLOW: u64 = 1;
 /// The same for who passes by chunks, and uses all of each.
 const FULL_EIGHTHS_PASSING: u64 = 6;
@@ -61,8 +58,11 @@ const HITS_A_TOUCH: u32 = 64;
 /// Of the chunks that want another's slot, one in so many gets it: where there are far more interior nodes than slots,
 /// those that are read most stay, and the others aren't copied at each read.
 const MISSES_A_CHANGE: u32 = 16;
-/// The cache's bytes follow those of the room in steps of such a part of all.
+/// The cache's bytes follow those beside it in steps of such a part of all.
 const STEP_SHARE: u64 = 64;
+/// Parts leave chunks such a share of all bytes, and such a smaller one beyond what is pinned or held by readers.
+const CHUNKS_SHARE: u64 = 6;
+const OTHER_CHUNKS_SHARE: u64 = 16;
 
 /// As many missed chunks are known as such a part of those that have room. Simulated with a cache for a quarter of the data
 /// (records of 1 KB, leaves of 8): of Zipf's reads 79 % hit and 3 % put a leaf, of uniform ones 23 and 9; with twice as many
@@ -71,7 +71,8 @@ const MISSED_SHARE: usize = 2;
 
 /// Most recently and most often used chunks.
 pub(crate) struct ChunkCache {
-    cache: Cache<Name, Chunk, ByBytes, NameHasherBuilder, SecondLook>,
+    cache: Cache<ChunkHash, Chunk, ByBytes, NameHasherBuilder, SecondLook>,
+    parts: Parts,
     fronts: [Lane<Mutex<Front>>; LANE_COUNT],
     /// How many eighths of its bytes it had at most, as far as anybody asks.
     eighths: AtomicU64,
@@ -79,40 +80,39 @@ pub(crate) struct ChunkCache {
     slow: SlowShare,
     bytes_max: u64,
     room: Arc<Room>,
+    leaf_room: Arc<Room>,
     /// Steps that the cache has less than all bytes.
     steps_beside: Mutex<u64>,
 }
 
 /// How many of the last misses came from a disk: a mean to which each adds a part.
 #[derive(Default)]
-struct SlowShare(AtomicU32);
+struct SlowShare {
+    share: AtomicU32,
+    is_most: AtomicBool,
+}
 
 impl SlowShare {
     const ONE: u32 = 1 << 16;
     const PART: u32 = 64;
+    /// More than so many are most; fewer than the least aren't any more.
+    const MOST: u32 = Self::ONE / 2;
+    const LEAST: u32 = Self::ONE / 8 * 3;
 
     /// Notes one; notes that come at once may be lost.
     fn note(&self, is_slow: bool) {
-        let share = self.0.load(Ordering::Relaxed);
+        let share = self.share.load(Ordering::Relaxed);
         let new = if is_slow { Self::ONE / Self::PART } else { 0 };
-        self.0.store(share - share / Self::PART + new, Ordering::Relaxed);
+        let share = share - share / Self::PART + new;
+        self.share.store(share, Ordering::Relaxed);
+        let limit = if self.is_most() { Self::LEAST } else { Self::MOST };
+        if self.is_most() != (limit < share) {
+            self.is_most.store(limit < share, Ordering::Relaxed);
+        }
     }
 
     fn is_most(&self) -> bool {
-        Self::ONE / 2 < self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// What a chunk, or a part of one, is found by.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Name {
-    chunk: ChunkHash,
-    part: PartName,
-}
-
-impl Name {
-    fn of(chunk: ChunkHash) -> Name {
-        Name { chunk, part: PartName::WHOLE }
+        self.is_most.load(Ordering::Relaxed)
     }
 }
 
@@ -127,56 +127,50 @@ struct Front {
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<Name, Chunk> for ByBytes {
-    fn weight(&self, _name: &Name, chunk: &Chunk) -> u64 {
+impl Weighter<ChunkHash, Chunk> for ByBytes {
+    fn weight(&self, _name: &ChunkHash, chunk: &Chunk) -> u64 {
         let bytes = chunk.encoded().len();
-        if chunk.is_part() {
-            return allocated(bytes) as u64 + SHARED_BYTES + ENTRY_BYTES;
-        }
         (bytes + bytes / DERIVED_SHARE) as u64 + ENTRY_BYTES
     }
-}
-
-/// What the allocator takes for so many bytes: it has four sizes from one power of two to the next.
-fn allocated(bytes: usize) -> usize {
-    bytes.next_multiple_of((bytes.next_power_of_two() / 8).max(1))
 }
 
 /// Spares a chunk once if it was used by a way that the cache proper doesn't see ([`Chunk::note_use`]).
 #[derive(Clone)]
 struct SecondLook;
 
-impl Lifecycle<Name, Chunk> for SecondLook {
+impl Lifecycle<ChunkHash, Chunk> for SecondLook {
     /// Dropped when the cache's lock is released.
     type RequestState = Vec<Chunk>;
 
-    fn is_pinned(&self, _name: &Name, chunk: &Chunk) -> bool {
+    fn is_pinned(&self, _name: &ChunkHash, chunk: &Chunk) -> bool {
         let is_interior = REFERENCES_MIN <= chunk.reference_count();
         chunk.is_pinned() || chunk.take_used() || is_interior && chunk.is_held_by_others()
     }
 
-    fn on_evict(&self, evicted: &mut Vec<Chunk>, _name: Name, chunk: Chunk) {
+    fn on_evict(&self, evicted: &mut Vec<Chunk>, _name: ChunkHash, chunk: Chunk) {
         evicted.push(chunk);
     }
 }
 
 impl ChunkCache {
-    /// A cache for `bytes_max`, of which readers may take the room.
-    pub(crate) fn new(bytes_max: u64, room: Arc<Room>) -> ChunkCache {
+    /// A cache for `bytes_max`: of these readers may take the first room, and of its chunks pin the second.
+    pub(crate) fn new(bytes_max: u64, [room, leaf_room]: [Arc<Room>; 2]) -> ChunkCache {
         let items = usize::try_from(bytes_max / CHUNK_BYTES_TYPICAL).unwrap_or(usize::MAX);
         let hasher = NameHasherBuilder;
         let slots = bytes_max / FRONT_SHARE / FRONT_CHUNK_BYTES / LANE_COUNT as u64;
         let slots = slots.min(FRONT_SLOTS_MAX) as usize;
         let front = |_| Lane(Mutex::new(Front { slots: vec![None; slots], ..Front::default() }));
-        let expected = items.saturating_mul(PARTS_A_CHUNK);
+        let expected = items.saturating_mul(NAMES_A_CHUNK);
         ChunkCache {
             cache: Cache::with(expected, bytes_max, ByBytes, hasher, SecondLook),
+            parts: Parts::new(bytes_max),
             fronts: std::array::from_fn(front),
             eighths: AtomicU64::new(0),
             missed: Missed::new((items / MISSED_SHARE).max(1)),
             slow: SlowShare::default(),
             bytes_max,
             room,
+            leaf_room,
             steps_beside: Mutex::new(0),
         }
     }
@@ -184,20 +178,20 @@ impl ChunkCache {
     pub(crate) fn get(&self, hash: ChunkHash) -> Option<Chunk> {
         // Where two threads share a lane, one of them needn't wait.
         let Ok(mut front) = self.fronts[lane()].0.try_lock() else {
-            return self.cache.get(&Name::of(hash));
+            return self.cache.get(&hash);
         };
         let Front { slots, hits, misses } = &mut *front;
         let Some(slot) = slot(slots, hash) else {
-            return self.cache.get(&Name::of(hash));
+            return self.cache.get(&hash);
         };
         if let Some(chunk) = slot.as_ref().filter(|chunk| chunk.hash() == hash) {
             *hits = hits.wrapping_add(1);
-            if hits.is_multiple_of(HITS_A_TOUCH) && self.cache.get(&Name::of(hash)).is_none() {
+            if hits.is_multiple_of(HITS_A_TOUCH) && self.cache.get(&hash).is_none() {
                 self.insert(chunk.clone());
             }
             return Some(chunk.clone());
         }
-        let chunk = self.cache.get(&Name::of(hash))?;
+        let chunk = self.cache.get(&hash)?;
         if chunk.reference_count() >= REFERENCES_MIN {
             *misses = misses.wrapping_add(1);
             if slot.is_none() || misses.is_multiple_of(MISSES_A_CHANGE) {
@@ -208,12 +202,10 @@ impl ChunkCache {
     }
 
     /// As `get`, for a chunk that has no place in the fronts; or what is kept of it under the name `part`.
-    pub(crate) fn get_part(&self, hash: ChunkHash, part: PartName) -> Option<Chunk> {
-        let mut names = [Name::of(hash), Name { chunk: hash, part }];
-        if self.slow.is_most() {
-            names.reverse(); // The part is what is there most likely.
-        }
-        names.into_iter().find_map(|name| self.cache.get(&name))
+    pub(crate) fn glimpse(&self, hash: ChunkHash, part: PartName) -> Option<Glimpse> {
+        // Where there are any, it is most likely one of them.
+        let bytes = self.parts.get(hash, part).map(Glimpse::Part);
+        bytes.or_else(|| Some(Glimpse::Chunk(self.cache.get(&hash)?, Kept::InMemory)))
     }
 
     /// What is to be kept of a chunk that was read for a small part of it, and wasn't here.
@@ -222,10 +214,8 @@ impl ChunkCache {
         if self.slow.is_most() {
             return if self.has(FULL_EIGHTHS_SLOW) { Kept::PartWanted } else { Kept::InMemory };
         }
-        if !self.has(FULL_EIGHTHS) || self.missed.note(hash) {
-            return Kept::InMemory;
-        }
-        if is_slow { Kept::PartWanted } else { Kept::No }
+        let is_worth_it = !self.has(FULL_EIGHTHS) || self.missed.note(hash);
+        if is_worth_it { Kept::InMemory } else { Kept::No }
     }
 
     /// Whether a chunk that wasn't here is worth its place for one who passes by.
@@ -239,8 +229,8 @@ impl ChunkCache {
     }
 
     pub(crate) fn insert(&self, chunk: Chunk) {
-        self.make_room();
-        self.cache.insert(Name::of(chunk.hash()), chunk);
+        self.share_bytes();
+        self.cache.insert(chunk.hash(), chunk);
         // Looked at first: all threads read it.
         if !self.has(FULL_EIGHTHS_PASSING) {
             let eighths = 8 * self.cache.weight() / self.cache.capacity().max(1);
@@ -248,10 +238,20 @@ impl ChunkCache {
         }
     }
 
-    /// Leaves the bytes that readers have taken.
-    fn make_room(&self) {
+    /// Keeps a part of the chunk named `hash`, where parts are what is kept.
+    pub(crate) fn keep_part(&self, hash: ChunkHash, part: PartName, pieces: &[&[u8]]) {
+        self.share_bytes();
+        self.parts.insert(hash, part, pieces);
+    }
+
+    /// Leaves the bytes that lie beside the cache, and tells parts how many they may take.
+    fn share_bytes(&self) {
+        let is_for_parts = self.slow.is_most();
+        self.leaf_room.set_closed(is_for_parts);
+        self.parts.set_bytes_max(if is_for_parts { self.parts_bytes_max() } else { 0 });
+        self.parts.shrink();
         let step = (self.bytes_max / STEP_SHARE).max(1);
-        let steps = self.room.own_bytes().div_ceil(step);
+        let steps = (self.room.own_bytes() + self.parts.bytes()).div_ceil(step);
         // Who finds it taken needn't wait for the other.
         if let Ok(mut beside) = self.steps_beside.try_lock()
             && *beside != steps
@@ -261,11 +261,14 @@ impl ChunkCache {
         }
     }
 
-    /// Keeps what stands for a part of a chunk.
-    pub(crate) fn insert_part(&self, part: PartName, chunk: Chunk) {
-        assert!(chunk.is_part());
-        self.make_room();
-        self.cache.insert(Name { chunk: chunk.hash(), part }, chunk);
+    fn parts_bytes_max(&self) -> u64 {
+        let (own, all) = (self.room.own_bytes(), self.room.bytes());
+        let kept_by_readers = all.saturating_sub(own) + self.leaf_room.bytes();
+        let others = self.bytes_max / OTHER_CHUNKS_SHARE;
+        let chunks = (kept_by_readers + others).max(self.bytes_max / CHUNKS_SHARE);
+        let step = self.bytes_max / STEP_SHARE;
+        // By whole steps, so that it seldom changes.
+        self.bytes_max.saturating_sub(own + chunks) / step.max(1) * step
     }
 }
 
@@ -285,7 +288,7 @@ mod tests {
     const PAYLOAD_BYTES: usize = 4 << 10;
 
     fn cache() -> ChunkCache {
-        ChunkCache::new(CACHE_BYTES, Room::new(CACHE_BYTES / 4))
+        ChunkCache::new(CACHE_BYTES, [(); 2].map(|()| Room::new(CACHE_BYTES / 4)))
     }
 
     fn chunk(number: u32, references: usize) -> Chunk {
@@ -361,9 +364,11 @@ mod tests {
         let cache = cache();
         (1_000..11_000).for_each(|number| cache.insert(chunk(number, 0)));
         let hash = chunk(1, 0).hash();
-        assert_eq!([(); 2].map(|()| cache.worth(hash, true)), [Kept::PartWanted, Kept::InMemory]);
+        assert_eq!([(); 2].map(|()| cache.worth(hash, true)), [Kept::No, Kept::InMemory]);
         (0..200).for_each(|number| _ = cache.worth(chunk(number, 0).hash(), number % 4 > 0));
         assert_eq!([true, false, true].map(|is| cache.worth(hash, is)), [Kept::PartWanted; 3]);
+        (0..200).for_each(|number| _ = cache.worth(chunk(number, 0).hash(), number % 2 == 0));
+        assert_eq!(cache.worth(hash, false), Kept::PartWanted, "it doesn't change at once");
         (0..200).for_each(|number| _ = cache.worth(chunk(number, 0).hash(), number % 4 == 0));
         let fast = chunk(500, 0).hash();
         assert_eq!([(); 2].map(|()| cache.worth(fast, false)), [Kept::No, Kept::InMemory]);
@@ -396,8 +401,7 @@ mod tests {
             assert!(cache.get(chunk.hash()).is_some());
         };
         (1_000..11_000).for_each(insert_and_use);
-        let is_here =
-            |number: &u32| cache.cache.get(&Name::of(chunk(*number, 10).hash())).is_some();
+        let is_here = |number: &u32| cache.cache.get(&chunk(*number, 10).hash()).is_some();
         assert!((0..50).all(|number| is_here(&number)), "dropping them frees nothing");
         let others = (50..100).filter(is_here).count();
         assert!(others < 5, "{others} are left");
@@ -407,53 +411,66 @@ mod tests {
         assert!(cache.cache.weight() <= CACHE_BYTES);
     }
 
+    /// All misses come from a disk, or none any more.
+    fn miss(cache: &ChunkCache, is_slow: bool) {
+        (0..200).for_each(|number| _ = cache.worth(chunk(number, 0).hash(), is_slow));
+    }
+
     #[test]
     fn parts_stand_for_chunks_that_are_not_here() {
         let cache = cache();
         let whole = chunk(0, 0);
         let names = [b"one", b"two"].map(|key| PartName::of(key));
-        let parts = names.map(|name| whole.part(&[], &[&name.0.to_le_bytes()]));
-        cache.insert_part(names[0], parts[0].clone());
-        assert_eq!(cache.get_part(whole.hash(), names[0]).as_ref(), Some(&parts[0]));
-        assert_eq!(cache.get_part(whole.hash(), names[1]), None);
+        let part = |bytes: &'static [u8]| Some(Glimpse::Part(bytes.into()));
+        cache.keep_part(whole.hash(), names[0], &[b"nobody"]);
+        assert_eq!(cache.glimpse(whole.hash(), names[0]), None, "there is no disk yet");
+        miss(&cache, true);
+        cache.keep_part(whole.hash(), names[0], &[b"the ", b"first"]);
+        assert_eq!(cache.glimpse(whole.hash(), names[0]), part(b"the first"));
+        assert_eq!(cache.glimpse(whole.hash(), names[1]), None);
         assert_eq!(cache.get(whole.hash()), None, "who wants all gets no part");
-        cache.insert_part(names[1], parts[1].clone());
-        assert_eq!(cache.get_part(whole.hash(), names[1]).as_ref(), Some(&parts[1]));
+        cache.keep_part(whole.hash(), names[1], &[b"the second"]);
+        assert_eq!(cache.glimpse(whole.hash(), names[1]), part(b"the second"));
         cache.insert(whole.clone());
-        assert_eq!(cache.get_part(whole.hash(), names[0]).as_ref(), Some(&whole));
+        assert_eq!(cache.glimpse(whole.hash(), names[0]), part(b"the first"));
+        let other = cache.glimpse(whole.hash(), PartName::of(b"three"));
+        assert_eq!(other, Some(Glimpse::Chunk(whole, Kept::InMemory)));
     }
 
-    /// Also of parts that are as small as can be, and of what is used or pinned.
+    /// Also with what is pinned, and what readers take.
     #[test]
     fn chunks_and_parts_share_the_bytes() {
         let cache = cache();
-        let mut pinned = Vec::new();
-        for number in 0..20_000u32 {
-            let whole = chunk(number, 0);
-            let name = PartName::of(&number.to_le_bytes());
-            let part = whole.part(&[], &[&vec![7; number as usize % 2_000]]);
-            assert!(ByBytes.weight(&Name { chunk: whole.hash(), part: name }, &part) > 200);
-            if number % 100 == 0 && pinned.len() < 50 && part.pin() {
-                pinned.push((name, part.clone()));
+        let insert = |numbers: std::ops::Range<u32>| {
+            for number in numbers {
+                let whole = chunk(number, 0);
+                if number % 5 == 0 {
+                    cache.insert(whole.clone());
+                }
+                let part = PartName::of(&number.to_le_bytes());
+                cache.keep_part(whole.hash(), part, &[&vec![7; number as usize % 2_000]]);
+                let all = cache.cache.weight() + cache.parts.bytes() + cache.room.own_bytes();
+                assert!(all <= CACHE_BYTES + CACHE_BYTES / STEP_SHARE, "{all} at {number}");
             }
-            part.note_use();
-            cache.insert_part(name, part);
-            if number % 5 == 0 {
-                cache.insert(whole);
-            }
-            assert!(cache.cache.weight() <= CACHE_BYTES);
-        }
-        for (name, part) in pinned {
-            assert_eq!(cache.cache.get(&Name { chunk: part.hash(), part: name }), Some(part));
-        }
-    }
-
-    #[test]
-    fn the_allocator_rounds_up() {
-        let check = |bytes, expected| assert_eq!(allocated(bytes), expected);
-        [(1, 1), (100, 112), (1024, 1024), (1025, 1280), (1281, 1536), (2049, 2560)]
-            .into_iter()
-            .for_each(|(bytes, expected)| check(bytes, expected));
+            cache.parts.bytes()
+        };
+        assert_eq!(insert(0..5_000), 0);
+        let pinned = cache.leaf_room.take(CACHE_BYTES / 8).unwrap();
+        miss(&cache, true);
+        let with_pins = insert(0..10_000);
+        assert!(CACHE_BYTES / 2 < with_pins);
+        assert!(cache.leaf_room.take(1).is_none() && cache.leaf_room.take_refused());
+        drop(pinned);
+        let most = insert(10_000..20_000);
+        assert!(with_pins < most && CACHE_BYTES / 4 * 3 < most);
+        let room = cache.room.take(CACHE_BYTES / 4).unwrap();
+        let beside_room = insert(20_000..30_000);
+        assert!(beside_room < most && CACHE_BYTES / 2 < beside_room);
+        drop(room);
+        miss(&cache, false);
+        let left = insert(30_000..31_000);
+        assert_eq!(left, 0, "they go step by step");
+        assert!(cache.leaf_room.take(1).is_some());
     }
 
     #[test]
@@ -478,6 +495,6 @@ mod tests {
             assert!(cache.get(root.hash()).is_some(), "after {number}");
             cache.insert(chunk(number, 0));
         }
-        assert!(cache.cache.get(&Name::of(root.hash())).is_some());
+        assert!(cache.cache.get(&root.hash()).is_some());
     }
 }

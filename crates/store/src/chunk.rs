@@ -97,8 +97,6 @@ struct Inner {
     uses: AtomicU8,
     /// See [`Chunk::pin`].
     pins: AtomicU8,
-    /// See [`Chunk::part`].
-    is_part: bool,
     /// See [`Chunk::mark`].
     mark: AtomicU64,
     /// See [`Chunk::derived`].
@@ -197,33 +195,16 @@ impl Chunk {
             is_used: AtomicBool::new(false),
             uses: AtomicU8::new(0),
             pins: AtomicU8::new(0),
-            is_part: false,
             mark: AtomicU64::new(0),
             derived: OnceLock::new(),
             hash,
         }))
     }
 
-    /// What stands for a part of this chunk in memory, without the rest: it has this chunk's name, which isn't that of its
-    /// bytes. A store keeps it ([`ChunkStore::keep_part`](crate::ChunkStore::keep_part)) for those who are prepared to get
-    /// one; it is never put.
-    pub fn part(&self, references: &[ChunkHash], parts: &[&[u8]]) -> Chunk {
-        let payload_offset = OFFSET_REFERENCES + references.len() * HASH_BYTES;
-        let encoded = Chunk::encode(self.kind(), references, parts).into();
-        let Chunk(mut inner) = Chunk::with_name(self.hash(), encoded, payload_offset, self.kind());
-        Arc::get_mut(&mut inner).expect("nobody has it yet").is_part = true;
-        Chunk(inner)
-    }
-
-    /// Whether this stands for a part of a chunk ([`Chunk::part`]).
-    pub fn is_part(&self) -> bool {
-        self.0.is_part
-    }
-
     /// The same chunk with a count of its own: clones of it don't touch that of `self`, so that
     /// processors that both read it don't wait for each other.
     pub(crate) fn detached(&self) -> Chunk {
-        let Inner { encoded, payload_offset, kind, is_part, mark, derived, hash, .. } = &*self.0;
+        let Inner { encoded, payload_offset, kind, mark, derived, hash, .. } = &*self.0;
         Chunk(Arc::new(Inner {
             encoded: encoded.clone(),
             payload_offset: *payload_offset,
@@ -231,7 +212,6 @@ impl Chunk {
             is_used: AtomicBool::new(false),
             uses: AtomicU8::new(0),
             pins: AtomicU8::new(0),
-            is_part: *is_part,
             mark: AtomicU64::new(mark.load(Ordering::Relaxed)),
             derived: derived.clone(),
             hash: *hash,

@@ -63,13 +63,13 @@ impl<L: StoreLayer> ChunkStore for L {
 
     fn glimpse(&self, hash: ChunkHash, part: PartName) -> Result<Glimpse, StoreError> {
         match self.own(hash) {
-            Some(chunk) => Ok(Glimpse { chunk, kept: Kept::InMemory }),
+            Some(chunk) => Ok(Glimpse::Chunk(chunk, Kept::InMemory)),
             None => self.inner().glimpse(hash, part),
         }
     }
 
-    fn keep_part(&self, part: PartName, chunk: &Chunk) {
-        self.inner().keep_part(part, chunk);
+    fn keep_part(&self, hash: ChunkHash, part: PartName, pieces: &[&[u8]]) {
+        self.inner().keep_part(hash, part, pieces);
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {

@@ -26,6 +26,7 @@ mod missed;
 mod near;
 mod pack;
 mod part;
+mod parts;
 mod room;
 mod session;
 
@@ -41,6 +42,8 @@ pub use room::{Room, Taken};
 pub use session::Session;
 
 use std::sync::Arc;
+
+use bytes::Bytes;
 
 /// How long chunks are expected to be needed: a hint that decides which pack they go to and how hard
 /// they are compressed, never what is stored.
@@ -83,16 +86,17 @@ pub trait ChunkStore: Send + Sync {
 
     /// As `get`, for a caller that wants a small part of the chunk: it is kept in memory only if there is room, or if it
     /// was wanted lately. If not, the caller may have the part [kept](ChunkStore::keep_part) instead, under the name
-    /// `part`; then that part is what the next one gets. Parts of one chunk may happen to have the same name.
+    /// `part`; then its bytes are what the next one gets. Parts of one chunk may happen to have the same name.
     ///
     /// # Errors
     /// As there.
     fn glimpse(&self, hash: ChunkHash, _part: PartName) -> Result<Glimpse, StoreError> {
-        Ok(Glimpse { chunk: self.get(hash)?, kept: Kept::InMemory })
+        Ok(Glimpse::Chunk(self.get(hash)?, Kept::InMemory))
     }
 
-    /// Keeps what stands for a part of a chunk ([`Chunk::part`]) in memory, where there is a cache.
-    fn keep_part(&self, _part: PartName, _chunk: &Chunk) {}
+    /// Keeps what the caller wants of the chunk named `hash` in memory, where there is a cache: all `pieces`, one after the
+    /// other.
+    fn keep_part(&self, _hash: ChunkHash, _part: PartName, _pieces: &[&[u8]]) {}
 
     /// Returns the chunks named by `hashes`, in their order. Reads may be sorted and combined.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
@@ -195,11 +199,11 @@ pub trait ChunkStore: Send + Sync {
 
 /// A chunk that was wanted for a small part.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Glimpse {
-    /// All of it, or what was kept of it: the part that was asked for, or another of the same name.
-    pub chunk: Chunk,
-    /// Whether the store has this in memory for the next who asks.
-    pub kept: Kept,
+pub enum Glimpse {
+    /// All of it, and whether the store has it in memory for the next who asks.
+    Chunk(Chunk, Kept),
+    /// What was kept of it: the part that was asked for, or another of the same name.
+    Part(Bytes),
 }
 
 /// Whether a store has in memory what it read.

@@ -50,7 +50,7 @@ use crate::pack::writer::{UnsyncedPack, Writer, Written};
 use crate::pack::{Pack, PackNumber, Purpose};
 use crate::session::{Session, Sessions};
 use crate::{
-    Ahead, ChunkStore, Glimpse, Kept, Lifetime, PartName, ROOT_NAME_BYTES_MAX, Room, StoreCounters,
+    Ahead, ChunkStore, Glimpse, Lifetime, PartName, ROOT_NAME_BYTES_MAX, Room, StoreCounters,
 };
 
 /// Largest `pack_bytes_target`: with the largest chunk behind it, a pack ends below 4 GiB.
@@ -370,15 +370,15 @@ impl ChunkStore for LocalStore {
 
     fn glimpse(&self, hash: ChunkHash, part: PartName) -> Result<Glimpse, StoreError> {
         self.counters.chunks_read.add(1);
-        if let Some(chunk) = self.cache.get_part(hash, part) {
-            return Ok(Glimpse { chunk, kept: Kept::InMemory });
+        if let Some(glimpse) = self.cache.glimpse(hash, part) {
+            return Ok(glimpse);
         }
         self.counters.chunks_fetched.add(1);
         self.fetch_glimpse(hash)
     }
 
-    fn keep_part(&self, part: PartName, chunk: &Chunk) {
-        self.cache.insert_part(part, chunk.clone());
+    fn keep_part(&self, hash: ChunkHash, part: PartName, pieces: &[&[u8]]) {
+        self.cache.keep_part(hash, part, pieces);
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
@@ -403,7 +403,6 @@ impl ChunkStore for LocalStore {
 
     fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
         self.check_poison()?;
-        assert!(!chunks.iter().any(Chunk::is_part));
         let names: Vec<ChunkHash> = chunks.iter().map(Chunk::hash).collect();
         let present = self.find_and_touch(&names)?;
         let mut seen = HashSet::with_hasher(NameHasherBuilder);

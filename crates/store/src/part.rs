@@ -7,11 +7,8 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct PartName(pub(crate) u64);
 
 impl PartName {
-    /// All of a chunk.
-    pub(crate) const WHOLE: PartName = PartName(0);
-
     /// The name of the part that is found by `key`.
     pub fn of(key: &[u8]) -> PartName {
-        PartName(xxh3_64(key) | 1)
+        PartName(xxh3_64(key))
     }
 }

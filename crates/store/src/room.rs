@@ -11,6 +11,7 @@ pub struct Room {
     /// Of what is taken, what a cache has, too.
     shared: AtomicU64,
     was_refused: AtomicBool,
+    is_closed: AtomicBool,
 }
 
 /// Bytes that were taken; dropped, they are back.
@@ -30,6 +31,7 @@ impl Room {
             left,
             shared: AtomicU64::new(0),
             was_refused: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
         })
     }
 
@@ -42,10 +44,23 @@ impl Room {
 
     /// How many bytes are taken now that nobody else counts.
     pub(crate) fn own_bytes(&self) -> u64 {
-        let (left, shared) =
-            (self.left.load(Ordering::Relaxed), self.shared.load(Ordering::Relaxed));
         // What changes meanwhile may be counted by half.
-        self.bytes_max.saturating_sub(left).saturating_sub(shared)
+        self.bytes().saturating_sub(self.shared.load(Ordering::Relaxed))
+    }
+
+    /// How many bytes are taken now.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes_max.saturating_sub(self.left.load(Ordering::Relaxed))
+    }
+
+    /// Gives nothing more while it is closed. Who has taken some finds that [refused](Room::take_refused) once, so that it
+    /// is let go.
+    pub(crate) fn set_closed(&self, is_closed: bool) {
+        // Looked at first: it hardly ever changes.
+        if self.is_closed.load(Ordering::Relaxed) != is_closed {
+            self.is_closed.store(is_closed, Ordering::Relaxed);
+            self.was_refused.fetch_or(is_closed && self.own_bytes() > 0, Ordering::Relaxed);
+        }
     }
 
     /// Whether somebody wanted more than was left, since this was asked last.
@@ -57,7 +72,10 @@ impl Room {
 impl Taken {
     /// Takes `bytes` more, if so many are left.
     pub fn more(&self, bytes: u64) -> bool {
-        let Room { left, was_refused, .. } = &*self.room;
+        let Room { left, was_refused, is_closed, .. } = &*self.room;
+        if is_closed.load(Ordering::Relaxed) && bytes > 0 {
+            return false;
+        }
         let subtract = |left: u64| left.checked_sub(bytes);
         if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract).is_err() {
             // Looked at first: where it is refused it is so again and again, by all threads.
@@ -104,6 +122,11 @@ mod tests {
         assert!(taken.more(30) && !taken.more(11) && taken.more(5));
         assert!(taken.share(5) && !taken.share(1));
         assert_eq!(room.own_bytes(), 95);
+        assert!(room.take_refused());
+        room.set_closed(true);
+        assert!(room.take(1).is_none() && room.take(0).is_some());
+        assert!(room.take_refused() && !room.take_refused(), "that it was closed, nothing more");
+        room.set_closed(false);
         drop(taken);
         assert_eq!(room.own_bytes(), 0);
         assert!(room.take(100).is_some());

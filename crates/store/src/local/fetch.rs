@@ -42,7 +42,7 @@ impl LocalStore {
         if kept == Kept::InMemory {
             all.into_iter().for_each(|chunk| self.cache.insert(chunk));
         }
-        Ok(Glimpse { chunk, kept })
+        Ok(Glimpse::Chunk(chunk, kept))
     }
 
     pub(super) fn fetch_past_cache(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {

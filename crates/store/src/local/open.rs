@@ -58,13 +58,15 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let writer =
         Writer::new(Arc::clone(&disk), Arc::clone(&sessions), loaded.open, next_number, target);
     let room = Room::new(options.cache_bytes / ROOM_SHARE);
+    let leaf_room = Room::new(options.cache_bytes / LEAF_ROOM_SHARE);
+    let rooms = [&room, &leaf_room].map(Arc::clone);
     let store = LocalStore {
         _lock: lock,
         disk,
         index: RwLock::new(loaded.index),
-        cache: ChunkCache::new(options.cache_bytes, Arc::clone(&room)),
+        cache: ChunkCache::new(options.cache_bytes, rooms),
         room,
-        leaf_room: Room::new(options.cache_bytes / LEAF_ROOM_SHARE),
+        leaf_room,
         pages: loaded.pages,
         writer: Mutex::new(writer),
         publisher: Mutex::new(Publisher { manifest, packs: loaded.packs, batches: 0 }),

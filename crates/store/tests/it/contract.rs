@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use frond_store::io::Machine;
 use frond_store::local::LocalStore;
 use frond_store::memory::MemoryStore;
-use frond_store::{Chunk, ChunkStore, Kept, PartName, StoreError};
+use frond_store::{Chunk, ChunkStore, Glimpse, Kept, PartName, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
@@ -232,8 +232,9 @@ fn a_glimpsed_chunk_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
     // Whether it is kept, and how often the disk was asked by then.
     let glimpse = |position: usize| {
         let glimpse = store.glimpse(chunks[position].hash(), PartName::of(b"a part")).unwrap();
-        assert_eq!(glimpse.chunk, chunks[position]);
-        (glimpse.kept == Kept::InMemory, store.counters().chunks_fetched)
+        let Glimpse::Chunk(chunk, kept) = glimpse else { panic!("nobody kept a part") };
+        assert_eq!(chunk, chunks[position]);
+        (kept == Kept::InMemory, store.counters().chunks_fetched)
     };
     assert_eq!([glimpse(0), glimpse(0)], [(true, 1), (true, 1)]);
     // Twice as much as there is room for; what comes first stays.
@@ -255,27 +256,30 @@ fn a_glimpsed_chunk_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
 #[test]
 fn a_part_that_is_kept_is_read_without_its_chunk() {
     let disk = SimDisk::new(0);
-    let chunk = blob(&[7; 4_000]);
-    open(&disk).unwrap().put_many(std::slice::from_ref(&chunk)).unwrap();
-    let options = frond_store::local::LocalOptions::default();
+    let chunks: Vec<Chunk> = (0..500u32).map(|it| blob(&it.to_le_bytes().repeat(1_000))).collect();
+    open(&disk).unwrap().put_many(&chunks).unwrap();
+    // Each read comes from the disk.
+    let options = frond_store::local::LocalOptions {
+        cache_bytes: 1 << 20,
+        slow_read_micros: 0,
+        ..Default::default()
+    };
     let store = LocalStore::open(&disk.machine(), options).unwrap();
     let (name, other) = (PartName::of(b"a part"), PartName::of(b"another"));
-    let part = chunk.part(&[], &[&chunk.payload()[..10]]);
-    assert!(part.is_part() && part.hash() == chunk.hash() && part.payload() == [7; 10]);
-    store.keep_part(name, &part);
-    let glimpse = store.glimpse(chunk.hash(), name).unwrap();
-    assert!(glimpse.kept == Kept::InMemory && glimpse.chunk == part);
+    let wanted = chunks.iter().find(|chunk| {
+        let glimpse = store.glimpse(chunk.hash(), name).unwrap();
+        glimpse == Glimpse::Chunk((*chunk).clone(), Kept::PartWanted)
+    });
+    let chunk = wanted.expect("soon parts are wanted");
+    store.keep_part(chunk.hash(), name, &[b"a ", b"part"]);
+    let before = store.counters();
+    assert_eq!(store.glimpse(chunk.hash(), name).unwrap(), Glimpse::Part("a part".into()));
     let counters = store.counters();
-    assert_eq!((counters.chunks_read, counters.chunks_fetched), (1, 0), "a hit like others");
-    assert_eq!(store.get(chunk.hash()).unwrap(), chunk, "who wants all gets all");
-    assert_eq!(store.glimpse(chunk.hash(), other).unwrap().chunk, chunk);
-}
-
-#[test]
-#[should_panic(expected = "is_part")]
-fn a_part_is_never_put() {
-    let store = open(&SimDisk::new(0)).unwrap();
-    let _ = store.put_many(&[blob(b"all of it").part(&[], &[b"all"])]);
+    assert_eq!(counters.chunks_read, before.chunks_read + 1, "a hit like others");
+    assert_eq!(counters.chunks_fetched, before.chunks_fetched);
+    assert_eq!(store.get(chunk.hash()).unwrap(), *chunk, "who wants all gets all");
+    let all = Glimpse::Chunk(chunk.clone(), Kept::InMemory);
+    assert_eq!(store.glimpse(chunk.hash(), other).unwrap(), all);
 }
 
 #[test]

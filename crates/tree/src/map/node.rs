@@ -143,6 +143,18 @@ pub struct EntryRef<'a> {
     pub content: ContentRef<'a>,
 }
 
+impl EntryRef<'_> {
+    /// The value; `inline` gives as many bytes, the entry's last, if they are its content.
+    pub(super) fn value(&self, inline: impl FnOnce(usize) -> Bytes) -> Value {
+        let content = match self.content {
+            ContentRef::Inline(bytes) => Content::Inline(inline(bytes.len())),
+            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
+            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
+        };
+        Value { flags: self.flags, content }
+    }
+}
+
 /// Entries of a leaf as they lie, without values out of line.
 pub(crate) struct RawEntries<'a> {
     payload: &'a [u8],
@@ -336,6 +348,11 @@ impl MapNode {
         self.chunk.payload()
     }
 
+    /// The bytes of the payload at `range`.
+    pub(super) fn bytes_in(&self, range: Range<usize>) -> &[u8] {
+        &self.payload()[range]
+    }
+
     pub(crate) fn chunk(&self) -> &Chunk {
         &self.chunk
     }
@@ -482,17 +499,7 @@ impl MapNode {
 
     #[inline]
     pub(super) fn entry_in(&self, range: Range<usize>) -> EntryRef<'_> {
-        let entry = &self.payload()[range];
-        let (key, content) = entry[LEAF_KEY..].split_at(u16_at(entry, ENTRY_KEY_BYTES) as usize);
-        let reference = || self.chunk.reference(u32_at(content, OUTLINE_REFERENCE) as usize);
-        let content = match entry[ENTRY_TAG] {
-            TAG_INLINE => ContentRef::Inline(content),
-            TAG_CHUNK => {
-                ContentRef::Chunk { hash: reference(), bytes: u64_at(content, OUTLINE_BYTES) }
-            }
-            _ => ContentRef::Sequence { root: reference(), bytes: u64_at(content, OUTLINE_BYTES) },
-        };
-        EntryRef { key, flags: entry[ENTRY_FLAGS], content }
+        read_entry(&self.payload()[range], |position| self.chunk.reference(position))
     }
 
     /// Whether entries of this leaf mean the same wherever they stand: none refers to a chunk.
@@ -531,15 +538,7 @@ impl MapNode {
 
     pub(super) fn value_in(&self, range: Range<usize>) -> Value {
         let entry = self.entry_in(range.clone());
-        let content_start = range.start + LEAF_KEY + entry.key.len();
-        let content = match entry.content {
-            ContentRef::Inline(_) => {
-                Content::Inline(self.chunk.payload_slice(content_start..range.end))
-            }
-            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
-            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
-        };
-        Value { flags: entry.flags, content }
+        entry.value(|inline| self.chunk.payload_slice(range.end - inline..range.end))
     }
 
     /// A leaf's entry, shared with the chunk.
@@ -655,6 +654,19 @@ fn entry_range(payload: &[u8], entry_count: usize, position: usize) -> Range<usi
         payload.len()
     };
     start..end
+}
+
+/// Reads an entry of a leaf, which is checked; `reference` gives the references of what has it.
+#[inline]
+pub(super) fn read_entry(entry: &[u8], reference: impl FnOnce(usize) -> ChunkHash) -> EntryRef<'_> {
+    let (key, content) = entry[LEAF_KEY..].split_at(u16_at(entry, ENTRY_KEY_BYTES) as usize);
+    let reference = || reference(u32_at(content, OUTLINE_REFERENCE) as usize);
+    let content = match entry[ENTRY_TAG] {
+        TAG_INLINE => ContentRef::Inline(content),
+        TAG_CHUNK => ContentRef::Chunk { hash: reference(), bytes: u64_at(content, OUTLINE_BYTES) },
+        _ => ContentRef::Sequence { root: reference(), bytes: u64_at(content, OUTLINE_BYTES) },
+    };
+    EntryRef { key, flags: entry[ENTRY_FLAGS], content }
 }
 
 /// Appends an entry of a leaf; `reference` is the place in the chunk's references of what lies out

@@ -1,32 +1,82 @@
-//! Leaves as point reads get them from a store: whole, or the one entry that is wanted.
+//! Entries as point reads get them from a store: in a leaf, or alone.
 //!
 //! Where a tree is larger than the store's cache, its busy entries lie apart: a leaf holds one of them and seven that
-//! nobody wants. So of a leaf that the store doesn't keep though it came from a disk, it is given the entry that was read:
-//! as a leaf with one entry, under the name of the whole one ([`Chunk::part`]). It never changes either, so it is right as
-//! long as some tree has that leaf, and nobody asks for it afterwards.
+//! nobody wants. So of a leaf that the store doesn't keep though it came from a disk, it is given the entry that was read,
+//! under the leaf's name ([`ChunkStore::keep_part`]). It never changes either, so it is right as long as some tree has that
+//! leaf, and nobody asks for it afterwards.
 //!
-//! *Surprise*: a part tells nothing of other keys than its own: for them the store is asked for all of the leaf. That a key
-//! is absent isn't kept; who looks for it again brings the leaf into the cache.
+//! *Surprise*: an entry that stands alone tells nothing of other keys: for them the store is asked for all of the leaf. That
+//! a key is absent isn't kept; who looks for it again reads the leaf.
 
 use std::ops::Range;
 
-use frond_store::{Chunk, ChunkStore, Glimpse, Kept, PartName};
+use bytes::Bytes;
+use frond_store::{ChunkHash, ChunkStore, Glimpse, Kept, PartName};
 
 use crate::error::TreeError;
-use crate::map::Summary;
-use crate::map::node::{
-    ContentRef, HEADER_BYTES, MapNode, OFFSET_TABLE_ENTRY_BYTES, encode_head, write_entry,
-};
+use crate::map::node::{ContentRef, EntryRef, MapNode, read_entry};
 use crate::map::search::SearchNode;
+use crate::value::Value;
+
+/// An entry that was found, where it lies.
+pub(super) enum Found<'a> {
+    /// In a leaf at this range; checked.
+    InLeaf(&'a MapNode, Range<usize>),
+    Alone(&'a Alone),
+}
+
+impl Found<'_> {
+    pub(super) fn entry(&self) -> EntryRef<'_> {
+        match self {
+            Found::InLeaf(leaf, range) => leaf.entry_in(range.clone()),
+            Found::Alone(alone) => alone.entry(),
+        }
+    }
+
+    /// The value, shared with what it lies in.
+    pub(super) fn value(self) -> Value {
+        match self {
+            Found::InLeaf(leaf, range) => leaf.value_in(range),
+            Found::Alone(alone) => alone.value(),
+        }
+    }
+}
+
+/// An entry without its leaf: its bytes there, and behind them the name of what it refers to, if it does.
+pub(super) struct Alone(Bytes);
+
+impl Alone {
+    /// Has the store keep the entry of `leaf` at `range`, which is checked.
+    fn keep(store: &dyn ChunkStore, part: PartName, leaf: &MapNode, range: Range<usize>) {
+        let reference = match leaf.entry_in(range.clone()).content {
+            ContentRef::Inline(_) => None,
+            ContentRef::Chunk { hash, .. } | ContentRef::Sequence { root: hash, .. } => Some(hash),
+        };
+        let name = reference.as_ref().map_or(&[][..], |hash| &hash.0);
+        store.keep_part(leaf.hash(), part, &[leaf.bytes_in(range), name]);
+    }
+
+    fn entry(&self) -> EntryRef<'_> {
+        let name = || self.0.last_chunk().expect("the name of what it refers to is the end");
+        read_entry(&self.0, |_| ChunkHash(*name()))
+    }
+
+    fn value(&self) -> Value {
+        self.entry().value(|inline| self.0.slice(self.0.len() - inline..))
+    }
+}
 
 /// As much of a leaf as one read wants.
-pub(super) struct Glimpsed {
-    /// The leaf, or a part of it.
-    pub(super) leaf: SearchNode,
-    /// Where in `leaf` the entry lies, if there is one; checked.
-    pub(super) found: Option<Range<usize>>,
-    /// Whether the store has `leaf` in memory for the next who asks.
-    pub(super) is_kept: bool,
+pub(super) enum Glimpsed {
+    Leaf {
+        leaf: SearchNode,
+        /// Where in `leaf` the entry lies, if there is one; checked.
+        found: Option<Range<usize>>,
+        /// Whether the store has `leaf` in memory for the next who asks.
+        is_kept: bool,
+    },
+    /// The entry.
+    Alone(Alone),
 }
 
 impl Glimpsed {
@@ -38,126 +88,133 @@ impl Glimpsed {
         key: &[u8],
     ) -> Result<Glimpsed, TreeError> {
         let (hash, part) = (parent.child_hash(position), PartName::of(key));
-        let Glimpse { chunk, kept } = store.glimpse(hash, part)?;
-        let leaf = SearchNode::open_under(parent, chunk)?;
-        let Some(found) = leaf.node().told(key)? else {
-            // The part of another key, whose name happens to be the same.
-            let leaf = SearchNode::open_under(parent, store.get(hash)?)?;
-            let found = leaf.node().find_checked(key)?;
-            return Ok(Glimpsed { leaf, found, is_kept: true });
-        };
-        match found {
-            Some(range) if kept == Kept::PartWanted => {
-                let chunk = part_of(leaf.node(), range);
-                store.keep_part(part, &chunk);
-                let leaf = SearchNode::open_under(parent, chunk)?;
-                let found = leaf.node().find_checked(key)?;
-                Ok(Glimpsed { leaf, found, is_kept: true })
+        let (chunk, kept) = match store.glimpse(hash, part)? {
+            Glimpse::Chunk(chunk, kept) => (chunk, kept),
+            Glimpse::Part(bytes) => {
+                let alone = Alone(bytes);
+                if alone.entry().key == key {
+                    return Ok(Glimpsed::Alone(alone));
+                }
+                // That of another key, whose name happens to be the same.
+                (store.get(hash)?, Kept::InMemory)
             }
-            found => Ok(Glimpsed { leaf, found, is_kept: kept == Kept::InMemory }),
+        };
+        let leaf = SearchNode::open_under(parent, chunk)?;
+        let found = leaf.node().find_checked(key)?;
+        if let Some(range) = found.clone().filter(|_| kept == Kept::PartWanted) {
+            Alone::keep(store, part, leaf.node(), range);
         }
+        Ok(Glimpsed::Leaf { leaf, found, is_kept: kept == Kept::InMemory })
     }
 
     /// What `look` makes of the entry.
-    pub(super) fn look<T>(self, look: impl FnOnce(&MapNode, Range<usize>) -> T) -> Option<T> {
-        self.found.map(|range| look(self.leaf.node(), range))
+    pub(super) fn look<T>(self, look: impl FnOnce(Found<'_>) -> T) -> Option<T> {
+        match self {
+            Glimpsed::Leaf { leaf, found, .. } => {
+                found.map(|range| look(Found::InLeaf(leaf.node(), range)))
+            }
+            Glimpsed::Alone(alone) => Some(look(Found::Alone(&alone))),
+        }
     }
-}
-
-impl MapNode {
-    /// Where the entry of `key` lies in the payload of this leaf, if it is there; `None` if this is a part of a leaf that
-    /// doesn't tell.
-    pub(super) fn told(&self, key: &[u8]) -> Result<Option<Option<Range<usize>>>, TreeError> {
-        let found = self.find_checked(key)?;
-        Ok((found.is_some() || !self.chunk().is_part()).then_some(found))
-    }
-}
-
-/// The leaf that has of `leaf` only the entry at `range`, which is checked.
-fn part_of(leaf: &MapNode, range: Range<usize>) -> Chunk {
-    let bytes = range.len();
-    let entry = leaf.entry_in(range);
-    let (reference, value_bytes) = match entry.content {
-        ContentRef::Inline(bytes) => (None, bytes.len() as u64),
-        ContentRef::Chunk { hash, bytes } => (Some(hash), bytes),
-        ContentRef::Sequence { root, bytes } => (Some(root), bytes),
-    };
-    let key_bytes = entry.key.len() as u64;
-    let summary = Summary { count: 1, key_bytes, value_bytes, flags: entry.flags };
-    let mut head = Vec::with_capacity(HEADER_BYTES + OFFSET_TABLE_ENTRY_BYTES);
-    let mut body = Vec::with_capacity(bytes);
-    encode_head(0, &summary, &[0], &mut head);
-    write_entry(&mut body, &entry, 0);
-    leaf.chunk().part(reference.as_slice(), &[&head, &body])
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use bytes::Bytes;
     use frond_store::local::{LocalOptions, LocalStore};
     use frond_testkit::SimDisk;
 
     use super::*;
     use crate::format::TreeFormat;
     use crate::map::{Entry, Tree};
-    use crate::value::Value;
+    use crate::value::Content;
 
     const FORMAT: TreeFormat =
-        TreeFormat { chunk_bytes_target: 1024, inline_bytes_max: 100, salt: 1 };
+        TreeFormat { chunk_bytes_target: 2048, inline_bytes_max: 100, salt: 1 };
+    const COUNT: u32 = 120;
 
     fn key(number: u32) -> Bytes {
         Bytes::from(format!("key {number:03}"))
     }
 
-    /// A store whose cache has nothing yet, and the root of a tree of two levels in it.
+    /// Two of three values lie out of line.
+    fn value(number: u32) -> Value {
+        let count = if number.is_multiple_of(3) { 20 } else { 200 };
+        Value::inline(number.to_le_bytes().repeat(count))
+    }
+
+    /// A store whose small cache keeps single entries, and the root of a tree of two levels in it.
     fn build() -> (Arc<LocalStore>, MapNode) {
         let disk = SimDisk::new(1);
-        let open = || LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();
-        let value = |number: u32| Value::inline(vec![7; number as usize % 2 * 200]);
+        let options =
+            LocalOptions { cache_bytes: 32 << 10, slow_read_micros: 0, ..Default::default() };
+        let open = || LocalStore::open(&disk.machine(), options).unwrap();
         let mut entries =
-            (0..100).map(|number| Ok(Entry { key: key(number), value: value(number) }));
-        let tree = Tree::build(&*open(), FORMAT, &mut entries).unwrap();
+            (0..COUNT).map(|number| Ok(Entry { key: key(number), value: value(number) }));
+        let store = open();
+        let tree = Tree::build(&*store, FORMAT, &mut entries).unwrap();
+        let values = (0..COUNT).map(|number| tree.get(&*store, &key(number)).unwrap().unwrap());
+        let values: Vec<Value> = values.collect();
+        drop(store);
         let store = open();
         let root = MapNode::load(&*store, tree.root).unwrap();
         assert_eq!(root.level(), 1);
+        // What lies out of line fills the cache; all of it is read from the disk.
+        for value in values {
+            if let Content::Chunk { hash, .. } = value.content {
+                store.glimpse(hash, PartName::of(b"")).unwrap();
+            }
+        }
         (store, root)
     }
 
+    /// The value, and whether its entry stood alone.
     fn read(store: &LocalStore, root: &MapNode, key: &[u8]) -> (Option<Value>, bool) {
-        let glimpsed = Glimpsed::load(store, root, 0, key).unwrap();
-        let is_part = glimpsed.leaf.node().chunk().is_part();
-        (glimpsed.look(MapNode::value_in), is_part)
-    }
-
-    /// Whether the value lies in the entry or out of line.
-    #[test]
-    fn a_part_has_its_entry() {
-        let (store, root) = build();
-        let leaf = MapNode::load(&*store, root.child_hash(0)).unwrap();
-        for position in 0..2 {
-            let key = leaf.key(position);
-            let range = leaf.find_checked(key).unwrap().unwrap();
-            let part = MapNode::open(part_of(&leaf, range)).unwrap();
-            assert_eq!(part.value(0), leaf.value(position));
-            assert_eq!(part.told(key).unwrap(), Some(part.find_checked(key).unwrap()));
-            assert_eq!(part.told(b"another").unwrap(), None);
-            assert_eq!(leaf.told(b"another").unwrap(), Some(None));
-        }
+        let glimpsed = Glimpsed::load(store, root, root.lower_bound(key), key).unwrap();
+        let is_alone = matches!(glimpsed, Glimpsed::Alone(_));
+        (glimpsed.look(|found| found.value()), is_alone)
     }
 
     #[test]
-    fn the_part_of_another_key_with_the_same_name_is_not_taken_for_it() {
+    fn an_entry_alone_is_that_of_the_leaf() {
         let (store, root) = build();
-        let leaf = MapNode::open(store.get_to_replace(root.child_hash(0)).unwrap()).unwrap();
-        let range = leaf.find_checked(&key(0)).unwrap().unwrap();
-        let part = part_of(&leaf, range);
-        for other in [&key(0), &key(1), &Bytes::from_static(b"key 000a")] {
-            store.keep_part(PartName::of(other), &part);
+        let mut alone_counts = [0; 2];
+        for number in 0..COUNT {
+            let leaf = store.get_to_replace(root.child_hash(root.lower_bound(&key(number))));
+            let leaf = MapNode::open(leaf.unwrap()).unwrap();
+            let in_leaf = leaf.get(&key(number)).unwrap();
+            let first = read(&store, &root, &key(number)).0;
+            let (again, is_alone) = read(&store, &root, &key(number));
+            assert!(in_leaf.is_some() && first == in_leaf && again == in_leaf);
+            let bytes = again.unwrap().read(&*store).unwrap();
+            assert_eq!(Value::inline(bytes), value(number));
+            alone_counts[usize::from(number.is_multiple_of(3))] += u32::from(is_alone);
         }
-        assert_eq!(read(&store, &root, &key(0)), (Some(leaf.value(0)), true));
-        assert_eq!(read(&store, &root, b"key 000a"), (None, false));
-        assert_eq!(read(&store, &root, &key(1)), (Some(leaf.value(1)), false));
+        assert!(alone_counts.iter().all(|count| COUNT / 8 < *count), "{alone_counts:?}");
+    }
+
+    #[test]
+    fn the_entry_of_another_key_with_the_same_name_is_not_taken_for_it() {
+        let (store, root) = build();
+        let mut alone_count = 0;
+        for position in 0..root.entry_count() {
+            let leaf = store.get_to_replace(root.child_hash(position)).unwrap();
+            let leaf = MapNode::open(leaf).unwrap();
+            let last = leaf.key(leaf.entry_count() - 1).to_vec();
+            let absent = [&last[..last.len() - 1], b" "].concat();
+            for other in [&last, &absent] {
+                let range = leaf.find_checked(leaf.key(0)).unwrap().unwrap();
+                Alone::keep(&*store, PartName::of(other), &leaf, range);
+            }
+            let expected = leaf.get(&last).unwrap();
+            let (found, is_alone) = read(&store, &root, &last);
+            assert_eq!(found, expected);
+            alone_count += u32::from(is_alone);
+            if root.lower_bound(&absent) == position {
+                assert_eq!(read(&store, &root, &absent).0, leaf.get(&absent).unwrap());
+            }
+        }
+        assert!(alone_count < root.entry_count() as u32 / 2, "most are kept for another");
     }
 }

@@ -17,7 +17,8 @@
 //!    [`Room`](frond_store::Room) has memory left for it. If not, the read goes on as [`Tree::get`] does.
 //!    The node's bytes stay in the store's cache, too, and are counted there; the room is a quarter of the cache at most,
 //!    which holds the interior nodes of some twelve times the cache in records of 1 KB.
-//! 5. Of a leaf that the store doesn't keep it may have single entries. They aren't linked: the store is asked for them.
+//! 5. Of a leaf that the store doesn't keep it may have single entries. They aren't linked: the store is asked for them, and
+//!    pins no leaves meanwhile.
 //!
 //! *Thread safety*: read by any number of threads. Links between interior nodes are made once, so they are read without
 //! a lock; each leaf's link has one, held for a pointer's copy, and who finds it taken asks the store.
@@ -26,7 +27,6 @@
 //! those that come first, which are those that are read most, or nearly.
 
 use std::ops::Deref;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use frond_store::chunk::CHUNK_FIELDS_BYTES;
@@ -36,7 +36,7 @@ use crate::error::TreeError;
 use crate::map::Tree;
 use crate::map::heads::{self, Heads};
 use crate::map::node::{EntryRef, MapNode};
-use crate::map::part::Glimpsed;
+use crate::map::part::{Found, Glimpsed};
 use crate::map::search::SearchNode;
 use crate::value::Value;
 
@@ -123,7 +123,7 @@ impl Trunk {
     /// # Errors
     /// As there.
     pub fn get(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<Option<Value>, TreeError> {
-        self.find(store, key, MapNode::value_in)
+        self.find(store, key, |found| found.value())
     }
 
     /// As `get`, without taking a share in the leaf: `look` is lent the entry where it lies.
@@ -136,14 +136,14 @@ impl Trunk {
         key: &[u8],
         look: impl FnOnce(EntryRef<'_>) -> T,
     ) -> Result<Option<T>, TreeError> {
-        self.find(store, key, |leaf, range| look(leaf.entry_in(range)))
+        self.find(store, key, |found| look(found.entry()))
     }
 
     fn find<T>(
         &self,
         store: &dyn ChunkStore,
         key: &[u8],
-        look: impl FnOnce(&MapNode, Range<usize>) -> T,
+        look: impl FnOnce(Found<'_>) -> T,
     ) -> Result<Option<T>, TreeError> {
         let load_root = || SearchNode::load(store, self.tree.root);
         let mut next = self.root.follow(store, load_root)?;
@@ -238,28 +238,22 @@ impl LeafLinks {
         store: &dyn ChunkStore,
         position: usize,
         key: &[u8],
-        look: impl FnOnce(&MapNode, Range<usize>) -> T,
+        look: impl FnOnce(Found<'_>) -> T,
     ) -> Result<Option<T>, TreeError> {
-        if let Some(PinnedLeaf(leaf)) = self.pinned[position].get()
-            && let Some(found) = leaf.told(key)?
-        {
-            return Ok(found.map(|range| look(leaf, range)));
+        if let Some(PinnedLeaf(leaf)) = self.pinned[position].get() {
+            return Ok(leaf.find_checked(key)?.map(|range| look(Found::InLeaf(leaf, range))));
         }
         let link = &self.weak[position];
         let linked = link.0.try_lock().ok().and_then(|link| link.upgrade());
         if let Some(chunk) = linked.filter(Chunk::note_use) {
             let leaf = SearchNode::open_under(&parent.node, chunk)?;
-            if let Some(found) = leaf.node().told(key)? {
-                self.pin_if_busy(position, &leaf);
-                return Ok(found.map(|range| look(leaf.node(), range)));
-            }
+            self.pin_if_busy(position, &leaf);
+            let found = leaf.node().find_checked(key)?;
+            return Ok(found.map(|range| look(Found::InLeaf(leaf.node(), range))));
         }
         let glimpsed = Glimpsed::load(store, &parent.node, position, key)?;
-        if glimpsed.leaf.node().chunk().is_part() {
-            // Not linked: most of them go before anybody wants them again, and a link would keep their fields.
-            self.pin_if_busy(position, &glimpsed.leaf);
-        } else if glimpsed.is_kept {
-            link.set(glimpsed.leaf.node().chunk(), parent);
+        if let Glimpsed::Leaf { leaf, is_kept: true, .. } = &glimpsed {
+            link.set(leaf.node().chunk(), parent);
         }
         Ok(glimpsed.look(look))
     }

@@ -30,7 +30,10 @@ fn build(cache_bytes: u64) -> (Arc<LocalStore>, Tree) {
 }
 
 fn build_on(disk: &SimDisk, cache_bytes: u64) -> (Arc<LocalStore>, Tree) {
-    let options = LocalOptions { cache_bytes, slow_read_micros: 0, ..LocalOptions::default() };
+    build_with(disk, LocalOptions { cache_bytes, slow_read_micros: 0, ..LocalOptions::default() })
+}
+
+fn build_with(disk: &SimDisk, options: LocalOptions) -> (Arc<LocalStore>, Tree) {
     let store = LocalStore::open(&disk.machine(), options).unwrap();
     let entries = (0..COUNT).map(|number| Ok(Entry { key: key(number * 2), value: value(number) }));
     let tree = Tree::build(&*store, FORMAT, &mut { entries }).unwrap();
@@ -131,12 +134,13 @@ fn trees_without_interior_nodes_are_read_too() {
     assert!(!one.is_grown());
 }
 
-/// The cache has room for a part of the leaves.
+/// The cache has room for a part of the leaves; others are read at no cost.
 #[test]
 fn leaves_that_are_read_again_and_again_are_pinned() {
     const CACHE_BYTES: u64 = 400 << 10;
     const READS: u32 = 40;
-    let (store, tree) = build(CACHE_BYTES);
+    let options = LocalOptions { cache_bytes: CACHE_BYTES, ..LocalOptions::default() };
+    let (store, tree) = build_with(&SimDisk::new(1), options);
     let room = store.leaf_room().unwrap();
     let is_free = || room.take(CACHE_BYTES / 4).is_some();
     let trunk = Trunk::new(tree);
@@ -182,6 +186,7 @@ fn entries_are_read_again_without_their_leaves() {
     (0..20).for_each(|_| _ = read());
     let later = read();
     assert!(later < first / 2, "{first} chunks were fetched, and {later} when all was read before");
+    assert!(store.leaf_room().unwrap().take(1).is_none(), "nothing is pinned then");
 }
 
 /// Several trees that share most leaves, as versions and folds make them; a cache in which leaves and single entries come
