@@ -28,6 +28,7 @@ mod pack;
 mod part;
 mod room;
 mod session;
+mod slow;
 
 pub use ahead::Ahead;
 pub use chunk::{Chunk, ChunkHash, ChunkKind, WeakChunk};

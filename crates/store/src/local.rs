@@ -49,6 +49,7 @@ use crate::pack::table::PageCache;
 use crate::pack::writer::{UnsyncedPack, Writer, Written};
 use crate::pack::{Pack, PackNumber, Purpose};
 use crate::session::{Session, Sessions};
+use crate::slow::Bypass;
 use crate::{
     Ahead, ChunkStore, Glimpse, Kept, Lifetime, PartName, ROOT_NAME_BYTES_MAX, Room, StoreCounters,
 };
@@ -112,6 +113,9 @@ pub struct LocalStore {
     buffers: Buffers,
     /// For what is read ahead.
     windows: Arc<Buffers>,
+    /// For chunks that are let go.
+    frames: Arc<Buffers>,
+    bypass: Bypass,
     counters: Counters,
 }
 

@@ -7,14 +7,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::LocalStore;
 use super::find::Found;
+use crate::ahead::Lent;
 use crate::buffers::Buffers;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::index::Location;
 use crate::pack::Pack;
-use crate::pack::reader::{Naming, decode_frame, pick};
+use crate::pack::reader::{Naming, decode_frame, decode_frame_lent, pick};
 use crate::{Glimpse, Kept};
 
 /// Frames that lie this near are fetched by one read: cheaper than a second call.
@@ -34,15 +37,44 @@ impl LocalStore {
 
     /// Fetches a chunk that is wanted for a small part. What is decompressed with others is kept, as they are.
     pub(super) fn fetch_glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
-        let begin = self.clock.now_micros();
-        let (chunk, all) = self.fetch_frame(hash)?;
-        let is_slow = self.slow_read_micros <= self.clock.now_micros() - begin;
+        let (pack, location) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
+        let offset = u64::from(location.place.offset);
+        let (frame, is_slow) = self.read_frame(pack, location)?;
+        let mut chunks = decode_frame_lent(pack, offset, &frame)?;
         let worth = self.cache.worth(hash, is_slow);
-        let kept = if all.len() > 1 { Kept::InMemory } else { worth };
+        let kept = if chunks.len() > 1 { Kept::InMemory } else { worth };
         if kept == Kept::InMemory {
-            all.into_iter().for_each(|chunk| self.cache.insert(chunk));
+            // The buffer goes back.
+            let is_lent = |chunk: &Chunk| frame.as_ptr_range().contains(&chunk.encoded().as_ptr());
+            chunks
+                .iter_mut()
+                .filter(|chunk| is_lent(chunk))
+                .for_each(|chunk| *chunk = chunk.apart());
+            chunks.iter().for_each(|chunk| self.cache.insert(chunk.clone()));
         }
+        let chunk = pick(pack, offset, &chunks, hash)?;
         Ok(Glimpse { chunk, kept })
+    }
+
+    /// The bytes of a frame that isn't kept, and whether they came from a disk.
+    fn read_frame(&self, pack: &Pack, at: &Location) -> Result<(Bytes, bool), StoreError> {
+        let (offset, bytes) = (u64::from(at.place.offset), at.place.bytes as usize);
+        // Of an open pack the system would first write what it has and the disk hasn't.
+        let is_past_cache = at.position.is_some() && self.bypass.is_taken();
+        let begin = self.clock.now_micros();
+        let frame = match is_past_cache {
+            true => Lent::read(&self.frames, |buffer| pack.read_past_cache(offset, bytes, buffer))?,
+            false => {
+                let mut frame = Lent::new(&self.frames, bytes);
+                pack.read_to(offset, frame.bytes_mut())?;
+                frame
+            }
+        };
+        let is_slow = self.slow_read_micros <= self.clock.now_micros() - begin;
+        if !is_past_cache {
+            self.bypass.note(is_slow);
+        }
+        Ok((Bytes::from_owner(frame), is_slow))
     }
 
     pub(super) fn fetch_past_cache(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
