@@ -21,6 +21,12 @@ pub use frond::Frond;
 /// All names, in the order of the tables' columns.
 pub const NAMES: [&str; 6] = ["frond", "rocksdb", "fjall", "redb", "lmdb", "wiredtiger"];
 
+/// How many eighths of all memory the cache of the engine called `name` gets where that is limited: what it reads fastest
+/// with, of three and five (LMDB has no cache of its own).
+pub fn limited_eighths(name: &str) -> u64 {
+    if name == "frond" { 5 } else { 3 }
+}
+
 /// Opens the engine called `name`; `None` if it isn't compiled in.
 pub fn open(name: &str, settings: &Settings<'_>) -> Result<Option<Box<dyn Target>>, Failure> {
     match name {

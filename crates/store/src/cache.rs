@@ -21,7 +21,7 @@
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
 //! interior node for one that nobody reads; so every so often a hit asks it too.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use quick_cache::sync::Cache;
@@ -34,7 +34,6 @@ use crate::lane::{LANE_COUNT, Lane, lane};
 use crate::missed::Missed;
 use crate::part::PartName;
 use crate::room::Room;
-use crate::slow::SlowShare;
 
 /// What an entry costs beside its bytes: the chunk's fields, its name and the cache's own.
 const ENTRY_BYTES: u64 = CHUNK_FIELDS_BYTES + 96;
@@ -82,6 +81,26 @@ pub(crate) struct ChunkCache {
     room: Arc<Room>,
     /// Steps that the cache has less than all bytes.
     steps_beside: Mutex<u64>,
+}
+
+/// How many of the last misses came from a disk: a mean to which each adds a part.
+#[derive(Default)]
+struct SlowShare(AtomicU32);
+
+impl SlowShare {
+    const ONE: u32 = 1 << 16;
+    const PART: u32 = 64;
+
+    /// Notes one; notes that come at once may be lost.
+    fn note(&self, is_slow: bool) {
+        let share = self.0.load(Ordering::Relaxed);
+        let new = if is_slow { Self::ONE / Self::PART } else { 0 };
+        self.0.store(share - share / Self::PART + new, Ordering::Relaxed);
+    }
+
+    fn is_most(&self) -> bool {
+        Self::ONE / 2 < self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// What a chunk, or a part of one, is found by.

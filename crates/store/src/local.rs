@@ -34,6 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
 use crate::ahead::State;
 use crate::buffers::Buffers;
+use crate::bypass::Bypass;
 use crate::cache::ChunkCache;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::collection::{Collected, Collection};
@@ -49,7 +50,6 @@ use crate::pack::table::PageCache;
 use crate::pack::writer::{UnsyncedPack, Writer, Written};
 use crate::pack::{Pack, PackNumber, Purpose};
 use crate::session::{Session, Sessions};
-use crate::slow::Bypass;
 use crate::{
     Ahead, ChunkStore, Glimpse, Kept, Lifetime, PartName, ROOT_NAME_BYTES_MAX, Room, StoreCounters,
 };

@@ -40,13 +40,17 @@ impl Direct {
             let refused = self.refused.load(Ordering::Relaxed);
             let Some(sector) = SECTOR_BYTES.get(refused) else { return Ok(None) };
             match read_sectors(handle, *sector, offset, bytes, buffer) {
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                Err(error) if is_refusal(&error) => {
                     self.refused.fetch_max(refused + 1, Ordering::Relaxed);
                 }
                 done => return done.map(Some),
             }
         }
     }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
 /// By the handle's own name, since that of the file may be gone or another's.

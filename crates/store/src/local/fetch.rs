@@ -37,44 +37,28 @@ impl LocalStore {
 
     /// Fetches a chunk that is wanted for a small part. What is decompressed with others is kept, as they are.
     pub(super) fn fetch_glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
-        let (pack, location) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
-        let offset = u64::from(location.place.offset);
-        let (frame, is_slow) = self.read_frame(pack, location)?;
-        let mut chunks = decode_frame_lent(pack, offset, &frame)?;
-        let worth = self.cache.worth(hash, is_slow);
-        let kept = if chunks.len() > 1 { Kept::InMemory } else { worth };
-        if kept == Kept::InMemory {
-            // The buffer goes back.
-            let is_lent = |chunk: &Chunk| frame.as_ptr_range().contains(&chunk.encoded().as_ptr());
-            chunks
-                .iter_mut()
-                .filter(|chunk| is_lent(chunk))
-                .for_each(|chunk| *chunk = chunk.apart());
-            chunks.iter().for_each(|chunk| self.cache.insert(chunk.clone()));
-        }
-        let chunk = pick(pack, offset, &chunks, hash)?;
-        Ok(Glimpse { chunk, kept })
-    }
-
-    /// The bytes of a frame that isn't kept, and whether they came from a disk.
-    fn read_frame(&self, pack: &Pack, at: &Location) -> Result<(Bytes, bool), StoreError> {
-        let (offset, bytes) = (u64::from(at.place.offset), at.place.bytes as usize);
+        let begin = self.clock.now_micros();
+        let (pack, at) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
         // Of an open pack the system would first write what it has and the disk hasn't.
         let is_past_cache = at.position.is_some() && self.bypass.is_taken();
-        let begin = self.clock.now_micros();
-        let frame = match is_past_cache {
-            true => Lent::read(&self.frames, |buffer| pack.read_past_cache(offset, bytes, buffer))?,
-            false => {
-                let mut frame = Lent::new(&self.frames, bytes);
-                pack.read_to(offset, frame.bytes_mut())?;
-                frame
-            }
+        let mut chunks = match is_past_cache {
+            true => self.read_past_cache(pack, at)?,
+            false => self.read_frame(pack, at)?,
         };
         let is_slow = self.slow_read_micros <= self.clock.now_micros() - begin;
         if !is_past_cache {
             self.bypass.note(is_slow);
         }
-        Ok((Bytes::from_owner(frame), is_slow))
+        let worth = self.cache.worth(hash, is_slow);
+        let kept = if chunks.len() > 1 { Kept::InMemory } else { worth };
+        if kept == Kept::InMemory {
+            if is_past_cache {
+                chunks.iter_mut().for_each(|chunk| *chunk = chunk.apart());
+            }
+            chunks.iter().for_each(|chunk| self.cache.insert(chunk.clone()));
+        }
+        let chunk = pick(pack, u64::from(at.place.offset), &chunks, hash)?;
+        Ok(Glimpse { chunk, kept })
     }
 
     pub(super) fn fetch_past_cache(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
@@ -83,14 +67,27 @@ impl LocalStore {
 
     /// The chunk, and all that are in its frame.
     fn fetch_frame(&self, hash: ChunkHash) -> Result<(Chunk, Vec<Chunk>), StoreError> {
-        let (pack, location) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
-        let offset = u64::from(location.place.offset);
-        let chunks = self.buffers.with(location.place.bytes as usize, |stored| {
+        let (pack, at) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
+        let chunks = self.read_frame(pack, at)?;
+        let chunk = pick(pack, u64::from(at.place.offset), &chunks, hash)?;
+        Ok((chunk, chunks))
+    }
+
+    /// The chunks of the frame that lies there.
+    fn read_frame(&self, pack: &Pack, at: &Location) -> Result<Vec<Chunk>, StoreError> {
+        let offset = u64::from(at.place.offset);
+        self.buffers.with(at.place.bytes as usize, |stored| {
             pack.read_to(offset, stored)?;
             decode_frame(pack, offset, stored, Naming::ByChecksum)
-        })?;
-        let chunk = pick(pack, offset, &chunks, hash)?;
-        Ok((chunk, chunks))
+        })
+    }
+
+    /// As `read_frame`, past the system's cache. They may share the buffer that was read to: they are to be let go soon.
+    fn read_past_cache(&self, pack: &Pack, at: &Location) -> Result<Vec<Chunk>, StoreError> {
+        let (offset, bytes) = (u64::from(at.place.offset), at.place.bytes as usize);
+        let read = |buffer: &mut Vec<u8>| pack.read_past_cache(offset, bytes, buffer);
+        let frame = Bytes::from_owner(Lent::read(&self.frames, read)?);
+        decode_frame_lent(pack, offset, &frame)
     }
 
     /// Fetches `hashes` from the disk, in any order, and tells `take` of every chunk that was read on

@@ -18,6 +18,7 @@ use super::ahead::WINDOW_BYTES_MAX;
 use super::{DirectoryLock, LocalOptions, LocalStore, PACK_BYTES_TARGET_MAX, Publisher};
 use crate::Room;
 use crate::buffers::Buffers;
+use crate::bypass::Bypass;
 use crate::cache::ChunkCache;
 use crate::chunk::ChunkHash;
 use crate::counters::Counters;
@@ -30,7 +31,6 @@ use crate::pack::table::PageCache;
 use crate::pack::writer::{ActivePack, Writer};
 use crate::pack::{Pack, PackNumber};
 use crate::session::Sessions;
-use crate::slow::Bypass;
 
 /// The room is such a part of the bytes for the cache, which has what isn't taken of it.
 const ROOM_SHARE: u64 = 4;

@@ -1,57 +1,41 @@
-//! How many of the last reads came from a disk, and which reads had better go past the system's cache.
+//! Which reads go past the system's cache.
+//!
+//! While nearly all single chunks that are read through it come from a disk all the same, the next ones are read past it:
+//! then memory is short, and what our cache hasn't the system's hasn't either. One read in eight is a trial. So where memory
+//! isn't short, as after a start, the system's cache fills at that pace, until enough of what is tried is there.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// How many of the last reads were slow: a mean to which each adds a part.
-#[derive(Default)]
-pub(crate) struct SlowShare(AtomicU32);
-
-impl SlowShare {
-    const ONE: u32 = 1 << 16;
-    const PART: u32 = 64;
-
-    /// Notes one; notes that come at once may be lost.
-    pub(crate) fn note(&self, is_slow: bool) {
-        let share = self.0.load(Ordering::Relaxed);
-        let new = if is_slow { Self::ONE / Self::PART } else { 0 };
-        self.0.store(share - share / Self::PART + new, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_most(&self) -> bool {
-        self.exceeds(4)
-    }
-
-    fn exceeds(&self, eighths: u32) -> bool {
-        Self::ONE / 8 * eighths < self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// Of reads that may go past the system's cache, one in so many doesn't.
 const READS_A_TRIAL: u32 = 8;
 /// If more of those that went through the system's cache came from a disk, they went through it in vain.
 const IN_VAIN_EIGHTHS: u32 = 6;
 
-/// Decides whether single chunks are read past the system's cache.
-///
-/// They are while nearly all that is read through it comes from a disk all the same: then memory is short, and what our cache
-/// hasn't its hasn't either. One read in eight is a trial. So where memory isn't short, as after a start, the system's cache
-/// fills at that pace, until enough of what is tried is there.
+/// What the mean of slow reads is if all are.
+const ALL: u32 = 1 << 16;
+/// To that mean each read adds such a part.
+const MEAN_PART: u32 = 64;
+
+/// Decides it by how the last trials went.
 #[derive(Default)]
 pub(crate) struct Bypass {
-    slow: SlowShare,
+    slow: AtomicU32,
     reads: AtomicU32,
 }
 
 impl Bypass {
     /// Whether the next read goes past the system's cache. One that doesn't is to be noted.
     pub(crate) fn is_taken(&self) -> bool {
-        self.slow.exceeds(IN_VAIN_EIGHTHS)
+        ALL / 8 * IN_VAIN_EIGHTHS < self.slow.load(Ordering::Relaxed)
             && !self.reads.fetch_add(1, Ordering::Relaxed).is_multiple_of(READS_A_TRIAL)
     }
 
-    /// Notes a read that went through the system's cache.
+    /// Notes a read that went through the system's cache, and whether it came from a disk. Notes that come at once may be
+    /// lost.
     pub(crate) fn note(&self, is_slow: bool) {
-        self.slow.note(is_slow);
+        let slow = self.slow.load(Ordering::Relaxed);
+        let new = if is_slow { ALL / MEAN_PART } else { 0 };
+        self.slow.store(slow - slow / MEAN_PART + new, Ordering::Relaxed);
     }
 }
 
