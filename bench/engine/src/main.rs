@@ -81,6 +81,9 @@ struct Arguments {
     /// The one number of threads of commits and ycsb, instead of all.
     #[arg(long)]
     threads: Option<u64>,
+    /// How many eighths of all memory engines' caches get in ycsb-limited, instead of what is best for each.
+    #[arg(long)]
+    cache_eighths: Option<u64>,
     /// Where the data directories are made; must be on a real disk.
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     directory: PathBuf,
@@ -109,6 +112,7 @@ impl Arguments {
             scan_entries: self.scan_entries.unwrap_or(pick(200_000, 2_000_000)),
             version_entries: self.version_entries.unwrap_or(pick(200_000, 10_000_000)),
             threads: self.threads,
+            cache_eighths: self.cache_eighths,
         }
     }
 }
@@ -218,9 +222,8 @@ fn measure_child(
         .args(["--records", &scale.records.to_string()])
         .args(["--scan-entries", &scale.scan_entries.to_string()])
         .args(["--version-entries", &scale.version_entries.to_string()])
-        .args(
-            scale.threads.iter().flat_map(|threads| ["--threads".to_owned(), threads.to_string()]),
-        )
+        .args(option("--threads", scale.threads))
+        .args(option("--cache-eighths", scale.cache_eighths))
         .arg("--directory")
         .arg(&directory)
         .stdout(Stdio::piped())
@@ -249,6 +252,11 @@ fn measure_child(
     } else {
         Outcome::Measured(Figures::decode(&text))
     })
+}
+
+/// An option of the command line, if it has a value.
+fn option(name: &str, value: Option<u64>) -> impl Iterator<Item = String> {
+    value.into_iter().flat_map(move |value| [name.to_owned(), value.to_string()])
 }
 
 /// What ran where.

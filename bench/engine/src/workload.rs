@@ -33,6 +33,8 @@ pub struct Scale {
     pub version_entries: u64,
     /// `commits` and `ycsb` run with so many threads only, if it is said.
     pub threads: Option<u64>,
+    /// Where all memory is limited, engines' caches get so many eighths of it, instead of what is best for each.
+    pub cache_eighths: Option<u64>,
 }
 
 impl Scale {

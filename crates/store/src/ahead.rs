@@ -1,6 +1,7 @@
 //! Chunks that were read ahead for somebody who passes by many: their bytes are in memory, and are decompressed when it
 //! is their turn, or never.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -36,7 +37,7 @@ impl From<Chunk> for Ahead {
 /// A buffer that goes back when nobody has its bytes any more.
 pub(crate) struct Lent {
     buffer: Vec<u8>,
-    bytes: usize,
+    part: Range<usize>,
     buffers: Arc<Buffers>,
 }
 
@@ -48,24 +49,34 @@ impl Lent {
             // As many as they grow to at once: then it isn't too large to be kept.
             buffer.resize(bytes.next_power_of_two(), 0);
         }
-        Lent { buffer, bytes, buffers: Arc::clone(buffers) }
+        Lent { buffer, part: 0..bytes, buffers: Arc::clone(buffers) }
+    }
+
+    /// What is read to a buffer: `read` says where in it that is, and may make it longer.
+    pub(crate) fn read<E>(
+        buffers: &Arc<Buffers>,
+        read: impl FnOnce(&mut Vec<u8>) -> Result<Range<usize>, E>,
+    ) -> Result<Lent, E> {
+        let mut lent = Lent { buffer: buffers.take(), part: 0..0, buffers: Arc::clone(buffers) };
+        lent.part = read(&mut lent.buffer)?;
+        Ok(lent)
     }
 
     /// All of it, as far as it wasn't cut.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer[..self.bytes]
+        &mut self.buffer[self.part.clone()]
     }
 
     /// From now on it has so many bytes, which isn't more than it had.
     pub(crate) fn cut(&mut self, bytes: usize) {
-        assert!(bytes <= self.bytes);
-        self.bytes = bytes;
+        assert!(bytes <= self.part.len());
+        self.part.end = self.part.start + bytes;
     }
 }
 
 impl AsRef<[u8]> for Lent {
     fn as_ref(&self) -> &[u8] {
-        &self.buffer[..self.bytes]
+        &self.buffer[self.part.clone()]
     }
 }
 

@@ -21,7 +21,7 @@
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
 //! interior node for one that nobody reads; so every so often a hit asks it too.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use quick_cache::sync::Cache;
@@ -34,6 +34,7 @@ use crate::missed::Missed;
 use crate::part::PartName;
 use crate::parts::Parts;
 use crate::room::Room;
+use crate::slow::SlowShare;
 use crate::{Glimpse, Kept};
 
 /// What an entry costs beside its bytes: the chunk's fields, its name and the cache's own.
@@ -77,7 +78,7 @@ pub(crate) struct ChunkCache {
     /// How many eighths of its bytes it had at most, as far as anybody asks.
     eighths: AtomicU64,
     missed: Missed,
-    slow: SlowShare,
+    slow: MostlySlow,
     bytes_max: u64,
     room: Arc<Room>,
     leaf_room: Arc<Room>,
@@ -85,29 +86,24 @@ pub(crate) struct ChunkCache {
     steps_beside: Mutex<u64>,
 }
 
-/// How many of the last misses came from a disk: a mean to which each adds a part.
+/// Whether most of the last misses came from a disk.
 #[derive(Default)]
-struct SlowShare {
-    share: AtomicU32,
+struct MostlySlow {
+    share: SlowShare,
     is_most: AtomicBool,
 }
 
-impl SlowShare {
-    const ONE: u32 = 1 << 16;
-    const PART: u32 = 64;
-    /// More than so many are most; fewer than the least aren't any more.
-    const MOST: u32 = Self::ONE / 2;
-    const LEAST: u32 = Self::ONE / 8 * 3;
+impl MostlySlow {
+    /// More than so many eighths are most; fewer than the least aren't any more.
+    const MOST_EIGHTHS: u32 = 4;
+    const LEAST_EIGHTHS: u32 = 3;
 
-    /// Notes one; notes that come at once may be lost.
     fn note(&self, is_slow: bool) {
-        let share = self.share.load(Ordering::Relaxed);
-        let new = if is_slow { Self::ONE / Self::PART } else { 0 };
-        let share = share - share / Self::PART + new;
-        self.share.store(share, Ordering::Relaxed);
-        let limit = if self.is_most() { Self::LEAST } else { Self::MOST };
-        if self.is_most() != (limit < share) {
-            self.is_most.store(limit < share, Ordering::Relaxed);
+        self.share.note(is_slow);
+        let is_most = self.is_most();
+        let limit = if is_most { Self::LEAST_EIGHTHS } else { Self::MOST_EIGHTHS };
+        if is_most != self.share.exceeds(limit) {
+            self.is_most.store(!is_most, Ordering::Relaxed);
         }
     }
 
@@ -167,7 +163,7 @@ impl ChunkCache {
             fronts: std::array::from_fn(front),
             eighths: AtomicU64::new(0),
             missed: Missed::new((items / MISSED_SHARE).max(1)),
-            slow: SlowShare::default(),
+            slow: MostlySlow::default(),
             bytes_max,
             room,
             leaf_room,

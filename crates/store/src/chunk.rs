@@ -218,6 +218,12 @@ impl Chunk {
         }))
     }
 
+    /// The same chunk with bytes of its own, where it may share them with more that is in memory.
+    pub(crate) fn apart(&self) -> Chunk {
+        let encoded = Bytes::copy_from_slice(self.encoded());
+        Chunk::with_name(self.hash(), encoded, self.payload_offset(), self.kind())
+    }
+
     /// Reads a chunk back from its encoded bytes and names it by what they hash to; the caller
     /// compares that with the name it expected. `place` (file, offset) is for the error.
     ///

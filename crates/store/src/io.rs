@@ -3,11 +3,13 @@
 //! Nothing outside this module opens a file, asks the time or rolls dice, so that a simulated disk,
 //! a set clock and a seed replay a whole run. Handed in at construction, never global.
 
+mod direct;
 mod system;
 
 pub use system::{SystemChance, SystemClock, SystemDisk};
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One flat directory of files.
@@ -39,6 +41,20 @@ pub trait Disk: Send + Sync {
 pub trait DiskFile: Send + Sync {
     /// Fills `buffer` from `offset`; fails with `UnexpectedEof` if the file is shorter.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+    /// As `read_exact_at`, past the system's cache if the disk can do that: for who keeps what it reads. Returns where in
+    /// `buffer`, which grows where it is too short, the bytes are.
+    fn read_past_cache(
+        &self,
+        offset: u64,
+        bytes: usize,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<Range<usize>> {
+        if buffer.len() < bytes {
+            buffer.resize(bytes, 0);
+        }
+        self.read_exact_at(offset, &mut buffer[..bytes])?;
+        Ok(0..bytes)
+    }
     /// Writes all of `bytes` at `offset`, extending the file.
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Makes everything written to this file durable.

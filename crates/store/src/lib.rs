@@ -15,6 +15,7 @@ pub mod memory;
 mod ahead;
 mod bits;
 mod buffers;
+mod bypass;
 mod cache;
 mod collection;
 mod counters;
@@ -29,6 +30,7 @@ mod part;
 mod parts;
 mod room;
 mod session;
+mod slow;
 
 pub use ahead::Ahead;
 pub use chunk::{Chunk, ChunkHash, ChunkKind, WeakChunk};

@@ -34,6 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
 use crate::ahead::State;
 use crate::buffers::Buffers;
+use crate::bypass::Bypass;
 use crate::cache::ChunkCache;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::collection::{Collected, Collection};
@@ -112,6 +113,9 @@ pub struct LocalStore {
     buffers: Buffers,
     /// For what is read ahead.
     windows: Arc<Buffers>,
+    /// For chunks that are let go.
+    frames: Arc<Buffers>,
+    bypass: Bypass,
     counters: Counters,
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod table;
 pub(crate) mod writer;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -125,13 +126,25 @@ impl Pack {
 
     /// As `read`, into the whole of `buffer`.
     pub(crate) fn read_to(&self, offset: u64, buffer: &mut [u8]) -> Result<(), StoreError> {
-        match self.file.read_exact_at(offset, buffer) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                Err(self.damaged(offset, "the file ends before its content"))
-            }
-            Err(error) => Err(self.io(error)),
+        self.file.read_exact_at(offset, buffer).map_err(|error| self.unread(offset, error))
+    }
+
+    /// As `read`, past the system's cache if it can be passed; returns where in `buffer`, which may grow, the bytes are.
+    pub(crate) fn read_past_cache(
+        &self,
+        offset: u64,
+        bytes: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Range<usize>, StoreError> {
+        let read = self.file.read_past_cache(offset, bytes, buffer);
+        read.map_err(|error| self.unread(offset, error))
+    }
+
+    fn unread(&self, offset: u64, error: std::io::Error) -> StoreError {
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            return self.damaged(offset, "the file ends before its content");
         }
+        self.io(error)
     }
 }
 

@@ -5,9 +5,14 @@
 //! sizes have the same records; the cache holds all of them with room, or a quarter. The file
 //! system's cache isn't limited then, on any side: a miss costs a call, not a seek. The third has ten times as many, and a
 //! quarter of their bytes is all the memory that there is, for the process and for the file system's cache of
-//! its files, from before the load on; an engine's own cache gets three eighths of that. A miss is a read from the disk.
+//! its files, from before the load on. A miss is a read from the disk. There
+//!
+//! - each engine's own cache gets such a share of the memory as the engine reads fastest with (`--cache-eighths` gives all
+//!   the same), as somebody would who runs it; write buffers are small;
+//! - each reads as many records as there are before anything is measured: in the first seconds most misses are of records
+//!   that nobody has read before, which no cache can help.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -27,9 +32,9 @@ const MIXES: [(&str, u64); 3] = [("C", 0), ("B", 5), ("A", 50)];
 const READS_WARMING: u64 = 3;
 /// How many times more records there are where all memory is limited.
 const LIMITED_RECORDS: u64 = 10;
-const LIMITED_WARMING_THREADS: u64 = 8;
-/// Reading goes on for as long as so many rates take before anything is measured, each time with other keys.
-const LIMITED_WARMING_ROUNDS: u64 = 4;
+/// So many threads read as many records as there are before anything is measured.
+const LIMITED_WARMING_THREADS: u64 = 32;
+const WARMING_SEED: u64 = 1;
 const MEASURED_SEED: u64 = 0;
 /// Of which RocksDB may have five, Frond four.
 const LIMITED_WRITE_BUFFER_BYTES: u64 = 16 << 20;
@@ -44,12 +49,12 @@ pub fn run_beyond_memory(context: &Context<'_>, figures: &mut Figures) -> Result
     run(context, data_bytes(context) / 4, figures)
 }
 
-/// All memory is a quarter, and the cache three eighths of that: what is left is for write buffers, filters and the file
-/// system's cache.
+/// All memory is a quarter, and the cache of that what the target does best with.
 pub fn run_in_limits(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure> {
     let records = context.scale.records * LIMITED_RECORDS;
     let limited = Context { scale: Scale { records, ..context.scale }, ..*context };
-    let cache_bytes = limit_bytes(&context.scale) / 8 * 3;
+    let eighths = context.scale.cache_eighths.unwrap_or(targets::limited_eighths(context.target));
+    let cache_bytes = limit_bytes(&context.scale) / 8 * eighths;
     let settings = Settings {
         write_buffer_bytes: LIMITED_WRITE_BUFFER_BYTES,
         ..Settings::new(context.directory, 1, cache_bytes)
@@ -58,9 +63,8 @@ pub fn run_in_limits(context: &Context<'_>, figures: &mut Figures) -> Result<boo
         return Ok(false);
     };
     load(&*target, records)?;
-    for round in 0..LIMITED_WARMING_ROUNDS {
-        work(&*target, &limited, MEASURED_SEED + 1 + round, LIMITED_WARMING_THREADS, 0)?;
-    }
+    let warming = Until::Count(records / LIMITED_WARMING_THREADS);
+    work(&*target, &limited, WARMING_SEED, LIMITED_WARMING_THREADS, 0, warming)?;
     measure_all(&*target, &limited, cache_bytes, figures)?;
     Ok(true)
 }
@@ -94,7 +98,8 @@ fn measure_all(
     for (mix, updates) in MIXES {
         for threads in context.scale.threads(THREADS) {
             let (meter, read_before) = (Meter::start()?, measure::disk_read_bytes()?);
-            let mut latencies = work(target, context, MEASURED_SEED, threads, updates)?;
+            let until = Until::Time(context.scale.rate_time);
+            let mut latencies = work(target, context, MEASURED_SEED, threads, updates, until)?;
             let read = measure::disk_read_bytes()? - read_before;
             let cost = meter.cost()?;
             let count = latencies.count() as f64;
@@ -145,12 +150,29 @@ fn warm(target: &dyn Target, context: &Context<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// When each thread is done.
+#[derive(Clone, Copy)]
+enum Until {
+    Time(Duration),
+    Count(u64),
+}
+
+impl Until {
+    fn is_over(self, begin: Instant, count: u64) -> bool {
+        match self {
+            Until::Time(time) => time <= begin.elapsed(),
+            Until::Count(all) => all <= count,
+        }
+    }
+}
+
 fn work(
     target: &dyn Target,
     context: &Context<'_>,
     seed: u64,
     threads: u64,
     updates: u64,
+    until: Until,
 ) -> Result<Latencies, Failure> {
     let records = context.scale.records;
     let zipf = &Zipf::new(records);
@@ -161,7 +183,7 @@ fn work(
                 let mut random = Random::new(seed << 48 | threads << 32 | updates << 16 | thread);
                 let mut latencies = Latencies::default();
                 let begin = Instant::now();
-                while begin.elapsed() < context.scale.rate_time {
+                while !until.is_over(begin, latencies.count() as u64) {
                     let key = key(zipf.next(&mut random));
                     let is_update = random.below(100) < updates;
                     let mut value = Vec::new();

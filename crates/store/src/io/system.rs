@@ -2,11 +2,13 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::direct::Direct;
 use super::{Chance, Clock, Disk, DiskFile};
 
 const LOCK_NAME: &str = "LOCK";
@@ -51,7 +53,7 @@ impl Disk for SystemDisk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let path = self.path.join(name);
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        Ok(Arc::new(SystemFile(file)))
+        Ok(Arc::new(SystemFile::new(file)))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
@@ -61,7 +63,7 @@ impl Disk for SystemDisk {
             Err(error) if may_not_write(&error) && !self.is_locked() => File::open(path)?,
             opened => opened?,
         };
-        Ok(Arc::new(SystemFile(file)))
+        Ok(Arc::new(SystemFile::new(file)))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -108,27 +110,52 @@ impl Disk for SystemDisk {
     }
 }
 
-struct SystemFile(File);
+struct SystemFile {
+    file: File,
+    direct: Direct,
+}
+
+impl SystemFile {
+    fn new(file: File) -> SystemFile {
+        SystemFile { file, direct: Direct::default() }
+    }
+}
 
 impl DiskFile for SystemFile {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(buffer, offset)
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn read_past_cache(
+        &self,
+        offset: u64,
+        bytes: usize,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<Range<usize>> {
+        if let Some(read) = self.direct.read(&self.file, offset, bytes, buffer)? {
+            return Ok(read);
+        }
+        if buffer.len() < bytes {
+            buffer.resize(bytes, 0);
+        }
+        self.file.read_exact_at(&mut buffer[..bytes], offset)?;
+        Ok(0..bytes)
     }
 
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn set_bytes(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
+        self.file.set_len(bytes)
     }
 
     fn bytes(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 }
 
@@ -159,13 +186,46 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn what_may_not_be_written_is_read_unless_it_is_to_be_written() {
+    fn temporary_disk() -> (PathBuf, SystemDisk) {
         let mut own = [0; 8];
         SystemChance.fill(&mut own);
         let name = format!("frond-disk-{:016x}", u64::from_le_bytes(own));
         let path = std::env::temp_dir().join(name);
         let disk = SystemDisk::open(&path).expect("a new directory");
+        (path, disk)
+    }
+
+    /// Also at its end, which is no sector's, what was written a moment ago, and when the name is gone.
+    #[test]
+    fn a_file_is_read_past_the_cache_wherever_it_is_asked_for() {
+        let (path, disk) = temporary_disk();
+        let file = disk.create("a").expect("a new file");
+        let content: Vec<u8> = (0..20_001u32).flat_map(|number| number.to_le_bytes()).collect();
+        file.write_all_at(0, &content).expect("written");
+        let mut buffer = Vec::new();
+        let ends = [0, 1, 511, 512, 513, 4_095, 4_096, 9_000, content.len() - 1, content.len()];
+        let mut check = |content: &[u8]| {
+            for (position, start) in ends.iter().enumerate() {
+                for end in &ends[position..] {
+                    let read = file.read_past_cache(*start as u64, end - start, &mut buffer);
+                    assert_eq!(buffer[read.expect("read")], content[*start..*end]);
+                }
+            }
+            let beyond = file.read_past_cache(content.len() as u64 - 10, 11, &mut buffer);
+            assert_eq!(beyond.expect_err("too short").kind(), io::ErrorKind::UnexpectedEof);
+        };
+        check(&content);
+        file.write_all_at(600, b"changed").expect("written");
+        disk.remove("a").expect("there");
+        let mut changed = content.clone();
+        changed[600..607].copy_from_slice(b"changed");
+        check(&changed);
+        std::fs::remove_dir_all(&path).expect("ours");
+    }
+
+    #[test]
+    fn what_may_not_be_written_is_read_unless_it_is_to_be_written() {
+        let (path, disk) = temporary_disk();
         disk.create("a").expect("a new file").write_all_at(0, b"abc").expect("written");
         let allow = |mode| {
             std::fs::set_permissions(path.join("a"), PermissionsExt::from_mode(mode))

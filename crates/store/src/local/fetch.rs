@@ -7,14 +7,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::LocalStore;
 use super::find::Found;
+use crate::ahead::Lent;
 use crate::buffers::Buffers;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::index::Location;
 use crate::pack::Pack;
-use crate::pack::reader::{Naming, decode_frame, pick};
+use crate::pack::reader::{Naming, decode_frame, decode_frame_lent, pick};
 use crate::{Glimpse, Kept};
 
 /// Frames that lie this near are fetched by one read: cheaper than a second call.
@@ -35,13 +38,26 @@ impl LocalStore {
     /// Fetches a chunk that is wanted for a small part. What is decompressed with others is kept, as they are.
     pub(super) fn fetch_glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
         let begin = self.clock.now_micros();
-        let (chunk, all) = self.fetch_frame(hash)?;
+        let (pack, at) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
+        // Of an open pack the system would first write what it has and the disk hasn't.
+        let is_past_cache = at.position.is_some() && self.bypass.is_taken();
+        let mut chunks = match is_past_cache {
+            true => self.read_past_cache(pack, at)?,
+            false => self.read_frame(pack, at)?,
+        };
         let is_slow = self.slow_read_micros <= self.clock.now_micros() - begin;
-        let worth = self.cache.worth(hash, is_slow);
-        let kept = if all.len() > 1 { Kept::InMemory } else { worth };
-        if kept == Kept::InMemory {
-            all.into_iter().for_each(|chunk| self.cache.insert(chunk));
+        if !is_past_cache {
+            self.bypass.note(is_slow);
         }
+        let worth = self.cache.worth(hash, is_slow);
+        let kept = if chunks.len() > 1 { Kept::InMemory } else { worth };
+        if kept == Kept::InMemory {
+            if is_past_cache {
+                chunks.iter_mut().for_each(|chunk| *chunk = chunk.apart());
+            }
+            chunks.iter().for_each(|chunk| self.cache.insert(chunk.clone()));
+        }
+        let chunk = pick(pack, u64::from(at.place.offset), &chunks, hash)?;
         Ok(Glimpse::Chunk(chunk, kept))
     }
 
@@ -51,14 +67,27 @@ impl LocalStore {
 
     /// The chunk, and all that are in its frame.
     fn fetch_frame(&self, hash: ChunkHash) -> Result<(Chunk, Vec<Chunk>), StoreError> {
-        let (pack, location) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
-        let offset = u64::from(location.place.offset);
-        let chunks = self.buffers.with(location.place.bytes as usize, |stored| {
+        let (pack, at) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
+        let chunks = self.read_frame(pack, at)?;
+        let chunk = pick(pack, u64::from(at.place.offset), &chunks, hash)?;
+        Ok((chunk, chunks))
+    }
+
+    /// The chunks of the frame that lies there.
+    fn read_frame(&self, pack: &Pack, at: &Location) -> Result<Vec<Chunk>, StoreError> {
+        let offset = u64::from(at.place.offset);
+        self.buffers.with(at.place.bytes as usize, |stored| {
             pack.read_to(offset, stored)?;
             decode_frame(pack, offset, stored, Naming::ByChecksum)
-        })?;
-        let chunk = pick(pack, offset, &chunks, hash)?;
-        Ok((chunk, chunks))
+        })
+    }
+
+    /// As `read_frame`, past the system's cache. They may share the buffer that was read to: they are to be let go soon.
+    fn read_past_cache(&self, pack: &Pack, at: &Location) -> Result<Vec<Chunk>, StoreError> {
+        let (offset, bytes) = (u64::from(at.place.offset), at.place.bytes as usize);
+        let read = |buffer: &mut Vec<u8>| pack.read_past_cache(offset, bytes, buffer);
+        let frame = Bytes::from_owner(Lent::read(&self.frames, read)?);
+        decode_frame_lent(pack, offset, &frame)
     }
 
     /// Fetches `hashes` from the disk, in any order, and tells `take` of every chunk that was read on

@@ -18,6 +18,7 @@ use super::ahead::WINDOW_BYTES_MAX;
 use super::{DirectoryLock, LocalOptions, LocalStore, PACK_BYTES_TARGET_MAX, Publisher};
 use crate::Room;
 use crate::buffers::Buffers;
+use crate::bypass::Bypass;
 use crate::cache::ChunkCache;
 use crate::chunk::ChunkHash;
 use crate::counters::Counters;
@@ -41,6 +42,9 @@ const BUFFER_COUNT_MAX: usize = 8;
 const BUFFER_BYTES_MAX: usize = 4 << 20;
 /// So many windows are kept: who reads a range has one for each run.
 const WINDOW_COUNT_MAX: usize = 32;
+/// So many frames of at most so many bytes: for as many threads that wait for a disk at once.
+const FRAME_COUNT_MAX: usize = 64;
+const FRAME_BYTES_MAX: usize = 32 << 10;
 
 pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStore, StoreError> {
     let disk = Arc::clone(&machine.disk);
@@ -79,6 +83,8 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         slow_read_micros: options.slow_read_micros,
         buffers: Buffers::new(BUFFER_COUNT_MAX, BUFFER_BYTES_MAX),
         windows: Arc::new(Buffers::new(WINDOW_COUNT_MAX, WINDOW_BYTES_MAX)),
+        frames: Arc::new(Buffers::new(FRAME_COUNT_MAX, FRAME_BYTES_MAX)),
+        bypass: Bypass::default(),
         counters,
     };
     let published = store.publish(&mut store.publisher(), roots);

@@ -163,11 +163,18 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Returns the encoded bytes of all the frame's chunks, in the order in which they lie.
-    pub(crate) fn decode(&self) -> Result<impl Iterator<Item = (NewChunk, Bytes)>, &'static str> {
-        let all = decompress(self.codec, self.stored, self.uncompressed_bytes)
-            .ok_or("a frame can't be decompressed")?;
-        let mut rest = Bytes::from(all);
+    /// Returns the encoded bytes of all the frame's chunks, in the order in which they lie. Of bytes that aren't compressed
+    /// there is a copy, unless the frame was parsed from `whole`: then they are shared with it.
+    pub(crate) fn decode(
+        &self,
+        whole: Option<&Bytes>,
+    ) -> Result<impl Iterator<Item = (NewChunk, Bytes)>, &'static str> {
+        let mut rest = match whole {
+            Some(whole) if self.codec == Codec::Raw => whole.slice_ref(self.stored),
+            _ => decompress(self.codec, self.stored, self.uncompressed_bytes)
+                .ok_or("a frame can't be decompressed")?
+                .into(),
+        };
         // Their lengths add up to all of it: that was checked when the frame was parsed. Chunks of a
         // group are copied apart, since one that stays in a cache must not keep all of them in memory.
         let is_group = self.table.len() > TABLE_ENTRY_BYTES;

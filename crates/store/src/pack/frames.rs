@@ -210,7 +210,7 @@ mod tests {
         for (frame, chunk) in frames.frames().iter().zip(&chunks) {
             let bytes = &frames.buffer[frame.bytes.clone()];
             codecs[usize::from(bytes[0])] += 1;
-            let decoded: Vec<_> = Frame::parse(bytes).unwrap().decode().unwrap().collect();
+            let decoded: Vec<_> = Frame::parse(bytes).unwrap().decode(None).unwrap().collect();
             assert_eq!(&decoded[0].1, chunk.encoded());
         }
         codecs

@@ -48,8 +48,27 @@ pub(crate) fn decode_frame(
     bytes: &[u8],
     naming: Naming,
 ) -> Result<Vec<Chunk>, StoreError> {
+    decode(pack, offset, bytes, None, naming)
+}
+
+/// As `decode_frame`, for who reads a chunk and lets it go: it keeps all of `bytes` in memory, if it isn't compressed.
+pub(crate) fn decode_frame_lent(
+    pack: &Pack,
+    offset: u64,
+    bytes: &Bytes,
+) -> Result<Vec<Chunk>, StoreError> {
+    decode(pack, offset, bytes, Some(bytes), Naming::ByChecksum)
+}
+
+fn decode(
+    pack: &Pack,
+    offset: u64,
+    bytes: &[u8],
+    whole: Option<&Bytes>,
+    naming: Naming,
+) -> Result<Vec<Chunk>, StoreError> {
     let frame = Frame::parse(bytes).map_err(|what| pack.damaged(offset, what))?;
-    let decoded = frame.decode().map_err(|what| pack.damaged(offset, what))?;
+    let decoded = frame.decode(whole).map_err(|what| pack.damaged(offset, what))?;
     decoded.map(|(expected, encoded)| named(pack, offset, expected, encoded, naming)).collect()
 }
 

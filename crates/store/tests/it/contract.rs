@@ -43,6 +43,32 @@ fn on_each(property: impl Fn(&dyn ChunkStore)) {
     property(&*TemporaryDirectory::new().open().unwrap());
 }
 
+/// Whoever has one keeps it whatever is read afterwards, whether the store keeps it, too, and read past the system's cache
+/// after the first ones.
+#[test]
+fn chunks_that_are_glimpsed_stay_what_they_are() {
+    on_each(|store| {
+        let mut random = Random::new(7);
+        let mut chunks = random_chunks(&mut random, 150);
+        chunks.extend((0..10).map(|count| blob(&random.bytes(count * 3_000))));
+        store.put_many(&chunks).unwrap();
+        let glimpse = |chunk: &Chunk| {
+            let glimpsed = store.glimpse(chunk.hash(), PartName::of(b"any")).unwrap();
+            let Glimpse::Chunk(glimpsed, _) = glimpsed else { panic!("nothing was kept of it") };
+            assert_eq!(glimpsed, *chunk);
+            glimpsed
+        };
+        let held: Vec<_> = chunks.iter().rev().map(glimpse).collect();
+        for _ in 0..1_000 {
+            glimpse(&chunks[random.below(chunks.len())]);
+        }
+        for (glimpsed, chunk) in held.iter().zip(chunks.iter().rev()) {
+            assert_eq!(glimpsed, chunk);
+        }
+        assert_stored(store, &chunks);
+    });
+}
+
 #[test]
 fn what_was_put_is_read_at_once() {
     on_each(|store| {

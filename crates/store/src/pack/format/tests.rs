@@ -33,7 +33,7 @@ fn a_frame_gives_its_chunk_back() {
         let frame = Frame::parse(&bytes).unwrap();
         assert_eq!(frame.codec, codec, "{} bytes", payload.len());
         let new = NewChunk { hash: chunk.hash(), refers: false };
-        assert!(frame.decode().unwrap().eq([(new, chunk.encoded().clone())]));
+        assert!(frame.decode(None).unwrap().eq([(new, chunk.encoded().clone())]));
         assert!(bytes.len() <= chunk.encoded().len() + FRAME_HEADER_BYTES + TABLE_ENTRY_BYTES);
     }
 }
@@ -49,7 +49,7 @@ fn a_frame_may_hold_several_chunks() {
         assert_eq!(frame_bytes(&bytes), Some(bytes.len()));
         assert!(bytes.len() < 500, "compressed as one");
         let expected: Vec<_> = table.iter().copied().zip(chunks).collect();
-        for ((found, bytes), (new, chunk)) in frame.decode().unwrap().zip(expected) {
+        for ((found, bytes), (new, chunk)) in frame.decode(None).unwrap().zip(expected) {
             assert_eq!((found, &bytes), (new, chunk.encoded()));
             assert_eq!(found.refers, chunk.reference_count() > 0);
         }
