@@ -97,6 +97,10 @@ impl<L: StoreLayer> ChunkStore for L {
         self.inner().open_ahead(ahead)
     }
 
+    fn open_ahead_to_replace(&self, ahead: Ahead) -> Result<Chunk, StoreError> {
+        self.inner().open_ahead_to_replace(ahead)
+    }
+
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.has(hashes)
     }

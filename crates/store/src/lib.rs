@@ -127,6 +127,14 @@ pub trait ChunkStore: Send + Sync {
         }
     }
 
+    /// As `open_ahead`, for a chunk that the caller replaces: it isn't kept in memory for the next who asks.
+    ///
+    /// # Errors
+    /// As there.
+    fn open_ahead_to_replace(&self, ahead: Ahead) -> Result<Chunk, StoreError> {
+        self.open_ahead(ahead)
+    }
+
     /// Tells for each of `hashes` whether its chunk is stored. That says nothing of the chunks that it
     /// refers to: it may be garbage, of which a part is gone.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError>;

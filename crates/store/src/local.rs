@@ -401,6 +401,13 @@ impl ChunkStore for LocalStore {
         }
     }
 
+    fn open_ahead_to_replace(&self, ahead: Ahead) -> Result<Chunk, StoreError> {
+        match ahead.0 {
+            State::Chunk(chunk) => Ok(chunk),
+            State::Stored(stored) => stored.open().map(|(chunk, _)| chunk),
+        }
+    }
+
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.find_and_touch(hashes)
     }

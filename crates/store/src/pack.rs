@@ -6,6 +6,7 @@
 pub(crate) mod codec;
 pub(crate) mod format;
 pub(crate) mod frames;
+mod lz4;
 pub(crate) mod reader;
 pub(crate) mod table;
 pub(crate) mod writer;

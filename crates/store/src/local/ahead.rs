@@ -66,13 +66,21 @@ impl LocalStore {
     }
 
     pub(super) fn open_stored(&self, stored: Stored) -> Result<Chunk, StoreError> {
-        let Stored { hash, pack, offset, frame } = stored;
-        let chunks = decode_frame(&pack, offset, &frame, Naming::ByChecksum)?;
-        let chunk = pick(&pack, offset, &chunks, hash)?;
+        let hash = stored.hash;
+        let (chunk, chunks) = stored.open()?;
         if chunks.len() > 1 || self.cache.worth_passing(hash) {
             chunks.into_iter().for_each(|chunk| self.cache.insert(chunk));
         }
         Ok(chunk)
+    }
+}
+
+impl Stored {
+    /// The chunk, and all that are in its frame.
+    pub(super) fn open(&self) -> Result<(Chunk, Vec<Chunk>), StoreError> {
+        let chunks = decode_frame(&self.pack, self.offset, &self.frame, Naming::ByChecksum)?;
+        let chunk = pick(&self.pack, self.offset, &chunks, self.hash)?;
+        Ok((chunk, chunks))
     }
 }
 

@@ -13,10 +13,11 @@
 
 use std::cell::RefCell;
 
-use lz4_flex::block::{CompressTable, compress_into, compress_into_with_table};
+use lz4_flex::block::compress_into;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::get_frame_content_size;
 
+use super::lz4::{self, Places};
 use crate::Lifetime;
 use crate::chunk::{Chunk, HASH_BYTES};
 
@@ -35,9 +36,6 @@ const MEDIUM_BYTES_MIN: usize = 8 << 10;
 const NAMES_SHARE: usize = 4;
 /// zstd's level for groups of chunks, which are made once, in the background.
 const LEVEL_GROUP: i32 = 9;
-
-/// Content that is longer needs a larger table than the one that is kept.
-const LZ4_TABLE_CONTENT_BYTES_MAX: usize = u16::MAX as usize;
 
 /// How a frame's chunks are stored. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,7 +91,7 @@ impl From<Lifetime> for Effort {
 }
 
 thread_local! {
-    static LZ4_TABLE: RefCell<CompressTable> = RefCell::new(CompressTable::default());
+    static PLACES: RefCell<Places> = RefCell::new(Places::default());
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
@@ -118,10 +116,10 @@ pub(crate) fn compress(effort: Effort, content: &[u8], out: &mut [u8]) -> Option
 }
 
 fn compress_lz4(content: &[u8], out: &mut [u8]) -> Option<usize> {
-    if content.len() >= LZ4_TABLE_CONTENT_BYTES_MAX {
+    if lz4::CONTENT_BYTES_MAX < content.len() {
         return compress_into(content, out).ok();
     }
-    LZ4_TABLE.with_borrow_mut(|table| compress_into_with_table(content, out, table).ok())
+    PLACES.with_borrow_mut(|places| Some(lz4::compress(content, out, places)))
 }
 
 /// `None` if there is no memory for a context.

@@ -127,6 +127,23 @@ fn what_is_absent_is_missing() {
 }
 
 #[test]
+fn what_is_read_ahead_to_be_replaced_is_not_kept_in_memory_unless_it_was() {
+    let disk = SimDisk::new(1);
+    let (_, chunks) = lying_together(&disk, 20);
+    let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();
+    // How often the disk was asked by then.
+    let replace = || {
+        for (ahead, chunk) in store.read_ahead(&hashes(&chunks)).unwrap().into_iter().zip(&chunks) {
+            assert_eq!(store.open_ahead_to_replace(ahead).unwrap(), *chunk);
+        }
+        store.counters().chunks_fetched
+    };
+    assert_eq!([replace(), replace()], [20, 40]);
+    assert_eq!(store.get(chunks[7].hash()).unwrap(), chunks[7]);
+    assert_eq!([replace(), replace()], [60, 79], "its window ended there, and another began");
+}
+
+#[test]
 fn who_passes_by_leaves_what_others_have_in_memory() {
     let disk = SimDisk::new(1);
     let options = LocalOptions { cache_bytes: 1 << 20, pack_bytes_target: 64 << 20, ..SMALL };

@@ -8,16 +8,24 @@
 //!    have: that is where new boundaries fall in step with the old ones.
 //! 3. A child with edits is walked in turn; in a leaf, entries and edits are interleaved.
 //!
+//! *Reading ahead*: leaves that are walked one after the other are read some at once, more and more of them, since they lie
+//! together. Where edits are few and far between, each is read alone.
+//!
 //! The last node of a level ended because nothing came after it, not by the rule; it is reused only
 //! untouched, and by 1 nothing comes after it then either.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
-use frond_store::ChunkStore;
+use frond_store::{Ahead, Chunk, ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
 use crate::map::build::MapBuilder;
 use crate::map::node::MapNode;
 use crate::map::{Edit, Tree};
+
+/// Most leaves that are read at once.
+const AHEAD_COUNT_MAX: usize = 8;
 
 impl Tree {
     /// Applies `edits`, whose keys ascend strictly, and returns the new tree: the same
@@ -36,7 +44,8 @@ impl Tree {
             return Ok(*self);
         }
         let root = MapNode::load(store, self.root)?;
-        let mut rewrite = Rewrite { store, edits, builder: MapBuilder::new(store, self.format) };
+        let builder = MapBuilder::new(store, self.format);
+        let mut rewrite = Rewrite { store, edits, builder, ahead_count: 0 };
         rewrite.node(&root, true)?;
         Ok(Tree { root: rewrite.builder.finish()?, format: self.format })
     }
@@ -76,6 +85,8 @@ struct Rewrite<'a> {
     store: &'a dyn ChunkStore,
     edits: EditQueue<'a>,
     builder: MapBuilder<'a>,
+    /// How many leaves were read at once the last time; zero where the one before was reused.
+    ahead_count: usize,
 }
 
 impl Rewrite<'_> {
@@ -87,23 +98,47 @@ impl Rewrite<'_> {
         }
         let child_level = usize::from(node.level()) - 1;
         let last_position = node.entry_count() - 1;
+        let mut ahead = VecDeque::new();
         for position in 0..=last_position {
             let is_last = is_last && position == last_position;
             let has_edits =
                 self.edits.key().is_some_and(|key| is_last || key <= node.key(position));
             if !has_edits && self.builder.levels.is_aligned(child_level) {
                 self.builder.levels.reuse(child_level, &node.child(position))?;
+                ahead.pop_front();
+                self.ahead_count = 0;
             } else {
-                let child = node.child_hash(position);
                 // A leaf that is rewritten is hardly read again. Interior nodes are few, and are kept.
                 let chunk = match child_level {
-                    0 => self.store.get_to_replace(child)?,
-                    _ => self.store.get(child)?,
+                    0 => self.read_leaf(node, position, &mut ahead)?,
+                    _ => self.store.get(node.child_hash(position))?,
                 };
                 self.node(&node.open_child(chunk)?, is_last)?;
             }
         }
         Ok(())
+    }
+
+    /// Reads the leaf at `position` below `node`, of which `ahead` holds the next ones, as far as they have been read.
+    fn read_leaf(
+        &mut self,
+        node: &MapNode,
+        position: usize,
+        ahead: &mut VecDeque<Ahead>,
+    ) -> Result<Chunk, TreeError> {
+        if ahead.is_empty() {
+            self.ahead_count = (self.ahead_count * 2).clamp(1, AHEAD_COUNT_MAX);
+            let end = node.entry_count().min(position + self.ahead_count);
+            let hashes: Vec<ChunkHash> =
+                (position..end).map(|position| node.child_hash(position)).collect();
+            if hashes.len() > 1 {
+                *ahead = self.store.read_ahead(&hashes)?.into();
+            }
+        }
+        match ahead.pop_front() {
+            Some(leaf) => Ok(self.store.open_ahead_to_replace(leaf)?),
+            None => Ok(self.store.get_to_replace(node.child_hash(position))?),
+        }
     }
 
     /// Entries between two edits are copied in one piece.

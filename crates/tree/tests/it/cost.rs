@@ -87,6 +87,25 @@ fn reads_and_edits_follow_the_change() {
     assert!(read <= 10, "the beginning of a diff with an empty tree read {read} chunks");
 }
 
+#[test]
+fn leaves_that_are_rewritten_one_after_the_other_are_read_once() {
+    let store = MemoryStore::new();
+    let key = |number: usize| Bytes::from(format!("key {number:08}"));
+    let mut random = Random::new(2);
+    let entries: Vec<Entry> =
+        (0..50_000).map(|number| entry(key(number), random.bytes(60))).collect();
+    let tree = build(&store, TreeFormat::new(SALT), &entries);
+    let nodes = store.chunk_count() as u64;
+    let put = |number: usize| (key(number), Edit::Put(Value::inline("changed")));
+    let everywhere: Vec<(Bytes, Edit)> = (0..50_000).step_by(20).map(put).collect();
+    let (_, read, _) = cost(&store, || apply(&store, &tree, &everywhere));
+    assert_eq!(read, nodes);
+    // What is read in vain where they are few is little beside the path.
+    let in_thirds: Vec<(Bytes, Edit)> = (16_000..33_000).step_by(20).map(put).collect();
+    let (_, read, _) = cost(&store, || apply(&store, &tree, &in_thirds));
+    assert!((nodes / 4..nodes / 2).contains(&read), "{read} of {nodes} chunks");
+}
+
 /// Tables of keys and values that hurt naive rules.
 fn hard_data_sets(salt: u64) -> Vec<(&'static str, Vec<Entry>)> {
     let mut random = Random::new(9);
