@@ -270,9 +270,11 @@ fn header(arguments: &Arguments, base: &Path) -> Result<String, Failure> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let load = fs::read_to_string("/proc/loadavg")?;
     let sync = measure::sync_probe_micros(base)?;
+    let [new, old] = measure::memory_probe_seconds(base)?;
     let mut text = format!(
         "- **Machine**: {} ({processors} processors), {} of memory, Linux {}\n\
          - **Disk**: 4 KB appended and synced take {sync:.0} µs (median)\n\
+         - **Memory**: a GB written to a file takes {new:.2} s of processor time in pages that are new, {old:.2} in pages that it has\n\
          - **Load before**: {}\n\
          - **Scale**: {:?}\n",
         field("/proc/cpuinfo", "model name"),

@@ -7,7 +7,7 @@
 //! writes through a mapping. What the kernel's own threads do for the file system isn't counted.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
@@ -19,6 +19,8 @@ const TICK_SECONDS: f64 = 0.01;
 /// `st_blocks` counts these, whatever the file system's block size.
 const BLOCK_BYTES: u64 = 512;
 const PROBE_SYNCS: usize = 200;
+const GB: f64 = 1e9;
+const PROBE_MEMORY_BYTES: usize = 512 << 20;
 
 /// Processor time of this process, in seconds; a multiple of a hundredth.
 pub fn cpu_seconds() -> Result<f64, Failure> {
@@ -130,6 +132,26 @@ pub fn sync_probe_micros(directory: &Path) -> io::Result<f64> {
     fs::remove_file(&path)?;
     taken.sort_unstable_by(f64::total_cmp);
     Ok(taken[PROBE_SYNCS / 2])
+}
+
+/// Processor time for writing a GB to a file, in seconds: into pages that the kernel's cache takes for it, and over those. In a
+/// virtual machine the first may cost ten times the second, since its host gives memory when it is touched, and takes back what is
+/// free for some seconds; then all who write new files pay for it.
+pub fn memory_probe_seconds(directory: &Path) -> Result<[f64; 2], Failure> {
+    let path = directory.join("probe");
+    let mut file = fs::File::create(&path)?;
+    let piece = vec![7; 1 << 20];
+    let mut seconds = [0.0; 2];
+    for taken in &mut seconds {
+        file.rewind()?;
+        let before = cpu_seconds_of_threads()?;
+        for _ in 0..PROBE_MEMORY_BYTES / piece.len() {
+            file.write_all(&piece)?;
+        }
+        *taken = (cpu_seconds_of_threads()? - before) * GB / PROBE_MEMORY_BYTES as f64;
+    }
+    fs::remove_file(&path)?;
+    Ok(seconds)
 }
 
 /// What a piece of work has cost.
