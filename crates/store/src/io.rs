@@ -41,9 +41,8 @@ pub trait Disk: Send + Sync {
 pub trait DiskFile: Send + Sync {
     /// Fills `buffer` from `offset`; fails with `UnexpectedEof` if the file is shorter.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
-    /// As `read_exact_at`, past the system's cache if the disk can do that: for who keeps what it reads. Returns where in
-    /// `buffer`, which grows where it is too short, the bytes are.
-    fn read_past_cache(
+    /// As `read_exact_at`, of `bytes` bytes. Returns where in `buffer`, which grows where it is too short, they are.
+    fn read_into(
         &self,
         offset: u64,
         bytes: usize,
@@ -54,6 +53,15 @@ pub trait DiskFile: Send + Sync {
         }
         self.read_exact_at(offset, &mut buffer[..bytes])?;
         Ok(0..bytes)
+    }
+    /// As `read_into`, past the system's cache if the disk can do that: for who keeps what it reads.
+    fn read_past_cache(
+        &self,
+        offset: u64,
+        bytes: usize,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<Range<usize>> {
+        self.read_into(offset, bytes, buffer)
     }
     /// Writes all of `bytes` at `offset`, extending the file.
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;

@@ -132,14 +132,10 @@ impl DiskFile for SystemFile {
         bytes: usize,
         buffer: &mut Vec<u8>,
     ) -> io::Result<Range<usize>> {
-        if let Some(read) = self.direct.read(&self.file, offset, bytes, buffer)? {
-            return Ok(read);
+        match self.direct.read(&self.file, offset, bytes, buffer)? {
+            Some(read) => Ok(read),
+            None => self.read_into(offset, bytes, buffer),
         }
-        if buffer.len() < bytes {
-            buffer.resize(bytes, 0);
-        }
-        self.file.read_exact_at(&mut buffer[..bytes], offset)?;
-        Ok(0..bytes)
     }
 
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
